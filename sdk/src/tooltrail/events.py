@@ -1,0 +1,179 @@
+"""The wire contract, version 1: the events an executor ships and the server accepts.
+
+Snake case is canonical; the ADK's camelCase names are accepted as aliases. Members this
+module does not name are ignored here and stay, byte for byte, in the server's log.
+Fields every event of a kind must have are required here; what may be derived by the
+server (`event_id`, `invocation_id`, `trace_id`) is optional.
+"""
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from tooltrail.guard.violations import Violation
+
+NAME_MAX_LENGTH = 256  # tool names and versions
+ID_MAX_LENGTH = 128  # trace, turn, run, case … ids: free text
+BIGINT_MAX = 2**63 - 1  # what the index can hold
+DURATION_MS_MAX = 1e13  # 317 years: still exact as microseconds in a bigint
+
+_RFC3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,12})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}", re.ASCII)
+
+
+def parse_instant(value: object) -> datetime:
+    """Read an RFC 3339 date-time with offset; digits beyond microseconds are cut off.
+
+    Raises ValueError for anything else, numbers and naive times included.
+    """
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise ValueError("a time needs an offset, such as 2026-11-20T10:15:00Z")
+        return value
+    if not isinstance(value, str) or not _RFC3339.fullmatch(value):
+        raise ValueError("not an RFC 3339 time with offset, such as 2026-11-20T10:15:00Z")
+    return datetime.fromisoformat(value.upper())
+
+
+def parse_uuid(value: object) -> UUID:
+    """Read a UUID written as 32 hexadecimal digits, with or without its dashes.
+
+    Raises ValueError for anything else.
+    """
+    if isinstance(value, UUID):
+        return value
+    if not isinstance(value, str) or not _UUID.fullmatch(value):
+        raise ValueError("not a UUID")
+    return UUID(value)
+
+
+def parse_version(value: object) -> object:
+    """Take a registry number for its text: `4` and `"4"` name the same tool version."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Instant = Annotated[
+    datetime, BeforeValidator(parse_instant), PlainSerializer(datetime.isoformat, when_used="json")
+]
+Identifier = Annotated[UUID, BeforeValidator(parse_uuid)]
+Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX_LENGTH)]
+FreeId = Annotated[str, Field(min_length=1, max_length=ID_MAX_LENGTH)]
+Count = Annotated[int, Field(ge=0, le=BIGINT_MAX)]
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+
+class GuardReport(_Wire):
+    """What the output guard did: its strategy, the outcome and every violation found."""
+
+    strategy: str = Field(max_length=32)
+    outcome: Literal["passed", "failed", "coerced", "stripped", "fallback", "error-result"]
+    violations: list[Violation] = Field(default_factory=list, max_length=1000)
+
+
+class InvocationEvent(_Wire):
+    """What start and end share: which call of which tool, in which context.
+
+    The context members are the AI Core's; its `auth` is never sent and never stored.
+    """
+
+    event_id: Identifier | None = None
+    invocation_id: Identifier | None = None
+    trace_id: FreeId | None = None
+    parent_invocation_id: Identifier | None = None
+    tool_name: Name
+    tool_version: Annotated[Name, BeforeValidator(parse_version)] | None = None
+    call_id: FreeId
+    tool_call_id: FreeId | None = None
+    turn_id: FreeId | None = None
+    run_id: FreeId | None = None
+    ingestion_run_id: FreeId | None = None
+    workflow_id: FreeId | None = None
+    collection_id: FreeId | None = None
+    document_id: FreeId | None = None
+    document_version_id: FreeId | None = None
+    case_id: FreeId | None = None
+    idempotency_key: FreeId | None = None
+    timeouts_ms: Annotated[int, Field(gt=0, le=BIGINT_MAX)] | None = None
+    budget_tokens: Count | None = None
+    locale: FreeId | None = None
+    safety_mode: FreeId | None = None
+    producer_id: FreeId | None = None
+    producer_seq: Count | None = None
+    started_at: Instant
+
+    @model_validator(mode="after")
+    def _is_placed(self) -> Self:
+        if self.trace_id is None and self.turn_id is None:
+            raise ValueError("trace_id is missing, and there is no turn_id to take its place")
+        if self.run_id is not None and self.ingestion_run_id is not None:
+            raise ValueError("run_id and ingestion_run_id exclude each other")
+        return self
+
+
+class ToolExecutionStart(InvocationEvent):
+    """A tool is about to run: its validated arguments and when."""
+
+    type: Literal["toolExecutionStart"] = "toolExecutionStart"
+    args: Any
+
+
+class ToolExecutionEnd(InvocationEvent):
+    """A tool has run: how long it took, how it ended and, if captured, what it returned.
+
+    `output` is any JSON; where it is an AI Core envelope (`status`, `data` or `error`,
+    `meta`) the server indexes it. `duration_ms` is milliseconds, fractions allowed.
+    """
+
+    type: Literal["toolExecutionEnd"] = "toolExecutionEnd"
+    ended_at: Instant
+    duration_ms: Annotated[float, Field(ge=0, le=DURATION_MS_MAX)]
+    is_error: bool
+    output: Any = None
+    guard: GuardReport | None = None
+
+
+class Gap(_Wire):
+    """Events a producer numbered and then had to give up, so that the loss is on record."""
+
+    type: Literal["gap"] = "gap"
+    event_id: Identifier | None = None
+    producer_id: FreeId
+    from_seq: Count
+    to_seq: Count
+    reason: FreeId
+    count: Count
+
+    @model_validator(mode="after")
+    def _is_ordered(self) -> Self:
+        if self.to_seq < self.from_seq:
+            raise ValueError("to_seq lies before from_seq")
+        return self
+
+
+Event = Annotated[ToolExecutionStart | ToolExecutionEnd | Gap, Field(discriminator="type")]
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+"""Reads one event: `EVENT.validate_json(line)`. Raises pydantic.ValidationError."""

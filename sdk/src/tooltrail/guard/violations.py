@@ -1,0 +1,44 @@
+"""What a violation is: one place where an output breaks its schema.
+
+Owns the model and its codes; how violations are found, worded and repaired is
+elsewhere in `tooltrail.guard`. Source: tool-output-guard 0.3.2, `Violation`.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+ViolationCode = Literal[
+    "WRONG_TYPE",
+    "MISSING_REQUIRED",
+    "UNKNOWN_FIELD",
+    "CONSTRAINT_VIOLATION",
+    "ENUM_MISMATCH",
+    "PATTERN_MISMATCH",
+    "COERCED",
+]
+ViolationSeverity = Literal["error", "warning"]
+
+
+class Violation(BaseModel):
+    """One place where an output breaks its schema.
+
+    `path` is JSONPath-style (`$.items[0].name`). Dumps in snake case by name and, with
+    `by_alias=True`, in tool-output-guard's camelCase; `received_value` and
+    `coerced_value` are absent unless set (`exclude_unset=True`).
+    """
+
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+    )
+
+    path: str
+    severity: ViolationSeverity = "error"
+    code: ViolationCode
+    expected: str = ""
+    received: str = ""
+    received_value: Any = None
+    coerced_value: Any = None
+    message: str = ""
+    llm_message: str = ""
