@@ -1,0 +1,141 @@
+"""The canonical text of a tool call and the call id made from it.
+
+Owns `canonical_stringify` and `compute_call_id`, byte for byte the ADK's: the same call has
+the same id whichever language made it. Number printing is `tooltrail.jsnumbers`'s.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from math import isfinite
+from typing import Any
+
+from tooltrail.jsnumbers import js_number
+
+_EXACT_INTEGER = 2**53  # beyond it a double, hence JavaScript, no longer tells integers apart
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":")
+).encode
+
+
+def canonical_stringify(value: Any) -> str:
+    """Write a JSON value as JavaScript would, members sorted, without white space.
+
+    Members sort by UTF-16 code units, numbers print as doubles (`1.0` → `1`, NaN → `null`),
+    lone surrogates as `\\udxxx`. Tuples count as lists and any Mapping as an object.
+    Raises TypeError for what JSON has no word for: other types, keys that are not text, cycles.
+    Source: the ADK's `canonicalStringify`.
+    """
+    try:
+        text = _encode(value) if _is_ordinary(value) else _write_exactly(value)
+    except RecursionError:  # deep, or a cycle
+        text = _write_exactly(value)
+    # Only a surrogate makes text unencodable, so most text is never scanned for one.
+    return text if text.isascii() else _escape_lone_surrogates(text)
+
+
+def compute_call_id(tool: str, args: Any) -> str:
+    """Name a call by its content: lower-case hexadecimal SHA-256 of `{args, tool}`.
+
+    `args` are the raw arguments, before validation: writing out a default changes the id,
+    the order of members does not. Raises TypeError where `canonical_stringify` does.
+    """
+    return sha256(canonical_stringify({"args": args, "tool": tool}).encode()).hexdigest()
+
+
+def _is_ordinary(value: Any) -> bool:
+    """Whether Python's own encoder writes this value exactly as JavaScript does.
+
+    A call id is on the path of every recorded call and almost all arguments are ordinary;
+    what this turns down is only slower. Raises RecursionError on cycles.
+    """
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
+    if kind is int:
+        return -_EXACT_INTEGER <= value <= _EXACT_INTEGER
+    if kind is float:  # outside these bounds, or integral, the two print differently
+        return 1e-4 <= abs(value) < 1e15 and not value.is_integer()
+    members: Iterable[Any]
+    if kind is dict:
+        # ASCII, because code points above U+FFFF sort differently as UTF-16.
+        for key in value:
+            if type(key) is not str or not key.isascii():
+                return False
+        members = value.values()
+    elif kind is list or kind is tuple:
+        members = value
+    else:
+        return False
+    for member in members:  # noqa: SIM110 — all() over a generator takes twice as long
+        if type(member) is not str and not _is_ordinary(member):
+            return False
+    return True
+
+
+def _write_exactly(root: Any) -> str:
+    """Write any value the canonical form can express, however deep.
+
+    The stack holds what is still to be written: texts as they are, values, and the id of a
+    container at the point where it closes, so that `open_ids` are the ancestors.
+    """
+    pieces: list[str] = []
+    open_ids: set[int] = set()
+    stack: list[tuple[str, Any]] = [("value", root)]
+    while stack:
+        kind, value = stack.pop()
+        if kind == "text":
+            pieces.append(value)
+        elif kind == "close":
+            open_ids.remove(value)
+        elif not isinstance(value, Mapping | list | tuple):
+            pieces.append(_scalar(value))
+        elif id(value) in open_ids:
+            raise TypeError("a value that contains itself has no canonical text")
+        else:
+            open_ids.add(id(value))
+            opening, closing, members = _members(value)
+            pieces.append(opening)
+            stack += (("close", id(value)), ("text", closing))
+            for index in range(len(members) - 1, -1, -1):
+                prefix, member = members[index]
+                stack += (("value", member), ("text", f",{prefix}" if index else prefix))
+    return "".join(pieces)
+
+
+def _members(value: Any) -> tuple[str, str, list[tuple[str, Any]]]:
+    if not isinstance(value, Mapping):
+        return "[", "]", [("", member) for member in value]
+    for key in value:
+        if not isinstance(key, str):
+            raise TypeError(f"a member's name must be text, not {type(key).__name__}")
+    # Big-endian, so that bytes sort as the 16-bit units do.
+    items = sorted(value.items(), key=lambda item: item[0].encode("utf-16-be", "surrogatepass"))
+    return "{", "}", [(f"{_quote(key)}:", member) for key, member in items]
+
+
+def _scalar(value: Any) -> str:
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quote(value)
+    if isinstance(value, int):
+        text = js_number(value)
+        return "null" if text.endswith("Infinity") else text
+    if isinstance(value, float):
+        return js_number(value) if isfinite(value) else "null"
+    raise TypeError(f"{type(value).__name__} has no canonical text: give plain JSON values")
+
+
+def _escape_lone_surrogates(text: str) -> str:
+    if not _SURROGATE.search(text):
+        return text
+    # JavaScript's text is UTF-16: two halves that stand next to each other are one character.
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", joined)

@@ -1,0 +1,132 @@
+"""The canonical text and the call id: recorded rows, and the two ways of writing agree."""
+
+import json
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tooltrail.tools.canonical import (
+    _escape_lone_surrogates,
+    _is_ordinary,
+    _write_exactly,
+    canonical_stringify,
+    compute_call_id,
+)
+
+from sdk.tests.vectors import cases
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=8)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**54), 2**54)
+    | st.floats()
+    | st.text(max_size=12)
+    | ANY_TEXT
+)
+KEYS = st.text(max_size=6) | st.sampled_from(["10", "9", "😀", "\ue000", "\uffff", "a", "A", ""])
+JSON_VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@cases("tool_call_id.jsonl")
+def test_recorded_call_ids(row: dict[str, Any]) -> None:
+    args = json.loads(row["args_json"])
+    assert canonical_stringify({"tool": row["tool"], "args": args}) == row["canonical"]
+    assert compute_call_id(row["tool"], args) == row["call_id"]
+
+
+@given(JSON_VALUES)
+def test_the_fast_way_writes_what_the_exact_way_writes(value: Any) -> None:
+    assert canonical_stringify(value) == _escape_lone_surrogates(_write_exactly(value))
+
+
+def reordered(value: Any, draw: st.DrawFn) -> Any:
+    """The same JSON value with the members of every object in another order."""
+    if isinstance(value, Mapping):
+        keys = draw(st.permutations(list(value)))
+        return {key: reordered(value[key], draw) for key in keys}
+    if isinstance(value, list):
+        return [reordered(member, draw) for member in value]
+    return value
+
+
+@given(JSON_VALUES, st.data())
+def test_call_ids_do_not_depend_on_key_order(value: Any, data: st.DataObject) -> None:
+    assert compute_call_id("t", reordered(value, data.draw)) == compute_call_id("t", value)
+
+
+@given(JSON_VALUES)
+def test_canonical_text_is_json_of_the_same_value(value: Any) -> None:
+    # Reading the text back and writing it again changes nothing.
+    text = canonical_stringify(value)
+    text.encode()
+    assert canonical_stringify(json.loads(text)) == text
+
+
+def test_numbers_print_as_doubles_do_in_javascript() -> None:
+    assert canonical_stringify([1.0, -0.0, 1e20, 1e21, 1e-5, 1e-7]) == (
+        "[1,0,100000000000000000000,1e+21,0.00001,1e-7]"
+    )
+    assert canonical_stringify([2**53 + 1, 2**64, 10**400, -(10**400), float("nan")]) == (
+        "[9007199254740992,18446744073709552000,null,null,null]"
+    )
+
+
+def test_subclasses_of_plain_types_count_as_those() -> None:
+    class Colour(StrEnum):
+        RED = "red"
+
+    class Size(IntEnum):
+        XL = 4
+
+    value = MappingProxyType({"b": (Colour.RED, Size.XL), "a": MappingProxyType({})})
+    assert canonical_stringify(value) == '{"a":{},"b":["red",4]}'
+
+
+def test_a_pair_of_surrogates_is_one_character() -> None:
+    assert canonical_stringify("\ud83d\ude00") == '"😀"'
+    assert canonical_stringify("\ude00\ud83d") == '"\\ude00\\ud83d"'
+
+
+def test_nesting_may_be_deeper_than_the_stack() -> None:
+    value: Any = []
+    for _ in range(50_000):
+        value = [value]
+    assert canonical_stringify(value) == "[" * 50_001 + "]" * 50_001
+
+
+def test_one_object_in_two_places_is_no_cycle() -> None:
+    shared = {"x": 1.0}
+    assert canonical_stringify([shared, shared]) == '[{"x":1},{"x":1}]'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, b"bytes", 1j, {"a": {1: "x"}}, {None: 1}, [[{True: 1}]]],
+    ids=repr,
+)
+def test_what_json_cannot_say_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError):
+        compute_call_id("t", value)
+
+
+def test_cycles_are_refused() -> None:
+    loop: dict[str, Any] = {}
+    loop["again"] = [loop]
+    with pytest.raises(TypeError, match="contains itself"):
+        compute_call_id("t", loop)
+
+
+def test_everyday_arguments_take_the_fast_way() -> None:
+    assert _is_ordinary(
+        {"query": "größer als 😀", "limit": 10, "min": 0.5, "tags": ["a", None, True], "f": {}}
+    )
