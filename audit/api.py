@@ -1,0 +1,5 @@
+"""The API of `audit`."""
+
+from ninja import Router
+
+router = Router()

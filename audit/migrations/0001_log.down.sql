@@ -1,0 +1,1 @@
+DROP TABLE producer, rejected_event, ledger_head, batch;

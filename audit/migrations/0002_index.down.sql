@@ -1,0 +1,1 @@
+DROP TABLE latency, rollup, trace, violation, invocation;

@@ -1,0 +1,8 @@
+from django.db import migrations
+
+from config.migrations import RunSQLFile
+
+
+class Migration(migrations.Migration):
+    dependencies = [("audit", "0001_log")]
+    operations = [RunSQLFile("0002_index")]

@@ -1,0 +1,71 @@
+"""Day partitions of the index: which must exist, which do, and making the missing ones.
+
+Planning is pure; applying needs the owner's connection (`using="owner"`). Dropping
+expired days is retention's, not done here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from django.db import connections
+
+PARTITIONED_TABLES = ("invocation", "violation", "trace", "rollup", "latency")
+DAYS_AHEAD = 14  # two weeks without a worker before new calls find no partition
+DAYS_BACK = 35  # how late a call may arrive; older ones go to the inbox
+
+
+@dataclass(frozen=True, order=True)
+class Partition:
+    """One day of one table."""
+
+    day: date
+    table: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}_{self.day:%Y%m%d}"
+
+
+def wanted(today: date, *, back: int = DAYS_BACK, ahead: int = DAYS_AHEAD) -> list[Partition]:
+    """Every partition that should exist today, oldest day first."""
+    return [
+        Partition(today + timedelta(days=offset), table)
+        for offset in range(-back, ahead + 1)
+        for table in PARTITIONED_TABLES
+    ]
+
+
+def existing(using: str = "owner") -> set[Partition]:
+    """The partitions the database has. One query."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            "SELECT parent.relname, child.relname FROM pg_inherits"
+            " JOIN pg_class parent ON parent.oid = inhparent"
+            " JOIN pg_class child ON child.oid = inhrelid"
+            " WHERE parent.relname = ANY(%s) AND parent.relkind = 'p' AND child.relkind = 'r'",
+            [list(PARTITIONED_TABLES)],
+        )
+        return {
+            Partition(date.fromisoformat(child.removeprefix(f"{parent}_")), parent)
+            for parent, child in cursor.fetchall()
+        }
+
+
+def missing(today: date, using: str = "owner") -> list[Partition]:
+    """What `apply` would make."""
+    known = existing(using)
+    return [partition for partition in wanted(today) if partition not in known]
+
+
+def apply(partitions: Iterable[Partition], using: str = "owner") -> None:
+    """Make the partitions; one that exists by now is left as it is."""
+    with connections[using].cursor() as cursor:
+        for partition in partitions:
+            following = partition.day + timedelta(days=1)
+            cursor.execute(
+                f"CREATE TABLE IF NOT EXISTS {partition.name} PARTITION OF {partition.table}"
+                f" FOR VALUES FROM ('{partition.day}') TO ('{following}')"
+            )
+            # The parent's policy does not guard a partition that is queried by its own name.
+            cursor.execute(f"REVOKE ALL ON {partition.name} FROM tooltrail_app")

@@ -1,0 +1,10 @@
+"""The API object: its routers, one per app, and its error handlers."""
+
+from ninja import NinjaAPI
+
+from audit.api import router as audit_router
+from tools_registry.api import router as registry_router
+
+api = NinjaAPI(title="Tooltrail", version="1", urls_namespace="api")
+api.add_router("", audit_router)
+api.add_router("", registry_router)

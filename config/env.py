@@ -1,0 +1,63 @@
+"""Typed readers of the environment that refuse bad values loudly.
+
+Every reader also takes `NAME_FILE`, the path of a file holding the value (mounted secrets).
+"""
+
+import os
+from pathlib import Path
+
+
+class EnvironmentVariableError(Exception):
+    """An environment variable is missing or unreadable; the message names it and the remedy."""
+
+
+def text(name: str, default: str | None = None) -> str:
+    """The variable's text. Raises EnvironmentVariableError if unset and no default is given."""
+    value = _read(name)
+    if value is not None:
+        return value
+    if default is None:
+        raise EnvironmentVariableError(f"{name} is not set")
+    return default
+
+
+def boolean(name: str, *, default: bool) -> bool:
+    """True for 1/true/yes/on, False for 0/false/no/off, any case."""
+    value = _read(name)
+    if value is None:
+        return default
+    if value.lower() in {"1", "true", "yes", "on"}:
+        return True
+    if value.lower() in {"0", "false", "no", "off"}:
+        return False
+    raise EnvironmentVariableError(f"{name} must be true or false, not {value!r}")
+
+
+def integer(name: str, default: int, *, minimum: int = 0) -> int:
+    """A whole number, not below `minimum`."""
+    value = _read(name)
+    if value is None:
+        return default
+    try:
+        number = int(value)
+    except ValueError:
+        raise EnvironmentVariableError(f"{name} must be a whole number, not {value!r}") from None
+    if number < minimum:
+        raise EnvironmentVariableError(f"{name} must be at least {minimum}, not {number}")
+    return number
+
+
+def words(name: str, default: tuple[str, ...] = ()) -> list[str]:
+    """A list separated by commas or white space."""
+    value = _read(name)
+    return list(default) if value is None else value.replace(",", " ").split()
+
+
+def _read(name: str) -> str | None:
+    value = os.environ.get(name)
+    if value is None and (path := os.environ.get(f"{name}_FILE")):
+        try:
+            value = Path(path).read_text().strip()
+        except OSError as error:
+            raise EnvironmentVariableError(f"{name}_FILE: {error.strerror}: {path}") from error
+    return value or None

@@ -1,0 +1,55 @@
+"""This installation's own folder (`var/`) and the secrets that are kept in it.
+
+`manage.py up` creates the secrets; everything else only reads them, so that any
+management command finds the embedded database without being told.
+"""
+
+import json
+import os
+import secrets
+from functools import cache
+from pathlib import Path
+
+from config import env
+from config.database import ROLES
+from config.embedded import EmbeddedPostgres
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR = Path(env.text("TOOLTRAIL_VAR", str(BASE_DIR / "var"))).resolve()
+POSTGRES = EmbeddedPostgres(VAR / "postgres")
+_SECRETS = VAR / "secrets.json"
+
+
+@cache
+def load_secrets() -> dict[str, str]:
+    """The installation's secrets by name; empty before the first `up`."""
+    try:
+        stored: dict[str, str] = json.loads(_SECRETS.read_text())
+    except FileNotFoundError:
+        return {}
+    return stored
+
+
+def ensure_secrets() -> dict[str, str]:
+    """Make what is missing (signing key, role passwords) and return all. Mode 0600."""
+    stored = dict(load_secrets())
+    for name in ("secret_key", *ROLES):
+        stored.setdefault(name, secrets.token_urlsafe(32))
+    save_secrets(stored)
+    return stored
+
+
+def save_secrets(values: dict[str, str]) -> None:
+    """Replace the stored secrets as a whole, atomically."""
+    VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = _SECRETS.with_suffix(".new")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(values, file, indent=1)
+    draft.replace(_SECRETS)
+    load_secrets.cache_clear()
+
+
+def embedded_url(role: str) -> str | None:
+    """The embedded database's address for a role; None before the first `up`."""
+    password = load_secrets().get(role)
+    return POSTGRES.url(role, password) if password else None

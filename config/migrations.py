@@ -1,0 +1,26 @@
+"""A migration operation that runs an SQL file lying beside the migration."""
+
+import inspect
+from pathlib import Path
+
+from django.db.migrations.operations import RunSQL
+
+
+class RunSQLFile(RunSQL):
+    """Run `name.sql` of the migration's folder forwards and `name.down.sql` backwards.
+
+    The migration stays a pointer, the SQL stays SQL: highlighted, diffable, runnable in psql.
+    Raises FileNotFoundError when the forward file is missing.
+    """
+
+    def __init__(self, name: str) -> None:
+        folder = Path(inspect.stack()[1].filename).parent
+        down = folder / f"{name}.down.sql"
+        super().__init__(
+            (folder / f"{name}.sql").read_text(),
+            down.read_text() if down.exists() else RunSQL.noop,
+        )
+        self.name = name
+
+    def describe(self) -> str:
+        return f"Run {self.name}.sql"

@@ -1,0 +1,152 @@
+"""Django's settings. One module; every knob comes from the environment through `config.env`.
+
+Without DATABASE_URL the embedded PostgreSQL under `var/` is used (`manage.py up` makes it).
+"""
+
+from typing import Any
+
+from django.utils.csp import CSP
+from psycopg.conninfo import conninfo_to_dict
+
+from config import env, instance
+from config.database import APP, OWNER
+from config.instance import BASE_DIR as BASE_DIR
+
+DEBUG = env.boolean("TOOLTRAIL_DEBUG", default=False)
+# The prefix makes `check --deploy` refuse the stand-in, which only exists before `up`.
+SECRET_KEY = env.text(
+    "TOOLTRAIL_SECRET_KEY", instance.load_secrets().get("secret_key", "django-insecure-stand-in")
+)
+ALLOWED_HOSTS = env.words("TOOLTRAIL_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
+CSRF_TRUSTED_ORIGINS = env.words("TOOLTRAIL_ORIGINS")
+
+INSTALLED_APPS = [
+    "config",
+    "audit",
+    "tools_registry",
+    "tenants",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.postgres",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "procrastinate.contrib.django",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.csp",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+
+def _database(url: str | None) -> dict[str, Any]:
+    parameters = conninfo_to_dict(url or "")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parameters.pop("dbname", "tooltrail"),
+        "USER": parameters.pop("user", ""),
+        "PASSWORD": parameters.pop("password", ""),
+        "HOST": parameters.pop("host", ""),
+        "PORT": str(parameters.pop("port", "")),
+        "OPTIONS": parameters,
+        "CONN_MAX_AGE": None,  # one lasting connection per thread
+        "CONN_HEALTH_CHECKS": True,  # a restarted PostgreSQL is found out between requests
+    }
+
+
+# `default` is the application role, bound by row-level security. `owner` is for migrations
+# and partitions; a web process needs no DATABASE_OWNER_URL.
+DATABASES = {
+    "default": _database(env.text("DATABASE_URL", "") or instance.embedded_url(APP)),
+    "owner": _database(env.text("DATABASE_OWNER_URL", "") or instance.embedded_url(OWNER)),
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_USER_MODEL = "tenants.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "login"
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = instance.VAR / "static"
+WHITENOISE_USE_FINDERS = DEBUG
+STORAGES = {
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+# Nothing inline: agent-controlled text must not become a script or a style anywhere.
+SECURE_CSP = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF, CSP.NONCE],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],  # data: for the icons inside Tabler's style sheet
+    "font-src": [CSP.SELF],
+    "connect-src": [CSP.SELF],
+    "form-action": [CSP.SELF],
+    "base-uri": [CSP.NONE],
+    "frame-ancestors": [CSP.NONE],
+}
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+# Behind TLS (anything but a laptop) this one switch turns on all that depends on it.
+HTTPS = env.boolean("TOOLTRAIL_HTTPS", default=False)
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.text("TOOLTRAIL_LOG_LEVEL", "INFO")},
+}

@@ -1,0 +1,1 @@
+"""Who may see what: tenants, their members and their API keys."""

@@ -1,0 +1,1 @@
+DROP TABLE action, api_key, membership;

@@ -1,0 +1,124 @@
+"""Tenants, who belongs to them, and the keys their executors use.
+
+Rows of a tenant are guarded by row-level security (`tenants.scope`); the database's key
+of those tables is (tenant_id, id), so that they can be distributed by tenant, while
+Django and its admin know `id` alone.
+"""
+
+import uuid
+from typing import ClassVar
+
+import uuid_utils.compat
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+
+def new_id() -> uuid.UUID:
+    """A UUIDv7: unique, and in order of time, which keeps the newest rows together."""
+    return uuid_utils.compat.uuid7()
+
+
+class User(AbstractUser):
+    """Somebody who signs in. What they may see is in their memberships."""
+
+    class Meta:
+        db_table = "app_user"
+
+
+class Tenant(models.Model):
+    """The isolation boundary: every other row of ours belongs to exactly one."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    slug = models.SlugField(unique=True, max_length=63)
+    name = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        db_table = "tenant"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Role(models.TextChoices):
+    """What a member may do; each includes seeing what the ones before it see."""
+
+    VIEWER = "viewer", "Viewer"
+    EDITOR = "editor", "Editor"
+    AUDITOR = "auditor", "Auditor"
+    ADMIN = "admin", "Admin"
+
+
+class Membership(models.Model):
+    """A user's role in a tenant."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    role = models.CharField(max_length=16, choices=Role)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        db_table = "membership"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="membership_tenant_user_uniq")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.role})"
+
+
+class Scope(models.TextChoices):
+    """What an API key opens."""
+
+    INGEST = "ingest", "Send events"
+    READ = "read", "Read figures and calls"
+    REGISTRY = "registry", "Register tools"
+
+
+class ApiKey(models.Model):
+    """A key of an executor. Only the SHA-256 of its secret is stored."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
+    key_id = models.CharField(max_length=16)
+    name = models.CharField(max_length=100)
+    secret_sha256 = models.BinaryField()
+    scopes = ArrayField(models.CharField(max_length=16, choices=Scope))
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "api_key"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "key_id"], name="api_key_tenant_key_id_uniq")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.key_id})"
+
+
+class Action(models.Model):
+    """Something a person did in a tenant. Survives its subjects: names are copied in."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
+    at = models.DateTimeField(auto_now_add=True)
+    user_id = models.BigIntegerField(null=True)
+    user_name = models.CharField(max_length=150)
+    verb = models.CharField(max_length=64)
+    subject = models.CharField(max_length=300)
+    details = models.JSONField(default=dict)
+
+    class Meta:
+        db_table = "action"
+
+    def __str__(self) -> str:
+        return f"{self.user_name} {self.verb} {self.subject}"

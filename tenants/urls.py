@@ -1,0 +1,5 @@
+"""Sign-in, tenant switcher, keys and members."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,112 @@
+"""The test session: one real PostgreSQL, the real roles, the migrations, and a cast.
+
+The embedded server is started in a temporary folder unless TEST_DATABASE_URL names a
+superuser's address of another PostgreSQL (a scratch database is made there). Code under
+test connects as `tooltrail_app`, bound by row-level security. Nothing is rolled back or
+truncated between tests: every test has tenants of its own, which is what tenants are for.
+"""
+
+import os
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.factories import Cast
+
+_workspace = Path(tempfile.mkdtemp(prefix="tooltrail-test-"))
+os.environ["TOOLTRAIL_VAR"] = str(_workspace / "var")
+os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+os.environ["TOOLTRAIL_LOG_LEVEL"] = "WARNING"
+for _name in ("DATABASE_URL", "DATABASE_OWNER_URL", "TOOLTRAIL_URL", "TOOLTRAIL_API_KEY"):
+    os.environ.pop(_name, None)
+
+from config import database  # noqa: E402  (they read the environment set above)
+from config.embedded import EmbeddedPostgres  # noqa: E402
+
+_embedded: EmbeddedPostgres | None = None
+
+
+def pytest_configure() -> None:
+    """Start PostgreSQL, make roles and schema, and set Django up, before any test is imported."""
+    global _embedded
+    passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+    name = f"tooltrail_test_{secrets.token_hex(4)}"
+    admin_url = os.environ.get("TEST_DATABASE_URL")
+    if admin_url is None:
+        # Durability is not what most tests are about; those that are start their own server.
+        _embedded = EmbeddedPostgres(
+            _workspace / "postgres", settings=("fsync=off", "full_page_writes=off")
+        )
+        _embedded.start()
+        admin_url = _embedded.admin_url
+    database.initialise(admin_url, passwords, name)
+    for variable, role in (
+        ("DATABASE_URL", database.APP),
+        ("DATABASE_OWNER_URL", database.OWNER),
+        ("DATABASE_KEEPER_URL", database.KEEPER),
+    ):
+        os.environ[variable] = database.role_url(admin_url, role, passwords[role], name)
+
+    import django
+    from django.conf import settings
+    from django.core.management import call_command
+    from django.test.utils import setup_test_environment
+
+    django.setup()
+    # A fast hasher and no manifest: neither is what a test of ours is about.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.STORAGES = {
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    }
+    setup_test_environment()
+    call_command("migrate", database="owner", verbosity=0)
+
+    from django.utils import timezone
+
+    from audit import partitions
+
+    partitions.apply(partitions.missing(timezone.now().date()))
+
+
+def pytest_unconfigure() -> None:
+    from django.db import connections
+
+    connections.close_all()
+    if _embedded is not None:
+        _embedded.stop()
+    else:
+        _drop_scratch_database()
+    shutil.rmtree(_workspace, ignore_errors=True)
+
+
+def _drop_scratch_database() -> None:
+    import psycopg
+    from psycopg import sql
+    from psycopg.conninfo import conninfo_to_dict
+
+    name = str(conninfo_to_dict(os.environ["DATABASE_URL"])["dbname"])
+    with psycopg.connect(os.environ["TEST_DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+        )
+
+
+@pytest.fixture
+def acme() -> "Cast":
+    """A tenant with an admin, an editor, an auditor and a viewer."""
+    from tests.factories import make_cast
+
+    return make_cast("acme")
+
+
+@pytest.fixture
+def globex() -> "Cast":
+    """Another tenant: whoever belongs to it must see nothing of acme's."""
+    from tests.factories import make_cast
+
+    return make_cast("globex")

@@ -1,0 +1,88 @@
+"""The tenant scope: what is seen inside, outside, and after it."""
+
+import uuid
+
+import pytest
+from django.db import connection, transaction
+
+from tenants.models import Membership
+from tenants.scope import TenantScopeError, current_tenant_id, tenant_scope, user_scope
+from tests.factories import Cast
+
+
+def test_a_scope_shows_its_own_tenants_rows_and_no_others(acme: Cast, globex: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        seen = set(Membership.objects.values_list("tenant_id", flat=True))
+    assert seen == {acme.tenant.id}
+
+
+def test_outside_a_scope_nothing_is_seen(acme: Cast) -> None:
+    assert Membership.objects.filter(tenant=acme.tenant).count() == 0
+
+
+def test_leaving_a_scope_ends_it_on_the_same_connection(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        assert Membership.objects.exists()
+    assert not Membership.objects.exists()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('tooltrail.tenant_id', true)")
+        assert cursor.fetchone()[0] in (None, "")
+
+
+def test_another_tenants_row_cannot_be_written(acme: Cast, globex: Cast) -> None:
+    from django.db.utils import ProgrammingError
+
+    with pytest.raises(ProgrammingError, match="row-level security"), tenant_scope(acme.tenant.id):
+        Membership.objects.create(tenant=globex.tenant, user=acme.viewer, role="admin")
+
+
+def test_the_same_tenant_may_nest(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id), tenant_scope(acme.tenant.id):
+        assert current_tenant_id() == acme.tenant.id
+
+
+def test_another_tenant_may_not_nest(acme: Cast, globex: Cast) -> None:
+    with (
+        tenant_scope(acme.tenant.id),
+        pytest.raises(TenantScopeError),
+        tenant_scope(globex.tenant.id),
+    ):
+        pass
+
+
+def test_a_scope_refuses_to_open_inside_a_transaction(acme: Cast) -> None:
+    with transaction.atomic(), pytest.raises(TenantScopeError), tenant_scope(acme.tenant.id):
+        pass
+
+
+def test_a_text_is_not_taken_for_a_tenant() -> None:
+    with pytest.raises(TypeError), tenant_scope("x'; RESET ALL; --"):  # type: ignore[arg-type]
+        pass
+
+
+def test_without_a_scope_there_is_no_current_tenant() -> None:
+    with pytest.raises(TenantScopeError):
+        current_tenant_id()
+
+
+def test_an_error_rolls_everything_back(acme: Cast) -> None:
+    with pytest.raises(ZeroDivisionError), tenant_scope(acme.tenant.id):
+        Membership.objects.filter(user=acme.viewer).delete()
+        raise ZeroDivisionError
+    with tenant_scope(acme.tenant.id):
+        assert Membership.objects.filter(user=acme.viewer).exists()
+
+
+def test_a_user_sees_own_memberships_of_every_tenant_and_nobody_elses(
+    acme: Cast, globex: Cast
+) -> None:
+    with tenant_scope(globex.tenant.id):
+        Membership.objects.create(tenant=globex.tenant, user=acme.viewer, role="viewer")
+    with user_scope(acme.viewer.pk):
+        seen = set(Membership.objects.values_list("tenant_id", "user_id"))
+    assert seen == {(acme.tenant.id, acme.viewer.pk), (globex.tenant.id, acme.viewer.pk)}
+
+
+def test_an_unknown_tenant_has_no_rows() -> None:
+    with tenant_scope(uuid.uuid4()):
+        assert not Membership.objects.exists()

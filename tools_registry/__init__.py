@@ -1,0 +1,1 @@
+"""What may be called: tools and their immutable versions."""

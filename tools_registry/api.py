@@ -1,0 +1,5 @@
+"""The API of `tools_registry`."""
+
+from ninja import Router
+
+router = Router()
