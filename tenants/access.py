@@ -1,0 +1,124 @@
+"""Who may open a page: sign-in, the session's tenant, the role, and the scope around it all.
+
+Every page of a tenant is wrapped in `tenant_page`. Keys of executors are `tenants.keys`'.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, cast
+from urllib.parse import urlencode, urlsplit
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render, resolve_url
+from django.template.response import SimpleTemplateResponse
+from django.utils.cache import add_never_cache_headers
+from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxDetails
+
+from tenants.models import Membership, Role, Tenant, User
+from tenants.scope import tenant_scope, user_scope
+
+SESSION_TENANT = "tenant_id"
+"""The session's key for the tenant chosen in the switcher, as text."""
+
+# An auditor reads more than an editor and changes nothing: roles are not one ladder.
+_INCLUDES: dict[Role, frozenset[str]] = {
+    Role.VIEWER: frozenset(Role.values),
+    Role.EDITOR: frozenset({Role.EDITOR.value, Role.ADMIN.value}),
+    Role.AUDITOR: frozenset({Role.AUDITOR.value, Role.ADMIN.value}),
+    Role.ADMIN: frozenset({Role.ADMIN.value}),
+}
+
+
+class TenantRequest(HttpRequest):
+    """What a view behind `tenant_page` is called with."""
+
+    user: User
+    htmx: HtmxDetails
+    tenant: Tenant
+    membership: Membership
+    memberships: list[Membership]
+    """Of the signed-in user, in every tenant, by tenant name: the switcher."""
+
+
+def has_role(membership: Membership, role: Role) -> bool:
+    """Whether this member may do what `role` may."""
+    return membership.role in _INCLUDES[role]
+
+
+def tenant_page[**P](
+    *, role: Role = Role.VIEWER
+) -> Callable[
+    [Callable[Concatenate[TenantRequest, P], HttpResponseBase]],
+    Callable[Concatenate[HttpRequest, P], HttpResponseBase],
+]:
+    """Wrap a view: it runs for a signed-in member with `role`, inside the tenant's scope.
+
+    Anonymous is sent to sign in, a member without the role gets 403, somebody without any
+    tenant a page saying so. One transaction surrounds the view and its rendering, so a view
+    that raises has changed nothing. Costs two short transactions, one query.
+
+    A lookup by id sees the tenant's own rows only; the view answers 404 when it finds none.
+    A streamed body is sent after the scope has closed: it opens its own, one per chunk.
+    """
+
+    def wrap(
+        view: Callable[Concatenate[TenantRequest, P], HttpResponseBase],
+    ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+        @wraps(view)
+        def page(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            if not request.user.is_authenticated:
+                return _ask_to_sign_in(request)
+            entered = enter_tenant(request)
+            if entered is None:
+                return render(request, "tenants/no_tenant.html", status=403)
+            if not has_role(entered.membership, role):
+                raise PermissionDenied(f"This page is for the role {role.label.lower()}.")
+            with tenant_scope(entered.tenant.id):
+                response = view(entered, *args, **kwargs)
+                if isinstance(response, SimpleTemplateResponse):
+                    response.render()
+            if not response.has_header("Cache-Control"):
+                add_never_cache_headers(response)
+            return response
+
+        page.required_role = role  # type: ignore[attr-defined]  # read by tests/isolation
+        return page
+
+    return wrap
+
+
+def enter_tenant(request: HttpRequest) -> TenantRequest | None:
+    """Give a signed-in request its tenant: the session's, else the first by name.
+
+    None when the user belongs to no tenant. The session is asked, never trusted: a tenant
+    somebody was removed from is as good as none chosen.
+    """
+    request = cast(TenantRequest, request)
+    with user_scope(request.user.pk):
+        request.memberships = list(
+            Membership.objects.filter(user_id=request.user.pk)
+            .select_related("tenant")
+            .order_by("tenant__name", "tenant_id")
+        )
+    if not request.memberships:
+        return None
+    chosen = request.session.get(SESSION_TENANT)
+    request.membership = next(
+        (one for one in request.memberships if str(one.tenant_id) == chosen),
+        request.memberships[0],
+    )
+    request.tenant = request.membership.tenant
+    return request
+
+
+def _ask_to_sign_in(request: HttpRequest) -> HttpResponseBase:
+    htmx: HtmxDetails | None = getattr(request, "htmx", None)
+    if not htmx:
+        return redirect_to_login(request.get_full_path())
+    # A fragment's redirect would put the sign-in form inside the page: leave the page instead.
+    shown = urlsplit(htmx.current_url or "")
+    back = urlencode({"next": shown.path + (f"?{shown.query}" if shown.query else "")})
+    return HttpResponseClientRedirect(f"{resolve_url('login')}?{back}")

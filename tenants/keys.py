@@ -1,0 +1,152 @@
+"""API keys: their text, making, checking and revoking.
+
+A key reads `tt_<tenant id>_<key id>_<secret>_<crc>`. The tenant is in it, so that the
+tenant's scope is open before the key is looked up. Only the SHA-256 of the secret is
+stored: the secret has 238 random bits, so a slow hash would protect nothing. The crc tells
+a key that was cut off or mistyped from one that is unknown, without asking the database.
+
+Where the key is read from is `tenants.api_auth`'s, who may make one the pages'.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+import string
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Q
+from django.utils import timezone
+
+from tenants.models import ApiKey, Scope, Tenant, User
+from tenants.scope import tenant_scope
+
+# Last use is for people who clean up keys: a minute is exact enough, and a write a minute
+# costs nothing.
+LAST_USE_EVERY = timedelta(minutes=1)
+
+_ALPHABET = string.ascii_letters + string.digits
+_KEY_ID_LENGTH = 12
+_SECRET_LENGTH = 40
+_KEY = re.compile(
+    rf"(tt_([0-9a-f]{{32}})_([0-9A-Za-z]{{{_KEY_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}}))"
+    r"_([0-9a-f]{8})"
+)
+
+
+class KeyRefused(Exception):  # noqa: N818  the answer's own word
+    """A key does not open what was asked; `status` is 401 (who are you?) or 403 (not you)."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeyIdentity:
+    """Who calls the API: the tenant and which of its keys."""
+
+    tenant_id: UUID
+    key_id: str
+    api_key_pk: UUID
+
+
+def create_key(
+    tenant: Tenant,
+    name: str,
+    scopes: Collection[Scope],
+    *,
+    created_by: User | None = None,
+    expires_at: datetime | None = None,
+) -> tuple[ApiKey, str]:
+    """Store a new key of the tenant and return it with its text, which is never shown again.
+
+    Raises ValueError without a scope, or for an expiry that has passed already.
+    """
+    if not scopes:
+        raise ValueError("a key without a scope opens nothing")
+    if expires_at is not None and expires_at <= timezone.now():
+        raise ValueError("the expiry has passed already")
+    key_id = "".join(secrets.choice(_ALPHABET) for _ in range(_KEY_ID_LENGTH))
+    secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
+    with tenant_scope(tenant.id):
+        key = ApiKey.objects.create(
+            tenant=tenant,
+            key_id=key_id,
+            name=name,
+            secret_sha256=_sha256(secret),
+            scopes=[scope.value for scope in Scope if scope in scopes],
+            created_by=created_by,
+            expires_at=expires_at,
+        )
+    body = f"tt_{tenant.id.hex}_{key_id}_{secret}"
+    return key, f"{body}_{_crc(body)}"
+
+
+def authenticate(token: str, scope: Scope) -> ApiKeyIdentity:
+    """Tell whose key this is, if it opens `scope`. Opens its own tenant scope; one query.
+
+    Raises KeyRefused: 401 for a text that is no key of ours, is mistyped, unknown, revoked
+    or expired; 403 for a good key without this scope. That a key was revoked or has expired
+    is said only to who knows its secret.
+
+    Sending events leaves no trace here: that path writes once per request, in its own
+    transaction.
+    """
+    tenant_id, key_id, secret = _read(token)
+    now = timezone.now()
+    with tenant_scope(tenant_id):
+        key = ApiKey.objects.filter(tenant_id=tenant_id, key_id=key_id).first()
+        if key is None or not hmac.compare_digest(bytes(key.secret_sha256), _sha256(secret)):
+            raise KeyRefused(401, "unknown_key", "No such API key.")
+        if key.revoked_at is not None:
+            raise KeyRefused(401, "revoked_key", "This API key was revoked.")
+        if key.expires_at is not None and key.expires_at <= now:
+            raise KeyRefused(401, "expired_key", "This API key has expired.")
+        if scope.value not in key.scopes:
+            raise KeyRefused(403, "missing_scope", f"This API key lacks the scope {scope.value}.")
+        if scope is not Scope.INGEST:
+            _record_use(key, now)
+    return ApiKeyIdentity(tenant_id=tenant_id, key_id=key_id, api_key_pk=key.pk)
+
+
+def revoke_key(key: ApiKey) -> None:
+    """Close a key for good. Needs its tenant's scope; a revoked one keeps its first time."""
+    now = timezone.now()
+    ApiKey.objects.filter(tenant_id=key.tenant_id, pk=key.pk, revoked_at=None).update(
+        revoked_at=now
+    )
+
+
+def _record_use(key: ApiKey, now: datetime) -> None:
+    due = now - LAST_USE_EVERY
+    if key.last_used_at is not None and key.last_used_at > due:
+        return
+    # The condition again, in the database: of many requests at once one writes.
+    ApiKey.objects.filter(
+        Q(last_used_at=None) | Q(last_used_at__lte=due), tenant_id=key.tenant_id, pk=key.pk
+    ).update(last_used_at=now)
+
+
+def _read(token: str) -> tuple[UUID, str, str]:
+    match = _KEY.fullmatch(token)
+    if match is None:
+        raise KeyRefused(401, "malformed_key", "This is not a Tooltrail API key (tt_…).")
+    body, tenant_hex, key_id, secret, crc = match.groups()
+    if crc != _crc(body):
+        raise KeyRefused(401, "mistyped_key", "This API key is mistyped: its checksum is wrong.")
+    return UUID(tenant_hex), key_id, secret
+
+
+def _crc(body: str) -> str:
+    return f"{zlib.crc32(body.encode()):08x}"
+
+
+def _sha256(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

@@ -1,0 +1,130 @@
+"""API keys: what they open, and how each refusal is told apart."""
+
+import datetime
+import zlib
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from tenants.keys import KeyRefused, authenticate, create_key, revoke_key
+from tenants.models import ApiKey, Scope
+from tenants.scope import tenant_scope
+from tests.factories import Cast
+
+
+def _refusal(token: str, scope: Scope = Scope.READ) -> tuple[int, str]:
+    with pytest.raises(KeyRefused) as refused:
+        authenticate(token, scope)
+    return refused.value.status, refused.value.code
+
+
+def _with_crc(body: str) -> str:
+    return f"{body}_{zlib.crc32(body.encode()):08x}"
+
+
+def test_a_key_opens_its_own_tenant_and_scope(acme: Cast) -> None:
+    key, text = create_key(acme.tenant, "ci", [Scope.READ])
+    identity = authenticate(text, Scope.READ)
+    assert (identity.tenant_id, identity.key_id, identity.api_key_pk) == (
+        acme.tenant.id,
+        key.key_id,
+        key.pk,
+    )
+    assert text.startswith(f"tt_{acme.tenant.id.hex}_{key.key_id}_")
+
+
+def test_the_secret_is_not_stored(acme: Cast) -> None:
+    key, text = create_key(acme.tenant, "ci", [Scope.READ])
+    secret = text.split("_")[3]
+    with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SELECT k::text FROM api_key k WHERE id = %s", [key.pk])
+        (row,) = cursor.fetchone()
+    assert secret not in row
+    assert secret.encode().hex() not in row
+
+
+@pytest.mark.parametrize("text", ["", "tt_", "Bearer x", "tt_1_2_3_4", "\x00", "tt_" + "é" * 99])
+def test_what_is_no_key_is_said_to_be_none(text: str) -> None:
+    assert _refusal(text) == (401, "malformed_key")
+
+
+def test_a_typo_is_told_from_an_unknown_key_without_asking_the_database(acme: Cast) -> None:
+    _, text = create_key(acme.tenant, "ci", [Scope.READ])
+    at = len(text) - 20
+    mistyped = text[:at] + ("a" if text[at] != "a" else "b") + text[at + 1 :]
+    with CaptureQueriesContext(connection) as queries:
+        assert _refusal(mistyped) == (401, "mistyped_key")
+    assert not queries.captured_queries
+
+
+def test_a_wrong_secret_an_unknown_key_and_an_unknown_tenant_look_alike(
+    acme: Cast, globex: Cast
+) -> None:
+    _, text = create_key(acme.tenant, "ci", [Scope.READ])
+    tenant_id, key_id, secret = text.split("_")[1:4]
+    for parts in (
+        (tenant_id, key_id, secret[::-1]),
+        (tenant_id, key_id[::-1], secret),
+        (globex.tenant.id.hex, key_id, secret),
+        ("0" * 32, key_id, secret),
+    ):
+        assert _refusal(_with_crc("_".join(("tt", *parts)))) == (401, "unknown_key")
+
+
+def test_a_revoked_key_is_refused_and_keeps_the_time_it_was_revoked(acme: Cast) -> None:
+    key, text = create_key(acme.tenant, "ci", [Scope.READ])
+    with tenant_scope(acme.tenant.id):
+        revoke_key(key)
+        first = ApiKey.objects.get(pk=key.pk).revoked_at
+        revoke_key(key)
+        assert ApiKey.objects.get(pk=key.pk).revoked_at == first is not None
+    assert _refusal(text) == (401, "revoked_key")
+
+
+def test_a_key_ends_when_it_expires(acme: Cast) -> None:
+    soon = timezone.now() + datetime.timedelta(hours=1)
+    key, text = create_key(acme.tenant, "ci", [Scope.READ], expires_at=soon)
+    authenticate(text, Scope.READ)
+    with tenant_scope(acme.tenant.id):
+        ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now())
+    assert _refusal(text) == (401, "expired_key")
+
+
+def test_a_key_does_not_open_another_scope(acme: Cast) -> None:
+    _, text = create_key(acme.tenant, "ci", [Scope.INGEST])
+    assert _refusal(text, Scope.REGISTRY) == (403, "missing_scope")
+
+
+def test_a_key_needs_a_scope_and_a_future(acme: Cast) -> None:
+    with pytest.raises(ValueError, match="scope"):
+        create_key(acme.tenant, "ci", [])
+    with pytest.raises(ValueError, match="passed"):
+        create_key(acme.tenant, "ci", [Scope.READ], expires_at=timezone.now())
+
+
+def test_last_use_is_written_at_most_once_a_minute(acme: Cast) -> None:
+    key, text = create_key(acme.tenant, "ci", [Scope.READ])
+
+    def last_use() -> datetime.datetime | None:
+        with tenant_scope(acme.tenant.id):
+            return ApiKey.objects.get(pk=key.pk).last_used_at
+
+    assert last_use() is None
+    authenticate(text, Scope.READ)
+    first = last_use()
+    authenticate(text, Scope.READ)
+    assert last_use() == first is not None
+    earlier = first - datetime.timedelta(minutes=2)
+    with tenant_scope(acme.tenant.id):
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=earlier)
+    authenticate(text, Scope.READ)
+    assert last_use() > earlier  # type: ignore[operator]
+
+
+def test_sending_events_writes_nothing_here(acme: Cast) -> None:
+    _, text = create_key(acme.tenant, "ci", [Scope.INGEST])
+    with CaptureQueriesContext(connection) as queries:
+        authenticate(text, Scope.INGEST)
+    assert not [one for one in queries.captured_queries if "UPDATE" in one["sql"]]
