@@ -174,6 +174,31 @@ class Gap(_Wire):
         return self
 
 
+class AdkToolExecutionStart(_Wire):
+    """A tool is about to run, with just the members the ADK's own event has.
+
+    What `Tool.executor` hands to its context; `ToolExecutionStart` is what is shipped.
+    """
+
+    tool_name: str
+    turn_id: str
+    call_id: str
+    args: Any
+    started_at: Instant
+
+
+class AdkToolExecutionEnd(_Wire):
+    """A tool has run, with just the members the ADK's own event has: no result, no error."""
+
+    tool_name: str
+    turn_id: str
+    call_id: str
+    started_at: Instant
+    ended_at: Instant
+    duration_ms: float
+    is_error: bool
+
+
 Event = Annotated[ToolExecutionStart | ToolExecutionEnd | Gap, Field(discriminator="type")]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 """Reads one event: `EVENT.validate_json(line)`. Raises pydantic.ValidationError."""

@@ -1,7 +1,7 @@
 """The canonical text and the call id: recorded rows, and the two ways of writing agree."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -49,7 +49,7 @@ def test_the_fast_way_writes_what_the_exact_way_writes(value: Any) -> None:
     assert canonical_stringify(value) == _escape_lone_surrogates(_write_exactly(value))
 
 
-def reordered(value: Any, draw: st.DrawFn) -> Any:
+def reordered(value: Any, draw: Callable[[Any], Any]) -> Any:
     """The same JSON value with the members of every object in another order."""
     if isinstance(value, Mapping):
         keys = draw(st.permutations(list(value)))

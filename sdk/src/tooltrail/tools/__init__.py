@@ -1,5 +1,21 @@
 """Tools as the ADK has them: definition, execution, call ids, registries, artifacts."""
 
+from tooltrail.tools.artifacts import InMemorySpoolReader, SpooledArtifact, SpoolReader
 from tooltrail.tools.canonical import canonical_stringify, compute_call_id
+from tooltrail.tools.meta import Registry
+from tooltrail.tools.registry import ToolRegistry
+from tooltrail.tools.tool import ExecutionContext, Handler, OnCollision, Tool
 
-__all__ = ["canonical_stringify", "compute_call_id"]
+__all__ = [
+    "ExecutionContext",
+    "Handler",
+    "InMemorySpoolReader",
+    "OnCollision",
+    "Registry",
+    "SpoolReader",
+    "SpooledArtifact",
+    "Tool",
+    "ToolRegistry",
+    "canonical_stringify",
+    "compute_call_id",
+]

@@ -57,7 +57,8 @@ def _is_ordinary(value: Any) -> bool:
     if kind is str or kind is bool or value is None:
         return True
     if kind is int:
-        return -_EXACT_INTEGER <= value <= _EXACT_INTEGER
+        exact: bool = -_EXACT_INTEGER <= value <= _EXACT_INTEGER
+        return exact
     if kind is float:  # outside these bounds, or integral, the two print differently
         return 1e-4 <= abs(value) < 1e15 and not value.is_integer()
     members: Iterable[Any]

@@ -1,0 +1,223 @@
+"""What a tool accepts: its input schema, and arguments checked against it.
+
+Owns validation of arguments, of both kinds of schema: JSON Schema, and Python types pydantic
+can read. Outputs are `tooltrail.guard`'s. No kind converts types; both fill in defaults and
+refuse undeclared arguments unless the schema says `additionalProperties`.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any, Protocol, cast, is_typeddict
+from urllib.parse import unquote
+
+import jsonschema_rs
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic_core import PydanticSerializationError, to_json
+
+from tooltrail.errors import ValidationDetail, ValidationException
+
+# Keywords through which a schema may declare members elsewhere than in its `properties`.
+_COMPOSING = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+
+
+class Arguments(Protocol):
+    """An input schema made ready to check arguments."""
+
+    json_schema: dict[str, Any]
+
+    def validate(self, args: Any) -> Any:
+        """The arguments with defaults filled in. Raises ValidationException with every fault."""
+
+    def dump(self, validated: Any) -> Any:
+        """Validated arguments as plain JSON values, as events carry them."""
+
+
+def read_input_schema(schema: Any) -> Arguments:
+    """Make an input schema ready: JSON Schema of type object, or what pydantic can read.
+
+    The latter are models, dataclasses, `TypedDict`s and `TypeAdapter`s of these.
+    Raises ValueError for anything else and for a schema that is malformed, refers to remote
+    documents or uses patterns that have no linear-time form.
+    """
+    if isinstance(schema, Mapping):
+        return JsonSchemaArguments(schema)
+    if isinstance(schema, TypeAdapter) or (
+        isinstance(schema, type)
+        and (
+            issubclass(schema, BaseModel)
+            or dataclasses.is_dataclass(schema)
+            or is_typeddict(schema)
+        )
+    ):
+        return TypedArguments(schema)
+    raise ValueError("an input schema is a JSON Schema of type object or a pydantic model")
+
+
+class JsonSchemaArguments:
+    """Arguments described by JSON Schema; they stay plain values."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        if schema.get("type") != "object":
+            raise ValueError("the input schema must be of type object")
+        try:
+            self.json_schema: dict[str, Any] = deepcopy(dict(schema))
+            self._has_defaults = '"default"' in json.dumps(self.json_schema)
+        except (RecursionError, TypeError) as error:
+            raise ValueError("the input schema is not plain JSON, or nested too deep") from error
+        try:
+            self._validator = jsonschema_rs.validator_for(
+                _closed(self.json_schema),
+                pattern_options=jsonschema_rs.RegexOptions(),
+                offline=True,
+            )
+        except ValueError as error:
+            raise ValueError(f"the input schema is not usable: {error}") from error
+
+    def validate(self, args: Any) -> Any:
+        try:
+            details = [
+                ValidationDetail(
+                    error.message,
+                    tuple(error.instance_path),
+                    error.kind.name,
+                    error.kind.as_dict(),
+                )
+                for error in self._errors(args)
+            ]
+        except (ValueError, TypeError) as error:  # not JSON values at all
+            details = [ValidationDetail(str(error))]
+        if details:
+            raise ValidationException(details)
+        if not self._has_defaults:
+            return args
+        return _with_defaults(self.json_schema, args, self.json_schema)
+
+    def _errors(self, args: Any) -> Iterable[jsonschema_rs.ValidationError]:
+        # Explaining costs many times what deciding does, and most arguments are right.
+        return () if self._validator.is_valid(args) else self._validator.iter_errors(args)
+
+    def dump(self, validated: Any) -> Any:
+        return validated
+
+
+class TypedArguments:
+    """Arguments described by a Python type; validated, they are an instance of it.
+
+    They are read as JSON and strictly: "10" is no number, while a UUID may be its text. A
+    model's own `strict` setting is respected.
+    """
+
+    def __init__(self, model: Any) -> None:
+        try:
+            self._adapter: TypeAdapter[Any] = (
+                model if isinstance(model, TypeAdapter) else TypeAdapter(model)
+            )
+            self.json_schema = self._adapter.json_schema()
+        except (PydanticUserError, PydanticSchemaGenerationError, NameError) as error:
+            raise ValueError(f"the input schema is not usable: {error}") from error
+        root = _resolved(self.json_schema, self.json_schema)
+        if root.get("type") != "object":
+            raise ValueError("the input schema must be of type object")
+        config = getattr(model, "model_config", None) or {}
+        self._strict = None if "strict" in config else True
+        self._declared = (
+            _member_names(model, root) if root.get("additionalProperties", False) is False else None
+        )
+
+    def validate(self, args: Any) -> Any:
+        details: list[ValidationDetail] = []
+        validated: Any = None
+        try:
+            validated = self._adapter.validate_json(to_json(args), strict=self._strict)
+        except ValidationError as error:
+            details = [
+                ValidationDetail(item["msg"], item["loc"], item["type"], item.get("ctx", {}))
+                for item in error.errors(include_url=False, include_input=False)
+            ]
+        except (PydanticSerializationError, UnicodeError) as error:  # not JSON values at all
+            details = [ValidationDetail(str(error))]
+        if self._declared is not None and isinstance(args, Mapping):
+            reported = {detail.path for detail in details}
+            details += [
+                ValidationDetail(f"{name!r} is not a declared argument", (name,), "extra_forbidden")
+                for name in args
+                if name not in self._declared and (name,) not in reported
+            ]
+        if details:
+            raise ValidationException(details)
+        return validated
+
+    def dump(self, validated: Any) -> Any:
+        return self._adapter.dump_python(validated, mode="json", by_alias=True)
+
+
+def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with undeclared arguments refused, unless it speaks of them itself."""
+    if "additionalProperties" in schema or "unevaluatedProperties" in schema:
+        return schema
+    composed = _COMPOSING & schema.keys()
+    return {**schema, "unevaluatedProperties" if composed else "additionalProperties": False}
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema a local `$ref` points to, else the schema itself; {} where there is none."""
+    seen: set[str] = set()
+    while isinstance(schema, Mapping) and isinstance(ref := schema.get("$ref"), str):
+        if not ref.startswith("#") or ref in seen:
+            return {}
+        seen.add(ref)
+        schema = root
+        for part in unquote(ref[1:]).split("/")[1:]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            schema = schema.get(key) if isinstance(schema, Mapping) else None
+    return cast("dict[str, Any]", schema) if isinstance(schema, Mapping) else {}
+
+
+def _with_defaults(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
+    """The value with absent members set to their schema's `default`; itself if none is absent.
+
+    A default for an absent object's own members stays out, as in the ADK.
+    """
+    if not isinstance(schema, Mapping):
+        return value
+    if "$ref" in schema:
+        siblings = {key: member for key, member in schema.items() if key != "$ref"}
+        value = _with_defaults(_resolved(schema, root), value, root)
+        return _with_defaults(siblings, value, root)
+    for branch in schema.get("allOf", ()):
+        value = _with_defaults(branch, value, root)
+    if isinstance(value, dict):
+        for name, member in schema.get("properties", {}).items():
+            if name in value:
+                filled = _with_defaults(member, value[name], root)
+                if filled is not value[name]:
+                    value = {**value, name: filled}
+            elif "default" in (declared := _default_of(member, root)):
+                value = {**value, name: deepcopy(declared["default"])}
+    elif isinstance(value, list) and isinstance(items := schema.get("items"), Mapping):
+        filled = [_with_defaults(items, element, root) for element in value]
+        if any(new is not old for new, old in zip(filled, value, strict=True)):
+            return filled
+    return value
+
+
+def _default_of(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema that gives a member's default: its own word before its reference's."""
+    if isinstance(schema, Mapping) and "default" in schema:
+        return schema
+    return _resolved(schema, root)
+
+
+def _member_names(model: Any, root: Mapping[str, Any]) -> frozenset[str]:
+    """Every name a declared argument goes by; pydantic's schema shows one alias of each."""
+    names = set(root.get("properties", ()))
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        for name, field in model.model_fields.items():
+            names.add(name)
+            alias = field.validation_alias
+            for choice in getattr(alias, "choices", [alias]):
+                names.add(str(getattr(choice, "path", [choice])[0]))
+    return frozenset(names)

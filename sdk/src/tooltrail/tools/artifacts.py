@@ -1,0 +1,145 @@
+"""What tools return, kept line by line so that a model can look at parts of it.
+
+Owns the artifact classes and the in-memory reader; where the bytes lie otherwise is the
+host's, which gives a reader of its own.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Protocol, TypeIs, runtime_checkable
+
+import jsonschema_rs
+
+from tooltrail.errors import NotASpoolReader
+
+
+@runtime_checkable
+class SpoolReader(Protocol):
+    """Text read by line; each method may also be async. Lines are numbered from 0."""
+
+    def line(self, index: int, /) -> str | Awaitable[str | None] | None:
+        """The line without its newline, None where there is none."""
+
+    def byte_length(self) -> int | Awaitable[int]:
+        """The length in UTF-8 bytes."""
+
+    def line_count(self) -> int | Awaitable[int]:
+        """The number of lines."""
+
+    def read_all(self) -> str | Awaitable[str]:
+        """The whole text."""
+
+
+class InMemorySpoolReader:
+    """Reads text held in memory. Bytes must be UTF-8, else UnicodeDecodeError is raised.
+
+    Lines end at `\\n` only: empty text has none, a final newline makes a last empty one and
+    `\\r` stays part of its line.
+    """
+
+    def __init__(self, content: str | bytes) -> None:
+        self._text = content.decode() if isinstance(content, bytes) else content
+        self._lines = self._text.split("\n") if self._text else []
+
+    def line(self, index: int, /) -> str | None:
+        """The line at `index`, None out of range."""
+        return self._lines[index] if 0 <= index < len(self._lines) else None
+
+    def byte_length(self) -> int:
+        """The length in UTF-8 bytes."""
+        return len(self._text.encode(errors="surrogatepass"))
+
+    def line_count(self) -> int:
+        """The number of lines."""
+        return len(self._lines)
+
+    def read_all(self) -> str:
+        """The whole text."""
+        return self._text
+
+
+_ARTIFACT_METHODS = (
+    "head",
+    "tail",
+    "grep",
+    "cat",
+    "byte_length",
+    "line_count",
+    "estimate_tokens",
+)
+_BYTES_PER_TOKEN = 4  # what English text comes to in the usual encodings
+
+
+def is_artifact_class(value: object) -> TypeIs[type["SpooledArtifact"]]:
+    """Whether this is a class with an artifact's methods, related to ours or not."""
+    return isinstance(value, type) and all(
+        callable(getattr(value, name, None)) for name in _ARTIFACT_METHODS
+    )
+
+
+async def _settled[T](value: T | Awaitable[T]) -> T:
+    return await value if isawaitable(value) else value
+
+
+class SpooledArtifact:
+    """A tool's result as read-only lines of text.
+
+    Raises NotASpoolReader unless `reader` has the four methods of `SpoolReader`.
+    Source: the ADK's `SpooledArtifact`.
+    """
+
+    def __init__(self, reader: SpoolReader) -> None:
+        if not isinstance(reader, SpoolReader):
+            raise NotASpoolReader
+        self._reader = reader
+
+    async def head(self, n: int = 10) -> list[str]:
+        """The first `n` lines."""
+        return await self.cat(0, n)
+
+    async def tail(self, n: int = 10) -> list[str]:
+        """The last `n` lines."""
+        return await self.cat(max(0, await self.line_count() - n))
+
+    async def cat(self, start: int = 0, end: int | None = None) -> list[str]:
+        """The lines from `start` up to, without, `end`; both are brought into range."""
+        count = await self.line_count()
+        stop = count if end is None else min(end, count)
+        lines = [await _settled(self._reader.line(index)) for index in range(max(0, start), stop)]
+        return [line for line in lines if line is not None]
+
+    async def grep(self, pattern: str | re.Pattern[str]) -> list[str]:
+        """The lines in which the pattern occurs.
+
+        Text is taken for a pattern of JSON Schema's dialect and runs in linear time, so that
+        a model may write it; a compiled pattern is trusted. Raises ValueError for a pattern
+        that is malformed or looks around.
+        """
+        matches: Callable[[str], object]
+        if isinstance(pattern, re.Pattern):
+            matches = pattern.search
+        else:
+            matches = jsonschema_rs.validator_for(
+                {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+            ).is_valid
+        return [line for line in await self.cat() if matches(line)]
+
+    async def byte_length(self) -> int:
+        """The length in UTF-8 bytes."""
+        return await _settled(self._reader.byte_length())
+
+    async def line_count(self) -> int:
+        """The number of lines."""
+        return await _settled(self._reader.line_count())
+
+    async def estimate_tokens(self, encoding: str | None = None) -> int:
+        """About how many tokens a model would read: a quarter of the bytes, rounded up.
+
+        `encoding` names a tokenizer for kinds that know one; this estimate needs none.
+        """
+        return -(-await self.byte_length() // _BYTES_PER_TOKEN)
+
+    async def as_string(self) -> str:
+        """The whole text, as it was written."""
+        return await _settled(self._reader.read_all())

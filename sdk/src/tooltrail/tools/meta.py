@@ -1,0 +1,127 @@
+"""The store behind a tool's `meta`: nested values read and written by dotted path."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from itertools import pairwise
+from typing import Any
+
+from tooltrail.errors import InvalidInitialRegistryValue
+
+
+class Registry:
+    """Nested plain values, reached by dotted paths whose digits index lists (`list.0.name`).
+
+    What goes in and what comes out are deep copies, so nobody changes it from afar. A stored
+    None is a value like any other; only an absent one gives way to a default. A key that
+    itself contains a dot cannot be reached.
+
+    Raises InvalidInitialRegistryValue unless `initial` is a mapping (None: empty).
+    Source: the ADK's `Registry`; that `set` copies is its documentation's word.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, initial: Mapping[str, Any] | None = None) -> None:
+        if initial is None:
+            initial = {}
+        if not isinstance(initial, Mapping):
+            raise InvalidInitialRegistryValue
+        self._values: dict[str, Any] = deepcopy(dict(initial))
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """A copy of the value at `path`, or `default` where there is none."""
+        try:
+            return deepcopy(self._find(path))
+        except LookupError:
+            return default
+
+    def has(self, path: str) -> bool:
+        """Whether anything, None included, is stored at `path`."""
+        try:
+            self._find(path)
+        except LookupError:
+            return False
+        return True
+
+    def set(self, path: str, value: Any) -> None:
+        """Store a copy of `value`, making what is missing on the way.
+
+        A part made of digits makes a list, any other a mapping; a scalar on the way is
+        replaced, places skipped in a list become None. Raises TypeError where a part meets a
+        None, or where one that is not an index meets a list.
+        """
+        parts = path.split(".")
+        container: Any = self._values
+        for part, following in pairwise(parts):
+            child = _child_or_none(container, part)
+            if not isinstance(child, dict | list):
+                if child is None and _holds(container, part):
+                    raise TypeError(f"{path!r} leads through a None at {part!r}")
+                child = [] if following.isdecimal() else {}
+                _put(container, part, child)
+            container = child
+        _put(container, parts[-1], deepcopy(value))
+
+    def keys(self) -> list[str]:
+        """The paths of all leaves: lists and scalars; an empty mapping has none."""
+        return _leaf_paths(self._values)
+
+    def all(self) -> dict[str, Any]:
+        """A copy of everything."""
+        return deepcopy(self._values)
+
+    def _find(self, path: str) -> Any:
+        value: Any = self._values
+        for part in path.split("."):
+            value = _child(value, part)
+        return value
+
+    def __repr__(self) -> str:
+        return f"Registry({self._values!r})"
+
+
+def _index(part: str) -> int:
+    # As JavaScript has it: "01" and "+1" are names, not places in a list.
+    if not (part.isascii() and part.isdecimal()) or (part[0] == "0" and part != "0"):
+        raise LookupError(part)
+    return int(part)
+
+
+def _child(container: Any, part: str) -> Any:
+    if isinstance(container, list):
+        return container[_index(part)]
+    if isinstance(container, dict):
+        return container[part]
+    raise LookupError(part)
+
+
+def _holds(container: Any, part: str) -> bool:
+    try:
+        _child(container, part)
+    except LookupError:
+        return False
+    return True
+
+
+def _child_or_none(container: Any, part: str) -> Any:
+    return _child(container, part) if _holds(container, part) else None
+
+
+def _put(container: dict[str, Any] | list[Any], part: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[part] = value
+        return
+    try:
+        index = _index(part)
+    except LookupError:
+        raise TypeError(f"a list has no member {part!r}") from None
+    container += [None] * (index + 1 - len(container))
+    container[index] = value
+
+
+def _leaf_paths(values: dict[str, Any], prefix: str = "") -> list[str]:
+    paths: list[str] = []
+    for key, value in values.items():
+        path = f"{prefix}{key}"
+        paths += _leaf_paths(value, f"{path}.") if isinstance(value, dict) else [path]
+    return paths

@@ -1,0 +1,466 @@
+"""What the recordings do not show: pydantic schemas, functions as tools, provider definitions."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired, TypedDict
+from uuid import UUID
+
+import pytest
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from tooltrail.errors import (
+    InvalidInitialToolValue,
+    InvalidToolArgs,
+    ToolDownstreamError,
+    TooltrailError,
+    ValidationException,
+)
+from tooltrail.events import AdkToolExecutionEnd, AdkToolExecutionStart
+from tooltrail.tools import SpooledArtifact, Tool, ToolRegistry, compute_call_id
+
+
+class Context:
+    """A turn that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.id = "turn-1"
+        self.starts: list[AdkToolExecutionStart] = []
+        self.ends: list[AdkToolExecutionEnd] = []
+
+    def emit_tool_execution_start(self, event: AdkToolExecutionStart) -> None:
+        self.starts.append(event)
+
+    def emit_tool_execution_end(self, event: AdkToolExecutionEnd) -> None:
+        self.ends.append(event)
+
+
+def make_tool(**members: Any) -> Tool:
+    return Tool(
+        **{
+            "name": "search",
+            "description": "Searches.",
+            "input_schema": {"type": "object", "additionalProperties": True},
+            "handler": lambda args, ctx, meta: args,
+            **members,
+        }
+    )
+
+
+def run(tool: Tool, args: Any, ctx: Context | None = None) -> Any:
+    return asyncio.run(_execute(tool, args, ctx or Context()))
+
+
+async def _execute(tool: Tool, args: Any, ctx: Context) -> Any:
+    return await tool.executor(ctx)(args)
+
+
+def faults(error: BaseException) -> list[tuple[tuple[str | int, ...], str]]:
+    assert isinstance(error.__cause__, ValidationException)
+    return [(detail.path, detail.type) for detail in error.__cause__.details]
+
+
+def refused(tool: Tool, args: Any) -> list[tuple[tuple[str | int, ...], str]]:
+    with pytest.raises(InvalidToolArgs) as caught:
+        run(tool, args)
+    return faults(caught.value)
+
+
+# --- construction
+
+
+def test_every_problem_is_reported_at_once() -> None:
+    with pytest.raises(InvalidInitialToolValue) as caught:
+        Tool(name="", trusted="yes", colour="red", meta=[])  # type: ignore[arg-type]
+    assert {path[0] for path, _ in faults(caught.value)} == {
+        "name", "description", "input_schema", "handler", "trusted", "colour", "meta",
+    }  # fmt: skip
+    assert '"description" is required and ' in str(caught.value.__cause__)
+
+
+def test_errors_print_their_code() -> None:
+    error = InvalidToolArgs()
+    assert str(error) == f"E_INVALID_TOOL_ARGS [E_INVALID_TOOL_ARGS]: {error.message}"
+    assert error.help is None
+    assert isinstance(error, TooltrailError)
+
+
+def test_a_tool_is_read_only() -> None:
+    tool = make_tool()
+    for member in ("name", "meta", "trusted", "handler", "anything"):
+        with pytest.raises(AttributeError):
+            setattr(tool, member, 1)
+    assert not hasattr(tool, "handler")
+
+
+def test_only_tools_are_tools() -> None:
+    assert Tool.is_tool(make_tool())
+    assert not Tool.is_tool({"name": "search"})
+    with pytest.raises(TypeError):
+        ToolRegistry().register({"name": "search"})  # type: ignore[arg-type]
+
+
+class Lookalike:
+    """Has an artifact's methods and no kinship with ours."""
+
+    head = tail = grep = cat = byte_length = line_count = estimate_tokens = lambda self: None
+
+
+@pytest.mark.parametrize(
+    ("resolver", "accepted"),
+    [
+        (lambda: SpooledArtifact, True),
+        (lambda: Lookalike, True),
+        (lambda: dict, False),
+        (lambda: Lookalike(), False),
+        (lambda: 1 / 0, False),
+        (SpooledArtifact, False),  # not a resolver: it needs a reader
+        ("x", False),
+    ],
+)
+def test_the_artifact_resolver_is_asked_once(resolver: Any, accepted: bool) -> None:
+    if accepted:
+        assert make_tool(artifact_constructor=resolver).artifact_constructor is resolver
+    else:
+        with pytest.raises(InvalidInitialToolValue):
+            make_tool(artifact_constructor=resolver)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"type": "object", "properties": 5},
+        {"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}},
+        {"type": "object", "properties": {"a": {"$ref": "http://localhost:1/s.json"}}},
+        {"type": "object", "properties": {"a": {"pattern": "(?=look)around"}}},
+        nested(10_000),
+        {"type": "object", "properties": {"a": {"default": object()}}},
+        int,
+        list[int],
+        "object",
+    ],
+)
+def test_unusable_schemas_are_refused_at_once(schema: Any) -> None:
+    with pytest.raises(InvalidInitialToolValue):
+        make_tool(input_schema=schema)
+
+
+# --- arguments against JSON Schema
+
+
+def test_all_faults_of_the_arguments_are_listed() -> None:
+    tool = make_tool(
+        input_schema={
+            "type": "object",
+            "properties": {"q": {"type": "string", "minLength": 2}, "n": {"type": "integer"}},
+            "required": ["q", "n"],
+        }
+    )
+    assert sorted(refused(tool, {"q": "x", "extra": 1})) == [
+        ((), "additionalProperties"),
+        ((), "required"),
+        (("q",), "minLength"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("says", "accepts"),
+    [
+        ({}, False),
+        ({"additionalProperties": False}, False),
+        ({"additionalProperties": True}, True),
+        ({"additionalProperties": {"type": "integer"}}, True),
+        ({"patternProperties": {"^ex": {}}}, True),
+        ({"allOf": [{"properties": {"extra": {}}}]}, True),
+        ({"$ref": "#/$defs/e", "$defs": {"e": {"properties": {"extra": {}}}}}, True),
+        ({"allOf": [{"properties": {"other": {}}}]}, False),
+    ],
+)
+def test_undeclared_arguments_are_refused_unless_the_schema_speaks(
+    says: dict[str, Any], accepts: bool
+) -> None:
+    tool = make_tool(input_schema={"type": "object", "properties": {"q": {}}, **says})
+    if accepts:
+        assert run(tool, {"q": 1, "extra": 1}) == {"q": 1, "extra": 1}
+    else:
+        assert refused(tool, {"q": 1, "extra": 1})
+
+
+def test_defaults_are_filled_in_below_what_is_there() -> None:
+    tool = make_tool(
+        input_schema={
+            "type": "object",
+            "$defs": {"page": {"type": "object", "properties": {"size": {"default": 10}}}},
+            "properties": {
+                "page": {"$ref": "#/$defs/page"},
+                "absent": {"type": "object", "properties": {"x": {"default": 1}}},
+                "rows": {"type": "array", "items": {"$ref": "#/$defs/page"}},
+                "tags": {"type": "array", "default": []},
+                "self": {"$ref": "#"},
+            },
+        }
+    )
+    given = {"page": {}, "rows": [{}, {"size": 2}]}
+    ctx = Context()
+    filled = {"page": {"size": 10}, "rows": [{"size": 10}, {"size": 2}], "tags": []}
+    result = run(tool, given, ctx)
+    assert result == ctx.starts[0].args == filled
+    assert given == {"page": {}, "rows": [{}, {"size": 2}]}
+    assert ctx.starts[0].call_id == compute_call_id("search", given)
+    result["tags"].append("changed by the handler")
+    assert run(tool, given) == filled
+
+
+def test_complete_arguments_are_handed_over_as_they_are() -> None:
+    args = {"q": {"deep": [1]}}
+    assert run(make_tool(), args) is args
+
+
+@pytest.mark.parametrize("args", [None, [], "x", 5, {"n": True}, {"n": "5"}, {"n": 1.5}])
+def test_nothing_is_converted(args: Any) -> None:
+    assert refused(
+        make_tool(input_schema={"type": "object", "properties": {"n": {"type": "integer"}}}), args
+    )
+
+
+def test_values_json_has_no_word_for_fail_before_any_event() -> None:
+    ctx = Context()
+    with pytest.raises(TypeError):
+        run(make_tool(), {"x": object()}, ctx)
+    assert not ctx.starts
+    with pytest.raises(InvalidToolArgs):
+        asyncio.run(make_tool().validate({1: "x"}))
+
+
+# --- arguments against pydantic types
+
+
+class Filter(BaseModel):
+    case: UUID
+    limit: int = 10
+
+
+@dataclass
+class FilterDataclass:
+    case: UUID
+    limit: int = 10
+
+
+class FilterDict(TypedDict):
+    case: UUID
+    limit: NotRequired[int]
+
+
+CASE = "5aa31da6-9278-4da0-9f1a-61b8d3edc5cc"
+
+
+def test_a_model_hands_the_handler_an_instance_and_the_event_its_json() -> None:
+    ctx = Context()
+    result = run(make_tool(input_schema=Filter), {"case": CASE}, ctx)
+    assert result == Filter(case=UUID(CASE))
+    assert ctx.starts[0].args == {"case": CASE, "limit": 10}
+
+
+@pytest.mark.parametrize("model", [Filter, FilterDataclass, FilterDict])
+def test_typed_arguments_are_strict_and_closed(model: Any) -> None:
+    tool = make_tool(input_schema=model)
+    assert run(tool, {"case": CASE, "limit": 3})
+    assert refused(tool, {"case": CASE, "limit": "3"}) == [(("limit",), "int_type")]
+    assert refused(tool, {"case": CASE, "extra": 1}) == [(("extra",), "extra_forbidden")]
+    assert refused(tool, {})
+    assert refused(tool, None)
+    assert refused(tool, {"case": "\ud800"})
+
+
+def test_a_models_own_config_decides_where_it_speaks() -> None:
+    class Loose(BaseModel):
+        model_config = ConfigDict(extra="allow", strict=False)
+        limit: int
+
+    class Closed(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        limit: int = Field(1, validation_alias=AliasChoices("limit", "max"))
+
+    assert run(make_tool(input_schema=Loose), {"limit": "3", "extra": 1}).limit == 3
+    assert run(make_tool(input_schema=Closed), {"max": 3}).limit == 3
+    assert refused(make_tool(input_schema=Closed), {"x": 3}) == [(("x",), "extra_forbidden")]
+
+
+# --- execution
+
+
+def test_a_handlers_error_is_the_cause() -> None:
+    ctx = Context()
+
+    async def fail(args: Any, given: Any, meta: Any) -> str:
+        raise KeyError("lost")
+
+    with pytest.raises(ToolDownstreamError) as caught:
+        run(make_tool(handler=fail), {}, ctx)
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert [end.is_error for end in ctx.ends] == [True]
+
+
+def test_cancellation_ends_the_call_and_is_passed_on() -> None:
+    ctx = Context()
+
+    async def scenario() -> None:
+        running = asyncio.Event()
+
+        async def hang(args: Any, given: Any, meta: Any) -> None:
+            running.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(_execute(make_tool(handler=hang), {}, ctx))
+        await running.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    assert [end.is_error for end in ctx.ends] == [True]
+
+
+def test_events_dump_as_the_adk_serialises_them() -> None:
+    ctx = Context()
+    run(make_tool(), {"q": 1}, ctx)
+    start = json.loads(ctx.starts[0].model_dump_json(by_alias=True))
+    end = json.loads(ctx.ends[0].model_dump_json(by_alias=True))
+    assert list(start) == ["toolName", "turnId", "callId", "args", "startedAt"]
+    assert list(end) == [
+        "toolName", "turnId", "callId", "startedAt", "endedAt", "durationMs", "isError",
+    ]  # fmt: skip
+    assert start["startedAt"] == end["startedAt"]
+
+
+# --- functions as tools
+
+
+def google(city: str, days: int = 3) -> str:
+    """Forecast the weather.
+
+    Covers Europe only.
+
+    Args:
+        city (str): The city, without
+            its country.
+        days: How many days: at most 7.
+
+    Returns:
+        A sentence.
+    """
+    return f"{city} {days}"
+
+
+def numpy(city: str, days: int = 3) -> str:
+    """Forecast the weather.
+
+    Covers Europe only.
+
+    Parameters
+    ----------
+    city : str
+        The city, without
+        its country.
+    days : int, optional
+        How many days: at most 7.
+
+    Returns
+    -------
+    str
+        A sentence.
+    """
+    return f"{city} {days}"
+
+
+def sphinx(city: str, days: int = 3) -> str:
+    """Forecast the weather.
+
+    Covers Europe only.
+
+    :param city: The city, without
+        its country.
+    :param int days: How many days: at most 7.
+    :returns: A sentence.
+    """
+    return f"{city} {days}"
+
+
+@pytest.mark.parametrize("fn", [google, numpy, sphinx])
+def test_a_function_describes_itself(fn: Callable[..., str]) -> None:
+    tool = Tool.from_function(fn, name="forecast")
+    described = tool.describe()
+    assert described["description"] == "Forecast the weather.\n\nCovers Europe only."
+    properties = described["inputSchema"]["properties"]
+    assert properties["city"]["description"] == "The city, without its country."
+    assert properties["city"]["type"] == "string"
+    assert properties["days"]["description"] == "How many days: at most 7."
+    assert properties["days"]["default"] == 3
+    assert described["inputSchema"]["required"] == ["city"]
+    assert described["inputSchema"]["additionalProperties"] is False
+    ctx = Context()
+    assert run(tool, {"city": "Rom"}, ctx) == "Rom 3"
+    assert ctx.starts[0].args == {"city": "Rom", "days": 3}
+
+
+def test_any_ordinary_signature_will_do() -> None:
+    async def odd(  # type: ignore[no-untyped-def]
+        positional: int,
+        /,
+        json: Annotated[str, Field(description="Text.", max_length=3)],
+        _private: list[int] = [],  # noqa: B006 — what users write
+        *,
+        model_config: Filter | None = None,
+        anything=None,
+    ) -> tuple[Any, ...]:
+        """Takes odd names."""
+        return positional, json, _private, model_config, anything
+
+    tool = Tool.from_function(odd, ephemeral=True)
+    assert (tool.name, tool.ephemeral) == ("odd", True)
+    properties = tool.describe()["inputSchema"]["properties"]
+    assert properties["json"]["description"] == "Text."
+    args = {"positional": 1, "json": "abc", "model_config": {"case": CASE}, "anything": [1]}
+    assert run(tool, args) == (1, "abc", [], Filter(case=UUID(CASE)), [1])
+    assert refused(tool, {"positional": 1, "json": "abcd"}) == [(("json",), "string_too_long")]
+
+
+def undescribed(x: int) -> int:
+    return x
+
+
+def starred(*rest: int) -> int:
+    """Sums."""
+    return sum(rest)
+
+
+def unresolved(x: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821
+    """Has a hint nobody knows."""
+
+
+@pytest.mark.parametrize("fn", [undescribed, starred, unresolved])
+def test_functions_that_cannot_be_described_are_refused(fn: Callable[..., Any]) -> None:
+    with pytest.raises(InvalidInitialToolValue):
+        Tool.from_function(fn)
+
+
+# --- definitions
+
+
+def test_definitions_for_providers() -> None:
+    schema = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+    tool = make_tool(input_schema=schema)
+    common = {"name": "search", "description": "Searches."}
+    assert tool.describe() == tool.to_mcp() == {**common, "inputSchema": schema}
+    assert tool.to_anthropic() == {**common, "input_schema": schema}
+    assert tool.to_openai() == {"type": "function", "function": {**common, "parameters": schema}}
+    tool.describe()["inputSchema"]["properties"].clear()
+    assert tool.describe()["inputSchema"] == schema
