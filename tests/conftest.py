@@ -63,6 +63,7 @@ def pytest_configure() -> None:
     settings.STORAGES = {
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     }
+    settings.STATIC_ROOT.mkdir(parents=True)  # WhiteNoise warns of a missing folder
     setup_test_environment()
     call_command("migrate", database="owner", verbosity=0)
 

@@ -1,0 +1,1 @@
+"""The pages of `audit`, one module a page."""

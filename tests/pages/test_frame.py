@@ -1,0 +1,108 @@
+"""The frame of every page: navigation, theme, errors, and nothing inline."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.template.loader import get_template
+from django.test import Client
+
+from config.settings import BASE_DIR
+from tests.factories import Cast
+
+TEMPLATES = sorted((BASE_DIR / "templates").rglob("*.html"))
+
+
+def signed_in(cast: Cast) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(cast.viewer)
+    return client
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_templates_compile_and_hold_nothing_inline(path: Path) -> None:
+    get_template(str(path.relative_to(BASE_DIR / "templates")))
+    source = path.read_text()
+    assert not re.search(r"\sstyle=|<style|\son\w+=|<script(?![^>]*\bsrc=)|javascript:", source)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_every_request_of_htmx_has_an_address_beside_it(path: Path) -> None:
+    for tag in re.findall(r"<\w+[^>]*\shx-(?:get|post)=[^>]*>", path.read_text()):
+        assert re.search(r"\s(href|action)=", tag), tag
+
+
+def test_style_sheets_name_colours_only_in_tokens() -> None:
+    for path in (BASE_DIR / "static" / "css").glob("*.css"):
+        if path.name != "tokens.css":
+            assert not re.search(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(", path.read_text()), path
+
+
+def test_a_page_names_the_tenant_and_where_one_is(acme: Cast) -> None:
+    page = signed_in(acme).get("/traces/").content.decode()
+    assert acme.tenant.name in page
+    assert '<a href="/traces/" aria-current="page">Traces</a>' in page
+    assert acme.viewer.username in page
+
+
+def test_pages_allow_no_inline_script_or_style(acme: Cast) -> None:
+    response = signed_in(acme).get("/traces/")
+    policy = response.headers["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    nonce = re.search(r"'nonce-([^']+)'", policy)
+    assert nonce is not None
+    assert f'nonce="{nonce[1]}"' in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "attribute"),
+    [("dark", ' data-theme="dark"'), ("light", ' data-theme="light"'), ("auto", "")],
+)
+def test_the_theme_is_chosen_without_a_script(acme: Cast, chosen: str, attribute: str) -> None:
+    client = signed_in(acme)
+    answer = client.post("/theme", {"theme": chosen, "next": "/traces/"})
+    assert answer.headers["Location"] == "/traces/"
+    assert f'<html lang="en"{attribute}>' in client.get("/traces/").content.decode()
+
+
+def test_an_invented_theme_cookie_changes_nothing(acme: Cast) -> None:
+    client = signed_in(acme)
+    client.cookies["theme"] = '"><script>'
+    assert '<html lang="en">' in client.get("/traces/").content.decode()
+
+
+@pytest.mark.parametrize("back", ["//evil.example/", "https://evil.example/", ""])
+def test_the_theme_switch_stays_on_the_site(acme: Cast, back: str) -> None:
+    answer = signed_in(acme).post("/theme", {"theme": "dark", "next": back})
+    assert answer.headers["Location"] == "/"
+
+
+def test_the_theme_switch_takes_no_get(acme: Cast) -> None:
+    assert signed_in(acme).get("/theme").status_code == 405
+
+
+def test_an_unknown_address_is_a_page_or_a_fragment(acme: Cast) -> None:
+    client = signed_in(acme)
+    page = client.get("/nowhere/")
+    part = client.get("/nowhere/", headers={"HX-Request": "true"})
+    assert (page.status_code, part.status_code) == (404, 404)
+    assert b"<html" in page.content
+    assert b"<html" not in part.content
+
+
+def test_the_start_page_leads_to_the_traces(acme: Cast) -> None:
+    assert signed_in(acme).get("/").headers["Location"] == "/traces/"
+
+
+def test_anonymous_is_asked_to_sign_in() -> None:
+    assert Client().get("/traces/").headers["Location"].startswith("/login")
+
+
+def test_vendored_files_are_named_with_their_licence() -> None:
+    folder = Path(str(finders.find("vendor/README.md"))).parent
+    listed = (folder / "README.md").read_text()
+    for licence in folder.rglob("LICENSE"):
+        assert str(licence.relative_to(folder)) in listed
+    assert settings.STATIC_URL
