@@ -27,6 +27,24 @@ class User(AbstractUser):
         db_table = "app_user"
 
 
+class SignInFailure(models.Model):
+    """A failed attempt to sign in (`tenants.sign_in`); gone after a quarter of an hour."""
+
+    digest = models.BinaryField()
+    """SHA-256 of name and address."""
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "sign_in_failure"
+        indexes: ClassVar = [
+            # "How many lately?", asked before every password is checked.
+            models.Index(fields=["digest", "at"], name="sign_in_failure_digest_at_idx")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S}"
+
+
 class Tenant(models.Model):
     """The isolation boundary: every other row of ours belongs to exactly one."""
 

@@ -1,5 +1,19 @@
 """Sign-in, tenant switcher, keys and members."""
 
-from django.urls import URLPattern
+from django.contrib.auth.views import LogoutView
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from tenants import views
+
+urlpatterns = [
+    path("login", views.sign_in, name="login"),
+    path("logout", LogoutView.as_view(), name="logout"),
+    path("switch-tenant", views.tenant_switch, name="tenant_switch"),
+    # /settings
+    path("settings/keys", views.key_list, name="key_list"),
+    path("settings/keys/<uuid:pk>/revoke", views.key_revoke, name="key_revoke"),
+    path("settings/members", views.member_list, name="member_list"),
+    path("settings/members/<uuid:pk>/role", views.member_role, name="member_role"),
+    path("settings/members/<uuid:pk>/remove", views.member_remove, name="member_remove"),
+    path("settings/password", views.password_change, name="password_change"),
+]

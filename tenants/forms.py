@@ -1,0 +1,98 @@
+"""The forms of the settings pages: what may be typed, and how it is refused."""
+
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.utils import timezone
+
+from tenants.models import ApiKey, Role, Scope, User
+
+
+class KeyForm(forms.Form):
+    """A new API key: what it is called, opens, and until when."""
+
+    name = forms.CharField(
+        max_length=ApiKey._meta.get_field("name").max_length,
+        help_text="Where it is used, so that you know what stops when you revoke it.",
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+    scopes = forms.TypedMultipleChoiceField(
+        choices=Scope.choices, coerce=Scope, widget=forms.CheckboxSelectMultiple
+    )
+    expires_on = forms.DateField(
+        required=False,
+        label="Last day (UTC)",
+        help_text="Empty: until it is revoked.",
+        widget=forms.DateInput(attrs={"class": "form-control", "type": "date"}),
+    )
+
+    def clean_expires_on(self) -> datetime | None:
+        """The instant the key ends: the end of its last day. Raises for a day that is over."""
+        day = self.cleaned_data["expires_on"]
+        if day is None:
+            return None
+        if day < timezone.now().date():
+            raise forms.ValidationError("This day is over.")
+        return datetime.combine(day + timedelta(days=1), time(), UTC)
+
+
+class MemberForm(forms.Form):
+    """A new member: somebody with an account, or a name to make one for."""
+
+    username = forms.CharField(
+        max_length=User._meta.get_field("username").max_length,
+        validators=[UnicodeUsernameValidator()],
+        widget=forms.TextInput(
+            attrs={"class": "form-control", "autocomplete": "off", "autocapitalize": "none"}
+        ),
+    )
+    role = forms.TypedChoiceField(
+        choices=Role.choices,
+        coerce=Role,
+        initial=Role.VIEWER,
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+    is_new = forms.BooleanField(
+        required=False,
+        label="Make a new account",
+        help_text="Its initial password is shown once.",
+        widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Find the user, so that a mistyped name does not become an account of its own."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if name := cleaned.get("username"):
+            user = User.objects.filter(username=name).first()
+            if cleaned["is_new"] and user is not None:
+                self.add_error("username", "This account exists: add it without making one.")
+            if not cleaned["is_new"] and user is None:
+                self.add_error("username", "Nobody has this name. You can make a new account.")
+            cleaned["user"] = user
+        return cleaned
+
+
+class RoleForm(forms.Form):
+    """A member's role, as chosen in the list of members."""
+
+    role = forms.TypedChoiceField(choices=Role.choices, coerce=Role)
+
+
+class PasswordForm(PasswordChangeForm):
+    """The old password and twice the new one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "form-control"
+
+
+ROLE_HELP = {
+    Role.VIEWER: "sees everything recorded",
+    Role.EDITOR: "and publishes tool versions",
+    Role.AUDITOR: "sees everything, makes reports and exports, changes nothing",
+    Role.ADMIN: "and manages keys and members",
+}

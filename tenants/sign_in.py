@@ -1,0 +1,62 @@
+"""Signing in, and slowing down whoever guesses.
+
+Failures are counted in the database, because several processes serve the same form. They
+are counted per name **and** address, so that nobody can lock others out by failing in
+their name; behind a proxy all share one address, hence there one count per name.
+"""
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.auth.forms import AuthenticationForm
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from tenants.models import SignInFailure
+
+FAILURES_ALLOWED = 10
+"""Within `FAILURES_COUNT_FOR`; guessing gets 960 tries a day, a forgetful person enough."""
+
+FAILURES_COUNT_FOR = timedelta(minutes=15)
+
+
+class SignInForm(AuthenticationForm):
+    """User name and password; refuses even the right one after too many wrong ones."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "form-control"
+
+    def clean(self) -> dict[str, Any]:
+        """Check the pair. Raises ValidationError, the same for a wrong name and password."""
+        now = timezone.now()
+        digest = self._digest()
+        if _is_throttled(digest, now):
+            minutes = FAILURES_COUNT_FOR.total_seconds() / 60
+            raise ValidationError(
+                f"Too many failed attempts. Wait {minutes:.0f} minutes and try again.",
+                code="throttled",
+            )
+        try:
+            return super().clean()
+        except ValidationError:
+            _record_failure(digest, now)
+            raise
+
+    def _digest(self) -> bytes:
+        # A digest, because people do type their password into the wrong field.
+        name = self.cleaned_data.get("username", "").casefold()
+        address = self.request.META.get("REMOTE_ADDR", "") if self.request else ""
+        return hashlib.sha256(f"{name}\0{address}".encode()).digest()
+
+
+def _is_throttled(digest: bytes, now: datetime) -> bool:
+    recent = SignInFailure.objects.filter(digest=digest, at__gt=now - FAILURES_COUNT_FOR)
+    return recent.count() >= FAILURES_ALLOWED
+
+
+def _record_failure(digest: bytes, now: datetime) -> None:
+    SignInFailure.objects.filter(at__lte=now - FAILURES_COUNT_FOR).delete()
+    SignInFailure.objects.create(digest=digest, at=now)

@@ -1,0 +1,193 @@
+"""Sign-in, the tenant switcher, and the settings pages: keys, members, password."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse_lazy
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from tenants.access import SESSION_TENANT, TenantRequest, tenant_page
+from tenants.actions import record_action
+from tenants.forms import ROLE_HELP, KeyForm, MemberForm, PasswordForm, RoleForm
+from tenants.keys import create_key, revoke_key
+from tenants.members import (
+    AlreadyMemberError,
+    LastAdminError,
+    NameTakenError,
+    add_member,
+    change_role,
+    create_user,
+    remove_member,
+)
+from tenants.models import ApiKey, Membership, Role, Scope, User
+from tenants.sign_in import SignInForm
+
+sign_in = LoginView.as_view(
+    template_name="tenants/sign_in.html",
+    authentication_form=SignInForm,
+    redirect_authenticated_user=True,
+)
+
+
+@require_POST
+@tenant_page()
+def tenant_switch(request: TenantRequest) -> HttpResponseBase:
+    """Show another of the user's tenants from now on; 404 for one they do not belong to.
+
+    Leads home, because what was open belongs to the tenant that was left.
+    """
+    wanted = request.POST.get("tenant", "")
+    if wanted not in {str(one.tenant_id) for one in request.memberships}:
+        raise Http404("no such tenant")
+    request.session[SESSION_TENANT] = wanted
+    return redirect("home")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page(role=Role.ADMIN)
+def key_list(request: TenantRequest) -> HttpResponseBase:
+    """All keys of the tenant, and the form for a new one, whose text this answer alone shows."""
+    form = KeyForm(request.POST or None)
+    new_key: str | None = None
+    if form.is_valid():
+        key, new_key = create_key(
+            request.tenant,
+            form.cleaned_data["name"],
+            form.cleaned_data["scopes"],
+            created_by=request.user,
+            expires_at=form.cleaned_data["expires_on"],
+        )
+        record_action(request.tenant, request.user, "key.create", str(key), scopes=key.scopes)
+        form = KeyForm()
+    keys = (
+        ApiKey.objects.filter(tenant=request.tenant)
+        .select_related("created_by")
+        .order_by("-created_at")
+    )
+    context = {
+        "form": form,
+        "keys": keys,
+        "new_key": new_key,
+        "now": timezone.now(),
+        "ingest_only": [Scope.INGEST.value],
+    }
+    return render(request, "tenants/key_list.html", context)
+
+
+@require_POST
+@tenant_page(role=Role.ADMIN)
+def key_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Close a key for good."""
+    key = get_object_or_404(ApiKey, tenant=request.tenant, pk=pk)
+    revoke_key(key)
+    record_action(request.tenant, request.user, "key.revoke", str(key))
+    messages.success(request, f"The key {key.name} no longer opens anything.")
+    return redirect("key_list")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page(role=Role.ADMIN)
+def member_list(request: TenantRequest) -> HttpResponseBase:
+    """All members, and the form to add one; a new account's password is shown here alone."""
+    form = MemberForm(request.POST or None)
+    new_account: tuple[User, str] | None = None
+    if form.is_valid():
+        role: Role = form.cleaned_data["role"]
+        user: User = form.cleaned_data["user"]
+        try:
+            if form.cleaned_data["is_new"]:
+                new_account = user, _ = create_user(form.cleaned_data["username"])
+            add_member(request.tenant, user, role)
+        except NameTakenError:
+            form.add_error("username", "This name is taken.")
+        except AlreadyMemberError:
+            form.add_error("username", "Is a member already.")
+        else:
+            record_action(
+                request.tenant,
+                request.user,
+                "member.add",
+                user.username,
+                role=role.value,
+                is_new_account=new_account is not None,
+            )
+            form = MemberForm()
+    members = (
+        Membership.objects.filter(tenant=request.tenant)
+        .select_related("user")
+        .order_by("user__username")
+    )
+    context = {
+        "form": form,
+        "members": members,
+        "new_account": new_account,
+        "roles": [(role, ROLE_HELP[role]) for role in Role],
+    }
+    return render(request, "tenants/member_list.html", context)
+
+
+@require_POST
+@tenant_page(role=Role.ADMIN)
+def member_role(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Give a member another role."""
+    member = _get_member(request, pk)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "There is no such role.")
+        return redirect("member_list")
+    before, role = member.role, form.cleaned_data["role"]
+    try:
+        change_role(member, role)
+    except LastAdminError:
+        messages.error(request, f"{member.user} is the last admin: make somebody else one first.")
+    else:
+        record_action(
+            request.tenant,
+            request.user,
+            "member.role",
+            member.user.username,
+            before=before,
+            after=role.value,
+        )
+        messages.success(request, f"{member.user} is now {role.label.lower()}.")
+    return redirect("member_list")
+
+
+@require_POST
+@tenant_page(role=Role.ADMIN)
+def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """End a membership; the account stays, with whatever other tenants it belongs to."""
+    member = _get_member(request, pk)
+    try:
+        remove_member(member)
+    except LastAdminError:
+        messages.error(request, f"{member.user} is the last admin: make somebody else one first.")
+    else:
+        record_action(
+            request.tenant, request.user, "member.remove", member.user.username, role=member.role
+        )
+        messages.success(request, f"{member.user} is no longer a member.")
+    return redirect("member_list" if member.user_id != request.user.pk else "home")
+
+
+@tenant_page()
+def password_change(request: TenantRequest) -> HttpResponseBase:
+    """Let the signed-in user choose another password."""
+    return _PASSWORD_CHANGE(request)
+
+
+_PASSWORD_CHANGE = PasswordChangeView.as_view(
+    template_name="tenants/password_change.html",
+    form_class=PasswordForm,
+    success_url=reverse_lazy("home"),
+)
+
+
+def _get_member(request: TenantRequest, pk: UUID) -> Membership:
+    return get_object_or_404(
+        Membership.objects.select_related("user"), tenant=request.tenant, pk=pk
+    )

@@ -1,0 +1,149 @@
+"""What stands before every page: sign-in, the session's tenant, the role, the scope."""
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.template import engines
+from django.template.response import TemplateResponse
+from django.test import Client, RequestFactory
+from django.urls import reverse
+
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.models import Membership, Role, User
+from tenants.scope import TenantScopeError, current_tenant_id, tenant_scope
+from tests.factories import Cast, make_user
+
+
+def _request(user: User, tenant_id: object = None) -> HttpRequest:
+    request = RequestFactory().get("/x")
+    request.user = user
+    request.session = {"tenant_id": str(tenant_id)}  # type: ignore[assignment]
+    return request
+
+
+@tenant_page()
+def _which_tenant(request: TenantRequest) -> HttpResponseBase:
+    assert current_tenant_id() == request.tenant.id
+    return HttpResponse(str(request.tenant.id))
+
+
+def test_anonymous_is_sent_to_sign_in_and_back() -> None:
+    answer = Client().get("/settings/keys?a=b")
+    assert answer.status_code == 302
+    assert answer["Location"] == "/login?next=/settings/keys%3Fa%3Db"
+
+
+def test_a_fragment_of_somebody_signed_out_leaves_the_page() -> None:
+    answer = Client().get(
+        "/settings/keys",
+        headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/calls?state=open"},
+    )
+    assert answer["HX-Redirect"] == "/login?next=%2Fcalls%3Fstate%3Dopen"
+
+
+def test_the_view_runs_in_its_tenants_scope_and_leaves_it(acme: Cast) -> None:
+    answer = _which_tenant(_request(acme.viewer))
+    assert isinstance(answer, HttpResponse)
+    assert answer.content.decode() == str(acme.tenant.id)
+    with pytest.raises(TenantScopeError):
+        current_tenant_id()
+
+
+def test_a_tenant_in_the_session_counts_only_for_its_members(acme: Cast, globex: Cast) -> None:
+    answer = _which_tenant(_request(acme.viewer, globex.tenant.id))
+    assert isinstance(answer, HttpResponse)
+    assert answer.content.decode() == str(acme.tenant.id)
+
+
+def test_a_late_template_is_rendered_inside_the_scope(acme: Cast) -> None:
+    template = engines["django"].from_string("{{ rows.count }}")
+
+    @tenant_page()
+    def view(request: TenantRequest) -> HttpResponseBase:
+        return TemplateResponse(request, template, {"rows": Membership.objects.all()})
+
+    answer = view(_request(acme.viewer))
+    assert isinstance(answer, TemplateResponse)
+    assert answer.content == b"4"
+
+
+def test_a_page_is_not_kept_by_the_browser(acme: Cast) -> None:
+    assert "no-store" in _which_tenant(_request(acme.viewer))["Cache-Control"]
+
+
+def test_a_view_that_raises_has_changed_nothing(acme: Cast) -> None:
+    @tenant_page()
+    def view(request: TenantRequest) -> HttpResponseBase:
+        Membership.objects.filter(user=acme.editor).delete()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        view(_request(acme.viewer))
+    with tenant_scope(acme.tenant.id):
+        assert Membership.objects.filter(user=acme.editor).exists()
+
+
+@pytest.mark.parametrize(
+    ("needed", "allowed"),
+    [
+        (Role.VIEWER, {"viewer", "editor", "auditor", "admin"}),
+        (Role.EDITOR, {"editor", "admin"}),
+        (Role.AUDITOR, {"auditor", "admin"}),
+        (Role.ADMIN, {"admin"}),
+    ],
+)
+def test_which_roles_open_what(needed: Role, allowed: set[str]) -> None:
+    opened = {role.value for role in Role if has_role(Membership(role=role), needed)}
+    assert opened == allowed
+
+
+def test_a_member_without_the_role_is_refused_not_misled(acme: Cast) -> None:
+    @tenant_page(role=Role.ADMIN)
+    def view(request: TenantRequest) -> HttpResponseBase:
+        raise AssertionError("not reached")
+
+    with pytest.raises(PermissionDenied):
+        view(_request(acme.auditor))
+    client = Client()
+    client.force_login(acme.viewer)
+    assert client.get("/settings/members").status_code == 403
+
+
+def test_somebody_without_a_tenant_is_told_so() -> None:
+    client = Client()
+    client.force_login(make_user("nobody"))
+    answer = client.get("/settings/keys")
+    assert answer.status_code == 403
+    assert "No tenant yet" in answer.content.decode()
+
+
+def test_the_switcher_shows_another_tenant_from_then_on(acme: Cast, globex: Cast) -> None:
+    with tenant_scope(globex.tenant.id):
+        Membership.objects.create(tenant=globex.tenant, user=acme.admin, role=Role.ADMIN)
+    client = Client()
+    client.force_login(acme.admin)
+    for cast, others in ((globex, acme), (acme, globex)):
+        answer = client.post(reverse("tenant_switch"), {"tenant": str(cast.tenant.id)})
+        assert answer.status_code == 302
+        members = client.get(reverse("member_list")).content.decode()
+        assert cast.viewer.username in members
+        assert others.viewer.username not in members
+
+
+@pytest.mark.parametrize("wanted", ["", "x", "00000000-0000-0000-0000-000000000000"])
+def test_nobody_switches_to_what_is_not_theirs(acme: Cast, globex: Cast, wanted: str) -> None:
+    client = Client()
+    client.force_login(acme.admin)
+    for tenant_id in (wanted, str(globex.tenant.id)):
+        answer = client.post(reverse("tenant_switch"), {"tenant": tenant_id})
+        assert answer.status_code == 404
+    assert client.get(reverse("tenant_switch")).status_code == 405
+
+
+def test_a_removed_member_sees_nothing_from_the_next_request(acme: Cast) -> None:
+    client = Client()
+    client.force_login(acme.admin)
+    assert client.get(reverse("key_list")).status_code == 200
+    with tenant_scope(acme.tenant.id):
+        Membership.objects.filter(user=acme.admin).delete()
+    assert "No tenant yet" in client.get(reverse("key_list")).content.decode()

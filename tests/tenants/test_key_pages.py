@@ -1,0 +1,110 @@
+"""The keys page: making a key, seeing its text once, revoking it."""
+
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from tenants.keys import KeyRefused, authenticate, create_key
+from tenants.models import Action, ApiKey, Scope
+from tenants.scope import tenant_scope
+from tests.factories import Cast
+
+
+@pytest.fixture
+def client(acme: Cast) -> Client:
+    client = Client()
+    client.force_login(acme.admin)
+    return client
+
+
+def test_a_new_keys_text_is_shown_once_and_works(acme: Cast, client: Client) -> None:
+    answer = client.post(reverse("key_list"), {"name": "crawler", "scopes": ["ingest", "read"]})
+    shown = re.search(r"tt_[0-9a-f]{32}_\w+", answer.content.decode())
+    assert shown is not None
+    assert authenticate(shown[0], Scope.INGEST).tenant_id == acme.tenant.id
+    assert "no-store" in answer["Cache-Control"]
+    again = client.get(reverse("key_list")).content.decode()
+    assert "crawler" in again
+    assert shown[0].split("_")[3] not in again
+
+
+def test_a_key_ends_with_its_last_day(acme: Cast, client: Client) -> None:
+    day = timezone.now().date() + timedelta(days=1)
+    client.post(
+        reverse("key_list"), {"name": "brief", "scopes": ["read"], "expires_on": day.isoformat()}
+    )
+    with tenant_scope(acme.tenant.id):
+        ends = ApiKey.objects.get(name="brief").expires_at
+    assert ends == datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"name": "x" * 101},
+        {"name": "a\x00b"},
+        {"scopes": []},
+        {"scopes": ["root"]},
+        {"expires_on": "2020-01-01"},
+        {"expires_on": "soon"},
+    ],
+)
+def test_a_wrong_form_makes_no_key_and_says_why(
+    acme: Cast, client: Client, wrong: dict[str, object]
+) -> None:
+    answer = client.post(reverse("key_list"), {"name": "k", "scopes": ["read"], **wrong})
+    assert answer.status_code == 200
+    assert answer.context["form"].errors
+    with tenant_scope(acme.tenant.id):
+        assert not ApiKey.objects.exists()
+
+
+def test_revoking_closes_the_key(acme: Cast, client: Client) -> None:
+    key, text = create_key(acme.tenant, "old", [Scope.READ])
+    answer = client.post(reverse("key_revoke", args=[key.pk]), follow=True)
+    assert "no longer opens anything" in answer.content.decode()
+    with pytest.raises(KeyRefused, match="revoked"):
+        authenticate(text, Scope.READ)
+
+
+def test_what_an_admin_does_with_keys_is_on_record(acme: Cast, client: Client) -> None:
+    client.post(reverse("key_list"), {"name": "crawler", "scopes": ["ingest"]})
+    with tenant_scope(acme.tenant.id):
+        key = ApiKey.objects.get()
+    client.post(reverse("key_revoke", args=[key.pk]))
+    with tenant_scope(acme.tenant.id):
+        done = list(Action.objects.order_by("at").values_list("verb", "user_name", "subject"))
+    name = acme.admin.username
+    assert done == [("key.create", name, str(key)), ("key.revoke", name, str(key))]
+
+
+@pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
+def test_only_an_admin_sees_or_revokes_keys(acme: Cast, role: str) -> None:
+    key, text = create_key(acme.tenant, "k", [Scope.READ])
+    client = Client()
+    client.force_login(getattr(acme, role))
+    assert client.get(reverse("key_list")).status_code == 403
+    assert client.post(reverse("key_revoke", args=[key.pk])).status_code == 403
+    authenticate(text, Scope.READ)
+
+
+def test_another_tenants_key_is_not_there(acme: Cast, globex: Cast, client: Client) -> None:
+    key, text = create_key(globex.tenant, "theirs", [Scope.READ])
+    assert "theirs" not in client.get(reverse("key_list")).content.decode()
+    assert client.post(reverse("key_revoke", args=[key.pk])).status_code == 404
+    assert client.post(reverse("key_revoke", args=[uuid.uuid4()])).status_code == 404
+    assert client.get(reverse("key_revoke", args=[key.pk])).status_code == 405
+    authenticate(text, Scope.READ)
+
+
+def test_a_name_is_text_and_nothing_else(acme: Cast, client: Client) -> None:
+    create_key(acme.tenant, "<script>alert(1)</script>", [Scope.READ])
+    page = client.get(reverse("key_list")).content.decode()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;" in page

@@ -1,0 +1,167 @@
+"""The members page: adding, removing, roles, and the admin who remains."""
+
+import re
+import threading
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from tenants.members import LastAdminError, remove_member
+from tenants.models import Action, Membership, Role, User
+from tenants.scope import tenant_scope
+from tests.factories import Cast, make_user
+
+
+@pytest.fixture
+def client(acme: Cast) -> Client:
+    client = Client()
+    client.force_login(acme.admin)
+    return client
+
+
+def _member(cast: Cast, user: User) -> Membership | None:
+    with tenant_scope(cast.tenant.id):
+        return Membership.objects.filter(tenant=cast.tenant, user=user).first()
+
+
+def _existing(cast: Cast, user: User) -> Membership:
+    member = _member(cast, user)
+    assert member is not None
+    return member
+
+
+def test_somebody_with_an_account_is_added(acme: Cast, client: Client) -> None:
+    user = make_user("newcomer")
+    client.post(reverse("member_list"), {"username": user.username, "role": "editor"})
+    assert _existing(acme, user).role == "editor"
+    user.refresh_from_db()
+    assert user.is_staff, "an editor may open the admin site"
+
+
+def test_a_new_account_gets_a_password_that_is_shown_once(acme: Cast, client: Client) -> None:
+    name = make_user("x").username + "-new"
+    answer = client.post(
+        reverse("member_list"), {"username": name, "role": "viewer", "is_new": "on"}
+    )
+    shown = re.search(r'value="(\w{20})" readonly', answer.content.decode())
+    assert shown is not None
+    assert shown[1] not in client.get(reverse("member_list")).content.decode()
+    assert Client().login(username=name, password=shown[1])
+    assert not User.objects.get(username=name).is_staff
+
+
+def test_a_mistyped_name_makes_no_account(acme: Cast, client: Client) -> None:
+    answer = client.post(reverse("member_list"), {"username": "no-such-user", "role": "viewer"})
+    assert answer.context["form"].errors["username"]
+    assert not User.objects.filter(username="no-such-user").exists()
+
+
+def test_an_existing_account_is_not_made_again(acme: Cast, client: Client) -> None:
+    user = make_user("taken")
+    answer = client.post(
+        reverse("member_list"), {"username": user.username, "role": "viewer", "is_new": "on"}
+    )
+    assert answer.context["form"].errors["username"]
+    assert _member(acme, user) is None
+
+
+def test_who_is_a_member_keeps_their_role(acme: Cast, client: Client) -> None:
+    answer = client.post(
+        reverse("member_list"), {"username": acme.viewer.username, "role": "admin"}
+    )
+    assert answer.context["form"].errors["username"]
+    assert _existing(acme, acme.viewer).role == "viewer"
+
+
+def test_a_role_is_changed(acme: Cast, client: Client) -> None:
+    member = _existing(acme, acme.viewer)
+    client.post(reverse("member_role", args=[member.pk]), {"role": "auditor"})
+    assert _existing(acme, acme.viewer).role == "auditor"
+    client.post(reverse("member_role", args=[member.pk]), {"role": "emperor"})
+    assert _existing(acme, acme.viewer).role == "auditor"
+
+
+def test_a_member_is_removed_and_the_account_stays(acme: Cast, client: Client) -> None:
+    member = _existing(acme, acme.viewer)
+    client.post(reverse("member_remove", args=[member.pk]))
+    assert _member(acme, acme.viewer) is None
+    assert User.objects.filter(pk=acme.viewer.pk).exists()
+
+
+def test_the_last_admin_neither_leaves_nor_steps_down(acme: Cast, client: Client) -> None:
+    member = _existing(acme, acme.admin)
+    for name, data in (("member_remove", {}), ("member_role", {"role": "viewer"})):
+        answer = client.post(reverse(name, args=[member.pk]), data, follow=True)
+        assert "is the last admin" in answer.content.decode()
+    assert _existing(acme, acme.admin).role == "admin"
+
+
+def test_two_admins_removing_each_other_leave_one(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        Membership.objects.filter(user=acme.editor).update(role=Role.ADMIN)
+    members = [_existing(acme, acme.admin), _existing(acme, acme.editor)]
+    both_started = threading.Barrier(2)
+    refused: list[Membership] = []
+
+    def remove(member: Membership) -> None:
+        try:
+            with tenant_scope(acme.tenant.id):
+                both_started.wait(10)
+                remove_member(member)
+        except LastAdminError:
+            refused.append(member)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=remove, args=[member]) for member in members]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(refused) == 1
+    with tenant_scope(acme.tenant.id):
+        assert Membership.objects.filter(role=Role.ADMIN).count() == 1
+
+
+def test_what_an_admin_does_with_members_is_on_record(acme: Cast, client: Client) -> None:
+    member = _existing(acme, acme.viewer)
+    client.post(reverse("member_role", args=[member.pk]), {"role": "editor"})
+    client.post(reverse("member_remove", args=[member.pk]))
+    user = make_user("newcomer")
+    client.post(reverse("member_list"), {"username": user.username, "role": "viewer"})
+    with tenant_scope(acme.tenant.id):
+        done = list(Action.objects.order_by("at").values_list("verb", "subject"))
+    name = acme.viewer.username
+    assert done == [("member.role", name), ("member.remove", name), ("member.add", user.username)]
+
+
+def test_another_tenants_member_is_not_there(acme: Cast, globex: Cast, client: Client) -> None:
+    member = _existing(globex, globex.viewer)
+    for name in ("member_role", "member_remove"):
+        answer = client.post(reverse(name, args=[member.pk]), {"role": "admin"})
+        assert answer.status_code == 404
+    assert globex.viewer.username not in client.get(reverse("member_list")).content.decode()
+    assert _existing(globex, globex.viewer).role == "viewer"
+
+
+def test_of_somebody_in_both_tenants_only_this_membership_shows(
+    acme: Cast, globex: Cast, client: Client
+) -> None:
+    with tenant_scope(globex.tenant.id):
+        Membership.objects.create(tenant=globex.tenant, user=acme.admin, role=Role.VIEWER)
+    page = client.get(reverse("member_list"))
+    assert {member.tenant_id for member in page.context["members"]} == {acme.tenant.id}
+
+
+@pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
+def test_only_an_admin_manages_members(acme: Cast, role: str) -> None:
+    member = _existing(acme, acme.viewer)
+    client = Client()
+    client.force_login(getattr(acme, role))
+    assert client.get(reverse("member_list")).status_code == 403
+    for name in ("member_role", "member_remove"):
+        answer = client.post(reverse(name, args=[member.pk]), {"role": "admin"})
+        assert answer.status_code == 403
+    assert _existing(acme, acme.viewer).role == "viewer"

@@ -1,0 +1,91 @@
+"""Signing in and out, and what guessing gets."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from tenants.models import SignInFailure
+from tenants.sign_in import FAILURES_ALLOWED, FAILURES_COUNT_FOR
+from tests.factories import PASSWORD, Cast
+
+
+def _sign_in(client: Client, name: str, password: str, address: str = "192.0.2.1") -> bool:
+    answer = client.post(
+        reverse("login"), {"username": name, "password": password}, REMOTE_ADDR=address
+    )
+    return answer.status_code == 302
+
+
+def test_the_right_pair_signs_in_and_leads_where_one_was_going(acme: Cast) -> None:
+    client = Client()
+    answer = client.post(
+        reverse("login"),
+        {"username": acme.admin.username, "password": PASSWORD, "next": "/settings/keys"},
+    )
+    assert answer["Location"] == "/settings/keys"
+    assert client.get("/settings/keys").status_code == 200
+
+
+def test_nobody_is_led_to_another_site(acme: Cast) -> None:
+    answer = Client().post(
+        reverse("login"),
+        {"username": acme.admin.username, "password": PASSWORD, "next": "https://evil.example/"},
+    )
+    assert answer["Location"] == reverse("home")
+
+
+def test_signing_out_needs_a_post_and_ends_the_session(acme: Cast) -> None:
+    client = Client()
+    client.force_login(acme.admin)
+    assert client.get(reverse("logout")).status_code == 405
+    assert client.post(reverse("logout")).status_code == 302
+    assert client.get("/settings/keys").status_code == 302
+
+
+def test_a_wrong_name_and_a_wrong_password_look_alike(acme: Cast) -> None:
+    answers = [
+        Client().post(reverse("login"), {"username": name, "password": "x"})
+        for name in (acme.viewer.username, "nobody-at-all")
+    ]
+    errors = [answer.context["form"].non_field_errors() for answer in answers]
+    assert errors[0]
+    assert errors[0] == errors[1]
+
+
+def test_after_too_many_failures_even_the_right_password_waits(acme: Cast) -> None:
+    client, name = Client(), acme.viewer.username
+    for _ in range(FAILURES_ALLOWED):
+        assert not _sign_in(client, name, "wrong")
+    assert not _sign_in(client, name, PASSWORD)
+    assert not _sign_in(client, name.upper(), PASSWORD), "another spelling is no way around"
+    assert _sign_in(client, name, PASSWORD, address="192.0.2.2"), "others are not locked out"
+
+
+def test_failures_are_forgotten(acme: Cast) -> None:
+    client, name = Client(), acme.editor.username
+    for _ in range(FAILURES_ALLOWED):
+        _sign_in(client, name, "wrong")
+    SignInFailure.objects.update(at=timezone.now() - FAILURES_COUNT_FOR - timedelta(seconds=1))
+    assert _sign_in(client, name, PASSWORD)
+    _sign_in(Client(), name, "wrong")
+    assert not SignInFailure.objects.filter(at__lt=timezone.now() - FAILURES_COUNT_FOR).exists()
+
+
+@pytest.mark.parametrize("name", ["", "\x00", "x" * 5000, "名前"])
+def test_odd_names_are_refused_like_others(name: str) -> None:
+    assert not _sign_in(Client(), name, "x")
+
+
+def test_a_password_can_be_changed(acme: Cast) -> None:
+    client, new = Client(), "a wholly different one 7"
+    client.force_login(acme.viewer)
+    answer = client.post(
+        reverse("password_change"),
+        {"old_password": PASSWORD, "new_password1": new, "new_password2": new},
+    )
+    assert answer.status_code == 302
+    assert client.get(reverse("password_change")).status_code == 200, "still signed in"
+    assert _sign_in(Client(), acme.viewer.username, new)
