@@ -9,7 +9,9 @@ from django_htmx.middleware import HtmxDetails
 def wants_partial(request: HttpRequest) -> bool:
     """True if htmx asks for a part of the page: not boosted, not restoring history."""
     htmx: HtmxDetails | None = getattr(request, "htmx", None)
-    return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
+    if htmx is None or not htmx:
+        return False
+    return not htmx.boosted and not htmx.history_restore_request
 
 
 def render_page(

@@ -1,0 +1,75 @@
+"""How figures are written, the same on every page: durations, counts, instants.
+
+Pure text in, text out. Thousands are parted by commas, units follow a no-break space.
+"""
+
+from datetime import UTC, datetime
+
+NBSP = "\N{NO-BREAK SPACE}"
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
+
+
+def duration(microseconds: int | None) -> str:
+    """A length of time in three digits or two units: `96 µs`, `412 ms`, `4.21 s`, `2 h 5 min`."""
+    if microseconds is None:
+        return "—"
+    us = max(0, microseconds)
+    if us < 1_000:
+        return f"{us}{NBSP}µs"
+    # Each limit lies where the next smaller form would round up to it.
+    if us < 9_995:
+        return f"{us / 1_000:.2f}{NBSP}ms"
+    if us < 99_950:
+        return f"{us / 1_000:.1f}{NBSP}ms"
+    if us < 999_500:
+        return f"{us / 1_000:.0f}{NBSP}ms"
+    if us < 9_995_000:
+        return f"{us / _SECOND:.2f}{NBSP}s"
+    if us < 59_950_000:
+        return f"{us / _SECOND:.1f}{NBSP}s"
+    for unit, name, below, below_name in (
+        (_DAY, "d", _HOUR, "h"),
+        (_HOUR, "h", _MINUTE, "min"),
+        (_MINUTE, "min", _SECOND, "s"),
+    ):
+        rounded = (us + below // 2) // below * below
+        if rounded >= unit:
+            rest = rounded % unit // below
+            head = f"{rounded // unit:,}{NBSP}{name}"
+            return f"{head} {rest}{NBSP}{below_name}" if rest else head
+    return f"{us / _SECOND:.1f}{NBSP}s"
+
+
+def count(number: int | None) -> str:
+    """A whole number with its thousands parted: `12,345`."""
+    return "—" if number is None else f"{number:,}"
+
+
+def short_count(number: int | None) -> str:
+    """A number in three digits, for narrow places: `980`, `1.20 k`, `12.3 k`, `8.21 M`."""
+    if number is None:
+        return "—"
+    for unit, name in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= unit:
+            return f"{number / unit:.3g}{NBSP}{name}"
+    return str(number)
+
+
+def byte_size(number: int) -> str:
+    """A number of bytes: `812 B`, `3.4 KiB`, `1.2 MiB`."""
+    if number < 1024:
+        return f"{number}{NBSP}B"
+    if number < 1024 * 1024:
+        return f"{number / 1024:.1f}{NBSP}KiB"
+    return f"{number / 1024 / 1024:.1f}{NBSP}MiB"
+
+
+def clock(instant: datetime) -> str:
+    """The time of day in UTC, with milliseconds: `14:02:11.204`."""
+    utc = instant.astimezone(UTC)
+    return f"{utc:%H:%M:%S}.{utc.microsecond // 1000:03d}"
+
+
+def day(instant: datetime) -> str:
+    """The UTC day: `2026-11-20`."""
+    return f"{instant.astimezone(UTC):%Y-%m-%d}"

@@ -1,0 +1,16 @@
+"""`audit.figures` for templates: {% load figures %} {{ call.duration_us|duration }}."""
+
+from django import template
+
+from audit import figures
+
+register = template.Library()
+for _function in (
+    figures.duration,
+    figures.count,
+    figures.short_count,
+    figures.byte_size,
+    figures.clock,
+    figures.day,
+):
+    register.filter(_function.__name__, _function)

@@ -1,0 +1,275 @@
+"""A trace's calls as a waterfall: order and nesting, bars, axis and minimap.
+
+Pure: takes calls and gives rows and shares of a width, without database, clock or HTML.
+Instants are whole microseconds of any one epoch; shares are percent, 0 to 100. Nothing a
+producer can send makes it fail: parents may be missing or form a ring, clocks may differ,
+durations may be anything from nothing to centuries.
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from uuid import UUID
+
+INDENT = 14  # pixels a level
+ROW_HEIGHT = 26  # pixels; also --row-height in tokens.css
+MAX_INDENT_DEPTH = 10  # deeper calls are drawn at this depth, with their depth in numbers
+MIN_SPAN_US = 1_000  # a window of a single instant still has a width
+_OPEN_TAIL = 0.08  # room kept for open calls after the last thing known, as a share
+
+# Steps a person reads easily: 1-2-5 below a second, clock steps above, then days.
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
+_STEPS = (
+    [m * 10**e for e in range(6) for m in (1, 2, 5)]
+    + [m * _SECOND for m in (1, 2, 5, 10, 15, 30)]
+    + [m * _MINUTE for m in (1, 2, 5, 10, 15, 30)]
+    + [m * _HOUR for m in (1, 2, 3, 6, 12)]
+    + [m * 10**e * _DAY for e in range(8) for m in (1, 2, 5)]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What the timeline needs to know of a call; `end_us` is None while it is open."""
+
+    id: UUID
+    parent_id: UUID | None
+    start_us: int
+    end_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A call's place in the tree. Rows are drawn in the order the nodes come in."""
+
+    span: Span
+    depth: int
+    child_count: int
+    is_orphan: bool  # names a parent that is not here, or is its own ancestor
+    guides: tuple[bool, ...]  # for each level drawn above: does its line go on below this row?
+
+    @property
+    def indent(self) -> int:
+        """Pixels the name is moved in."""
+        return min(self.depth, MAX_INDENT_DEPTH) * INDENT
+
+    @property
+    def guide_path(self) -> str:
+        """The lines that tie the row to its parent, as an SVG path `indent` pixels wide."""
+        parts: list[str] = []
+        for level, goes_on in enumerate(self.guides):
+            x = level * INDENT + 5
+            if level == len(self.guides) - 1:
+                parts.append(f"M{x} 0V{ROW_HEIGHT // 2}H{x + 7}")
+                if goes_on:
+                    parts.append(f"M{x} {ROW_HEIGHT // 2}V{ROW_HEIGHT}")
+            elif goes_on:
+                parts.append(f"M{x} 0V{ROW_HEIGHT}")
+        return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The stretch of time a width shows; `end_us` is greater than `start_us`."""
+
+    start_us: int
+    end_us: int
+
+    @property
+    def span_us(self) -> int:
+        return self.end_us - self.start_us
+
+    def share(self, instant_us: int) -> float:
+        """Where an instant lies, clipped to 0 … 100."""
+        return min(100.0, max(0.0, (instant_us - self.start_us) / self.span_us * 100))
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A call's bar in a window: left edge and width as shares."""
+
+    x: float
+    width: float
+    is_open: bool  # it reaches the window's edge because no end is known
+    is_outside: bool  # nothing of it lies in the window
+
+    @property
+    def end(self) -> float:
+        return self.x + self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A line of the axis."""
+
+    x: float
+    label: str
+
+
+def arrange(spans: Iterable[Span]) -> list[Node]:
+    """The calls in the order of their rows: depth first, siblings by start.
+
+    A call whose parent is not among them stands at the top. A ring of parents is opened
+    at its earliest call. Every call comes out exactly once; a repeated id is dropped.
+    """
+    by_id: dict[UUID, Span] = {}
+    for span in spans:
+        by_id.setdefault(span.id, span)
+    ordered = sorted(by_id.values(), key=lambda span: (span.start_us, span.id))
+    children: dict[UUID, list[Span]] = defaultdict(list)
+    roots: list[Span] = []
+    for span in ordered:
+        if span.parent_id is not None and span.parent_id in by_id:
+            children[span.parent_id].append(span)
+        else:
+            roots.append(span)
+    tops = roots + _ring_openers(ordered, roots, children, by_id)
+    tops.sort(key=lambda span: (span.start_us, span.id))
+    opened = {span.id for span in tops}
+    nodes: list[Node] = []
+    stack: list[tuple[Span, int, tuple[bool, ...]]] = [(span, 0, ()) for span in reversed(tops)]
+    while stack:
+        span, depth, guides = stack.pop()
+        below = [child for child in children[span.id] if child.id not in opened]
+        nodes.append(
+            Node(
+                span=span,
+                depth=depth,
+                child_count=len(below),
+                is_orphan=depth == 0 and span.parent_id is not None,
+                guides=guides,
+            )
+        )
+        for position in range(len(below) - 1, -1, -1):
+            # Only the levels that are drawn are kept, or a chain of n would cost n² memory.
+            drawn = (*guides, position < len(below) - 1)[-MAX_INDENT_DEPTH:]
+            stack.append((below[position], depth + 1, drawn))
+    return nodes
+
+
+def _ring_openers(
+    ordered: Sequence[Span],
+    roots: Sequence[Span],
+    children: dict[UUID, list[Span]],
+    by_id: dict[UUID, Span],
+) -> list[Span]:
+    """The earliest call of every ring: what no root leads to hangs below one of these."""
+    reached: set[UUID] = set()
+
+    def reach(span: Span) -> None:
+        stack = [span.id]
+        while stack:
+            one = stack.pop()
+            if one not in reached:
+                reached.add(one)
+                stack.extend(child.id for child in children[one])
+
+    for root in roots:
+        reach(root)
+    openers: list[Span] = []
+    for span in ordered:
+        if span.id in reached:
+            continue
+        # Follow the parents into the ring, then take the ring's earliest call.
+        path: list[Span] = []
+        seen: set[UUID] = set()
+        here = span
+        while here.id not in seen:
+            seen.add(here.id)
+            path.append(here)
+            assert here.parent_id is not None  # or a root would have led here
+            here = by_id[here.parent_id]
+        ring = path[path.index(here) :]
+        opener = min(ring, key=lambda one: (one.start_us, one.id))
+        openers.append(opener)
+        reach(opener)
+    return openers
+
+
+def window_of(spans: Iterable[Span]) -> Window:
+    """The window that shows all calls, with room after the last known end for open ones.
+
+    How long an open call has run is not drawn to scale: one left open yesterday would
+    press everything else into a line.
+    """
+    start: int | None = None
+    end = 0
+    has_open = False
+    for span in spans:
+        last = span.start_us if span.end_us is None else max(span.start_us, span.end_us)
+        end = last if start is None else max(end, last)
+        start = span.start_us if start is None else min(start, span.start_us)
+        has_open = has_open or span.end_us is None
+    if start is None:
+        return Window(0, MIN_SPAN_US)
+    length = max(end - start, MIN_SPAN_US)
+    if has_open:
+        length += max(1, int(length * _OPEN_TAIL))
+    return Window(start, start + length)
+
+
+def bar(span: Span, window: Window) -> Bar:
+    """The call's bar in the window, clipped to it."""
+    last = window.end_us if span.end_us is None else max(span.start_us, span.end_us)
+    x = window.share(span.start_us)
+    return Bar(
+        x=x,
+        width=window.share(last) - x,
+        is_open=span.end_us is None,
+        is_outside=last < window.start_us or span.start_us > window.end_us,
+    )
+
+
+def ticks(window: Window, origin_us: int, *, at_most: int = 6) -> list[Tick]:
+    """The axis: round distances from `origin_us`, at least one and `at_most` + 1 of them."""
+    step = next((one for one in _STEPS if window.span_us / one <= at_most), _STEPS[-1])
+    first = -((origin_us - window.start_us) // step) * step
+    marks: list[Tick] = []
+    offset = first
+    while origin_us + offset <= window.end_us and len(marks) <= at_most:
+        if origin_us + offset >= window.start_us:
+            marks.append(Tick(window.share(origin_us + offset), offset_label(offset)))
+        offset += step
+    return marks
+
+
+def offset_label(offset_us: int) -> str:
+    """A distance from the start, exact: `0`, `250 ms`, `1.5 s`, `2 min`, `1 d 12 h`."""
+    if offset_us == 0:
+        return "0"
+    sign, rest = ("−", -offset_us) if offset_us < 0 else ("", offset_us)
+    if rest < 1_000:
+        return f"{sign}{rest} µs"
+    if rest < _SECOND:
+        return f"{sign}{rest / 1_000:g} ms"
+    parts: list[str] = []
+    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if rest >= unit:
+            parts.append(f"{rest // unit} {name}")
+            rest %= unit
+    if rest:
+        parts.append(f"{rest / _SECOND:.6f}".rstrip("0").rstrip(".") + " s")
+    return sign + " ".join(parts)
+
+
+def pack(spans: Sequence[Span], window: Window, *, lane_count: int) -> list[int]:
+    """A lane for each call, so that overlapping ones lie apart while lanes last.
+
+    The calls must be sorted by start. Beyond `lane_count` at once, calls share the lane
+    that is free soonest. For the minimap, where only the outline matters.
+    """
+    assert all(one.start_us <= two.start_us for one, two in pairwise(spans)), "sort by start"
+    free: list[tuple[int, int]] = []  # when a lane gets free, and which it is
+    lanes: list[int] = []
+    for span in spans:
+        last = window.end_us if span.end_us is None else max(span.start_us, span.end_us)
+        if free and (free[0][0] <= span.start_us or len(free) >= lane_count):
+            until, lane = heapq.heappop(free)
+            last = max(last, until)
+        else:
+            lane = len(free)
+        heapq.heappush(free, (last, lane))
+        lanes.append(lane)
+    return lanes

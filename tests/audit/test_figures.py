@@ -1,0 +1,52 @@
+"""How figures are written."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from audit import figures
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "text"),
+    [
+        (None, "—"),
+        (-5, "0 µs"),
+        (0, "0 µs"),
+        (999, "999 µs"),
+        (1_000, "1.00 ms"),
+        (9_994, "9.99 ms"),
+        (9_995, "10.0 ms"),
+        (99_950, "100 ms"),
+        (412_300, "412 ms"),
+        (999_500, "1.00 s"),
+        (4_210_000, "4.21 s"),
+        (9_995_000, "10.0 s"),
+        (59_949_999, "59.9 s"),
+        (59_950_000, "1 min"),
+        (125_000_000, "2 min 5 s"),
+        (3_599_600_000, "1 h"),
+        (7_500_000_000, "2 h 5 min"),
+        (86_399_000_000, "1 d"),
+        (100_000_000_000, "1 d 4 h"),
+        (10**16, "115,740 d 18 h"),
+    ],
+)
+def test_durations_have_three_digits_or_two_units(microseconds: int | None, text: str) -> None:
+    assert figures.duration(microseconds).replace(figures.NBSP, " ") == text
+
+
+def test_counts_and_sizes() -> None:
+    assert figures.count(1_204_331) == "1,204,331"
+    assert figures.count(None) == figures.short_count(None) == "—"
+    shorts = [figures.short_count(n).replace(figures.NBSP, " ") for n in (980, 1_204, 8_210_000)]
+    assert shorts == ["980", "1.2 k", "8.21 M"]
+    sizes = [figures.byte_size(n).replace(figures.NBSP, " ") for n in (812, 3_482, 1_258_291)]
+    assert sizes == ["812 B", "3.4 KiB", "1.2 MiB"]
+
+
+def test_instants_are_written_in_utc() -> None:
+    berlin = timezone(timedelta(hours=1))
+    assert figures.clock(datetime(2026, 11, 20, 0, 2, 11, 204_999, berlin)) == "23:02:11.204"
+    assert figures.day(datetime(2026, 11, 20, 0, 2, tzinfo=berlin)) == "2026-11-19"
+    assert figures.day(datetime(2026, 11, 20, tzinfo=UTC)) == "2026-11-20"
