@@ -1,1 +1,7 @@
 """Tooltrail's SDK: ships the tool calls of LLM agents, and never slows or breaks them."""
+
+from tooltrail.redact import Redactor
+from tooltrail.spool import SpoolFullError
+from tooltrail.trail import Stats, Trail
+
+__all__ = ["Redactor", "SpoolFullError", "Stats", "Trail"]

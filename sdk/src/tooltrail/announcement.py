@@ -1,0 +1,145 @@
+"""Tells the server's registry which tools this process has: once each, digest first.
+
+Owns a tool's announced form and the conversation with `POST /api/v1/tools`. Runs in the
+shipper's thread; a registry that cannot be reached or does not want it never matters to a call.
+"""
+
+import inspect
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticUserError
+from pydantic_core import to_jsonable_python
+
+from tooltrail.errors import InvalidInitialToolValue
+from tooltrail.redact import opaque
+from tooltrail.tools.digest import tool_digest
+from tooltrail.tools.tool import Tool
+from tooltrail.transport import Answer, Transport
+
+logger = logging.getLogger("tooltrail")
+
+TOOLS_PER_POST = 100
+RETRY_SECONDS = 60.0
+
+
+@dataclass(eq=False)
+class Announcement:
+    """One decorated function as the registry knows it. Schemas are worked out when needed."""
+
+    fn: Callable[..., Any]
+    name: str
+    description: str | None = None
+    input_schema: Any = None
+    output_schema: Any = None
+    trusted: bool = False
+    ephemeral: bool = False
+    on_collision: str = "throw"
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def contract(self) -> dict[str, Any]:
+        """The members the digest is made of. Never raises: what cannot be read is left open."""
+        described = self.description or _first_paragraph(self.fn) or self.name
+        return {
+            "name": self.name,
+            "description": described,
+            "input_schema": schema_of(self.input_schema) or self._read_input_schema(described),
+            "output_schema": schema_of(self.output_schema),
+            "trusted": self.trusted,
+            "ephemeral": self.ephemeral,
+            "on_collision": self.on_collision,
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of this contract."""
+        return tool_digest(**self.contract)
+
+    def body(self) -> dict[str, Any]:
+        """All the registry is told."""
+        meta = to_jsonable_python(dict(self.meta), fallback=opaque)
+        return {**self.contract, "meta": meta, "digest": self.digest}
+
+    def _read_input_schema(self, description: str) -> dict[str, Any]:
+        try:
+            tool = Tool.from_function(self.fn, name=self.name, description=description)
+        except InvalidInitialToolValue:  # `*args`, or a type JSON Schema cannot describe
+            return {"type": "object"}
+        schema: dict[str, Any] = tool.describe()["inputSchema"]
+        return schema
+
+
+class Announcer:
+    """Announces each tool once. `add` may be called from any thread, `announce` from one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[Announcement] = []
+        self._retry_at = 0.0
+        self._is_refused = False
+
+    def add(self, announcement: Announcement) -> None:
+        """Have a tool announced after the next batch."""
+        with self._lock:
+            self._waiting.append(announcement)
+
+    def for_child(self) -> "Announcer":
+        """The announcer of a forked child, which tells what the parent had not told yet."""
+        child = Announcer()
+        child._waiting = list(self._waiting)
+        child._is_refused = self._is_refused
+        return child
+
+    def announce(self, transport: Transport) -> None:
+        """Tell of the tools not told of yet. Raises UnreachableError."""
+        if self._is_refused or not self._waiting or time.monotonic() < self._retry_at:
+            return
+        with self._lock:
+            tools = self._waiting[:TOOLS_PER_POST]
+        by_digest = {tool.digest: tool for tool in tools}
+        answer = transport.post_tools([{"digest": digest} for digest in by_digest])
+        unknown = answer.document.get("unknown")
+        if answer.status == 200 and isinstance(unknown, list):
+            wanted = [by_digest[digest].body() for digest in unknown if digest in by_digest]
+            if wanted:
+                answer = transport.post_tools(wanted)
+        if answer.status == 200 or _is_final(answer):
+            with self._lock:
+                self._waiting = self._waiting[len(tools) :]
+        else:
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+        if _is_final(answer):
+            self._is_refused = True
+            logger.warning(
+                "tooltrail: the registry takes no tools from this key (%d)", answer.status
+            )
+
+
+def schema_of(schema: Any) -> dict[str, Any] | None:
+    """A schema as JSON Schema: a mapping as it is, a model or type as pydantic describes it."""
+    if schema is None:
+        return None
+    try:
+        if isinstance(schema, Mapping):
+            plain: dict[str, Any] = to_jsonable_python(dict(schema), fallback=opaque)
+            return plain
+        adapter = schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
+        return adapter.json_schema()
+    except (PydanticUserError, ValueError, TypeError, NameError):
+        return None
+
+
+def _first_paragraph(fn: Callable[..., Any]) -> str:
+    return (inspect.getdoc(fn) or "").split("\n\n")[0].replace("\n", " ").strip()
+
+
+def _is_final(answer: Answer) -> bool:
+    """Whether asking again is of no use: refused, malformed, or a server without a registry."""
+    return 400 <= answer.status < 500 and answer.status not in (408, 425, 429)

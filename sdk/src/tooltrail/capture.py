@@ -1,0 +1,77 @@
+"""How much of a payload an event carries, as JSON text.
+
+Redaction comes first, then shape or nothing where that is asked for, then the length limit:
+what is cut off can no longer be searched for secrets.
+"""
+
+import json
+from typing import Any
+
+from pydantic_core import to_json, to_jsonable_python
+
+from tooltrail.redact import Note, Redactor, opaque
+
+PREVIEW_CHARACTERS = 4096  # of a payload too long to keep
+_SHAPE_MEMBERS = 50  # of a list: enough to see what it is made of
+
+
+class Capture:
+    """One tool's rule: `mode` is `full`, `shape` or `none`; `redactor` may be absent."""
+
+    def __init__(self, mode: str, redactor: Redactor | None, max_bytes: int) -> None:
+        self.mode = mode
+        self.redactor = redactor
+        self._max_bytes = max_bytes
+
+    def encode(self, value: Any, path: str, notes: list[Note]) -> bytes:
+        """Write a payload as JSON; what was left out is added to `notes`. Never raises."""
+        if self.mode == "none":
+            notes.append({"path": path, "reason": "not captured"})
+            return b"null"
+        try:
+            if self.redactor is not None:
+                value, removed = self.redactor.clean(value, path)
+                notes += removed
+            if self.mode == "shape":
+                notes.append({"path": path, "reason": "shape only"})
+                value = shape(to_jsonable_python(value, fallback=opaque, bytes_mode="base64"))
+            text = encode_json(value)
+        except Exception as error:
+            notes.append({"path": path, "reason": f"not JSON: {type(error).__name__}"})
+            return b"null"
+        if len(text) <= self._max_bytes:
+            return text
+        notes.append({"path": path, "reason": f"too long: {len(text)} bytes"})
+        return encode_json(text[:PREVIEW_CHARACTERS].decode(errors="ignore"))
+
+
+def encode_json(value: Any) -> bytes:
+    """Write any value as JSON text. Raises ValueError or RecursionError for cycles.
+
+    What JSON has no word for becomes text: bytes as base64, NaN as `"NaN"`, an object of an
+    unknown class its class name.
+    """
+    try:
+        return to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=opaque)
+    except ValueError:  # a lone surrogate, which UTF-8 cannot hold but an escape can
+        plain = to_jsonable_python(value, fallback=opaque, bytes_mode="base64")
+        return json.dumps(plain, separators=(",", ":")).encode()
+
+
+def shape(value: Any) -> Any:
+    """Replace every value by the name of its JSON type; members keep their names."""
+    match value:
+        case dict():
+            return {name: shape(member) for name, member in value.items()}
+        case list():
+            return [shape(member) for member in value[:_SHAPE_MEMBERS]]
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case _:
+            return "string"

@@ -1,0 +1,329 @@
+"""Turns one call of a tool into its two event lines.
+
+Owns the members of the lines and their order, and the handle a running tool has of its own
+call. What is captured is `capture`'s, where lines go the spool's. On the path of every call:
+no models are built, and what two lines or many calls share is written as JSON once.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from contextvars import Token
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic_core import to_json, to_jsonable_python
+
+from tooltrail.capture import Capture, encode_json
+from tooltrail.failures import error_detail
+from tooltrail.redact import Note, opaque
+from tooltrail.scope import (
+    Scope,
+    current_scope,
+    enter_scope,
+    fresh_trace_id,
+    leave_scope,
+    scope_of_call,
+)
+from tooltrail.tools.canonical import compute_call_id
+
+Clock = Callable[[], datetime]
+"""Tells the time, with offset. The default clock is the system's."""
+
+Append = Callable[[bytes], bool]
+"""Keeps one event, given as JSON text without its closing brace; False if it could not."""
+
+MESSAGE_MAX_CHARACTERS = 8192
+
+_ENVELOPE_META = ("token_usage", "cache_hit", "source_counts", "routing")
+
+
+class ToolSpec:
+    """What all calls of one tool share. `text` is that as JSON members, each with a comma."""
+
+    __slots__ = ("capture", "name", "text")
+
+    def __init__(
+        self, name: str, version: str | None, timeouts_ms: int | None, capture: Capture
+    ) -> None:
+        self.name = name
+        self.capture = capture
+        members: dict[str, Any] = {"tool_name": name}
+        if version is not None:
+            members["tool_version"] = version
+        if timeouts_ms is not None:
+            members["timeouts_ms"] = timeouts_ms
+        self.text = to_json(members)[1:-1] + b","
+
+
+class Call:
+    """One execution of a tool, as the tool itself sees it through `trail.current()`.
+
+    What the tool sets here goes into its end event's `meta`: `token_usage` (counts by kind),
+    `cache_hit`, `source_counts` (results by source), `routing` (choices made); `attempt` is
+    the number of this try, from 1, and goes into the error if there is one.
+    """
+
+    __slots__ = (
+        "_append",
+        "_clock",
+        "_complain",
+        "_guard",
+        "_ids",
+        "_is_open",
+        "_shared",
+        "_spec",
+        "_started_at",
+        "_started_ns",
+        "_token",
+        "attempt",
+        "cache_hit",
+        "id",
+        "routing",
+        "source_counts",
+        "token_usage",
+        "trace_id",
+    )
+
+    def __init__(
+        self,
+        spec: ToolSpec,
+        *,
+        append: Append | None,
+        ids: Callable[[], str],
+        clock: Clock | None,
+        complain: Callable[[Exception], None],
+    ) -> None:
+        outer = current_scope()
+        self.id = ids()
+        self.trace_id = outer.trace_id if outer is not None else fresh_trace_id()
+        self.attempt: int | None = None
+        self.cache_hit: bool | None = None
+        self.routing: Mapping[str, Any] | None = None
+        self.source_counts: Mapping[str, int] | None = None
+        self.token_usage: Mapping[str, int] | None = None
+        self._append = append
+        self._clock = clock
+        self._complain = complain
+        self._guard: Mapping[str, Any] | None = None
+        self._ids = ids
+        self._is_open = False  # started, and so to be ended
+        self._spec = spec
+        self._token: Token[Scope | None] | None = None
+
+    def start(self, args: dict[str, Any], raw_args: dict[str, Any]) -> bool:
+        """Record that the tool is about to run with `args`; `raw_args` name the call.
+
+        What is called from here on is nested in this call, until it ends. Returns False when
+        there is a spool and it did not take the event.
+        """
+        scope = current_scope()
+        self._token = enter_scope(scope_of_call(scope, self))
+        if self._append is None:
+            return True
+        try:
+            self._is_open = self._start(self._append, scope, args, raw_args)
+        except Exception as error:
+            self._complain(error)
+        return self._is_open
+
+    def judged(self, guard: Mapping[str, Any]) -> None:
+        """Note what the output guard found: `strategy`, `outcome`, `violations`."""
+        self._guard = guard
+
+    def finish(self, result: Any) -> None:
+        """Record that the tool returned `result`, an envelope or plain data. Never raises."""
+        self.leave()
+        if self._append is None or not self._is_open:
+            return
+        try:
+            notes: list[Note] = []
+            took_ns = self._took_ns()
+            envelope = _as_envelope(result)
+            if envelope is None:
+                data = self._spec.capture.encode(result, "$.output.data", notes)
+                output = b'{"status":"ok","data":%b,"meta":%b}' % (data, self._meta(took_ns, {}))
+            else:
+                output = self._envelope_text(envelope, took_ns, notes)
+            self._end(self._append, took_ns, False, output, notes)
+        except Exception as error:
+            self._complain(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Record that the tool raised. Never raises."""
+        self.leave()
+        if self._append is None or not self._is_open:
+            return
+        try:
+            notes: list[Note] = []
+            took_ns = self._took_ns()
+            envelope = {"status": "error", "error": error_detail(error), "meta": {}}
+            output = self._envelope_text(envelope, took_ns, notes)
+            self._end(self._append, took_ns, True, output, notes)
+        except Exception as mistake:
+            self._complain(mistake)
+
+    def leave(self) -> None:
+        """Stop nesting what follows in this call."""
+        token, self._token = self._token, None
+        if token is not None:
+            with suppress(ValueError):  # ended in another task than it was started in
+                leave_scope(token)
+
+    def _start(
+        self,
+        append: Append,
+        scope: Scope | None,
+        args: dict[str, Any],
+        raw_args: dict[str, Any],
+    ) -> bool:
+        spec = self._spec
+        self._started_at = datetime.now(UTC) if self._clock is None else self._clock()
+        context = b'"trace_id":"%b",' % self.trace_id.encode() if scope is None else scope.text
+        parent = None if scope is None else scope.parent_id
+        self._shared = b'"invocation_id":"%b",%b%b%b"call_id":"%b","started_at":"%b"' % (
+            self.id.encode(),
+            context,
+            b"" if parent is None else b'"parent_invocation_id":"%b",' % parent.encode(),
+            spec.text,
+            call_id_of(spec.name, raw_args).encode(),
+            self._started_at.isoformat().encode(),
+        )
+        notes: list[Note] = []
+        encoded = spec.capture.encode(args, "$.args", notes)
+        kept = append(
+            b'{"type":"toolExecutionStart","event_id":"%b",%b,"args":%b%b'
+            % (self._ids().encode(), self._shared, encoded, _notes_text(notes))
+        )
+        self._started_ns = time.perf_counter_ns()
+        return kept
+
+    def _took_ns(self) -> int:
+        if self._clock is None:
+            return time.perf_counter_ns() - self._started_ns
+        # A clock that was handed in tells durations too, or replayed history would take none.
+        return max(int((self._clock() - self._started_at).total_seconds() * 1e9), 0)
+
+    def _end(
+        self, append: Append, took_ns: int, is_error: bool, output: bytes, notes: list[Note]
+    ) -> None:
+        # Not the wall clock: set back in between, the call would end before it started.
+        ended_at = self._started_at + timedelta(microseconds=took_ns / 1000)
+        guard = b"" if self._guard is None else b',"guard":' + self._guard_text(notes)
+        append(
+            b'{"type":"toolExecutionEnd","event_id":"%b",%b,"ended_at":"%b","duration_ms":%b,'
+            b'"is_error":%b,"output":%b%b%b'
+            % (
+                self._ids().encode(),
+                self._shared,
+                ended_at.isoformat().encode(),
+                b"%d.%06d" % divmod(took_ns, 1_000_000),
+                b"true" if is_error else b"false",
+                output,
+                guard,
+                _notes_text(notes),
+            )
+        )
+
+    def _meta(self, took_ns: int, given: Mapping[str, Any]) -> bytes:
+        meta: dict[str, Any] = {"took_ms": took_ns // 1_000_000}
+        for name in _ENVELOPE_META:
+            value = getattr(self, name)
+            if value is not None:
+                meta[name] = value
+        meta |= {name: value for name, value in given.items() if value is not None}
+        return encode_json(meta)
+
+    def _envelope_text(self, envelope: Mapping[str, Any], took_ns: int, notes: list[Note]) -> bytes:
+        given = envelope.get("meta")
+        meta = self._meta(took_ns, given if isinstance(given, Mapping) else {})
+        capture = self._spec.capture
+        if envelope["status"] == "ok":
+            data = capture.encode(envelope.get("data"), "$.output.data", notes)
+            return b'{"status":"ok","data":%b,"meta":%b}' % (data, meta)
+        detail = {k: v for k, v in envelope["error"].items() if v is not None}
+        if self.attempt is not None:
+            detail.setdefault("attempt", self.attempt)
+        detail["message"] = str(detail.get("message", ""))
+        if capture.mode != "full":
+            detail = {k: v for k, v in detail.items() if k != "details"} | {"message": ""}
+            notes.append({"path": "$.output.error.message", "reason": "not captured"})
+        elif capture.redactor is not None:
+            detail, removed = capture.redactor.clean(detail, "$.output.error")
+            notes += removed
+        detail["message"] = detail["message"][:MESSAGE_MAX_CHARACTERS]
+        return b'{"status":"error","error":%b,"meta":%b}' % (encode_json(detail), meta)
+
+    def _guard_text(self, notes: list[Note]) -> bytes:
+        guard = dict(self._guard or {})
+        capture = self._spec.capture
+        guard["violations"] = [
+            clean_violation(violation, index, capture, notes)
+            for index, violation in enumerate(guard.get("violations", ()))
+        ]
+        return encode_json(guard)
+
+
+def clean_violation(
+    violation: Any, index: int, capture: Capture, notes: list[Note]
+) -> dict[str, Any]:
+    """A violation as it may be written: without received values that are secret."""
+    if hasattr(violation, "model_dump"):
+        violation = violation.model_dump(mode="python", exclude_unset=True)
+    members: dict[str, Any] = dict(violation)
+    place = f"$.guard.violations[{index}]"
+    redactor = capture.redactor
+    names = members.get("path", "").replace("[", ".").split(".")
+    is_secret = redactor is not None and any(map(redactor.is_secret_name, names))
+    if is_secret or capture.mode != "full":
+        # The texts quote the value for enums, constants and patterns.
+        for name in ("received_value", "coerced_value"):
+            members.pop(name, None)
+        for name in ("received", "message", "llm_message"):
+            if name in members:
+                members[name] = ""
+        notes.append({"path": place, "reason": "name" if is_secret else "not captured"})
+    elif redactor is not None:
+        members, removed = redactor.clean(members, place)
+        notes += removed
+    return members
+
+
+def call_id_of(tool: str, raw_args: dict[str, Any]) -> str:
+    """The content hash of a call; arguments JSON has no word for count by their JSON form."""
+    try:
+        return compute_call_id(tool, raw_args)
+    except TypeError:
+        pass
+    try:
+        plain = to_jsonable_python(raw_args, fallback=opaque, bytes_mode="base64")
+        return compute_call_id(tool, plain)
+    except (TypeError, ValueError):  # a cycle: all such calls of a tool look alike
+        return compute_call_id(tool, None)
+
+
+def _as_envelope(result: Any) -> Mapping[str, Any] | None:
+    """The result as an AI Core envelope, if it is one: a mapping or one of the contracts."""
+    if not isinstance(result, Mapping):
+        if getattr(result, "status", None) not in ("ok", "error"):
+            return None
+        if not hasattr(result, "model_dump"):
+            return None
+        # The data itself stays an object: encoding comes after redaction.
+        members = {"status": result.status, "data": getattr(result, "data", None)}
+        for name in ("error", "meta"):
+            member = getattr(result, name, None)
+            is_model = hasattr(member, "model_dump")
+            members[name] = member.model_dump(mode="json") if is_model else member
+        result = members
+    envelope: Mapping[str, Any] = result
+    match envelope.get("status"):
+        case "ok" if "data" in envelope:
+            return envelope
+        case "error" if isinstance(envelope.get("error"), Mapping):
+            return envelope
+    return None
+
+
+def _notes_text(notes: list[Note]) -> bytes:
+    return b',"removed":' + to_json(notes) if notes else b""

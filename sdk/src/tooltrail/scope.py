@@ -1,0 +1,104 @@
+"""Which trace, context and call the code now running belongs to.
+
+A scope follows the code through `await`, tasks and `asyncio.to_thread` by `contextvars`; a
+plain thread starts without one, unless it runs what `Trail.carry` returned.
+"""
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+from pydantic_core import to_json
+
+from tooltrail.events import ID_MAX_LENGTH
+
+if TYPE_CHECKING:
+    from tooltrail.recording import Call
+
+CONTEXT_MEMBERS = frozenset(
+    {
+        "turn_id",
+        "run_id",
+        "ingestion_run_id",
+        "workflow_id",
+        "collection_id",
+        "document_id",
+        "document_version_id",
+        "case_id",
+        "locale",
+        "safety_mode",
+        "timeouts_ms",
+        "budget_tokens",
+        "tool_call_id",
+        "idempotency_key",
+    }
+)
+_OF_ONE_CALL = ("tool_call_id", "idempotency_key", "timeouts_ms")  # not a nested call's
+_COUNTS = ("timeouts_ms", "budget_tokens")
+_RUNS = {"run_id": "ingestion_run_id", "ingestion_run_id": "run_id"}
+
+
+class Scope(NamedTuple):
+    """What calls made here have in common. `text` is that as JSON members, each with a comma.
+
+    `parent_id` is the invocation they are nested in, `call` the handle of the innermost one.
+    """
+
+    trace_id: str
+    members: dict[str, Any]
+    text: bytes
+    parent_id: str | None = None
+    call: "Call | None" = None
+
+
+_scope: ContextVar[Scope | None] = ContextVar("tooltrail_scope", default=None)
+current_scope = _scope.get
+enter_scope = _scope.set
+leave_scope = _scope.reset
+
+
+def fresh_trace_id() -> str:
+    """A trace id of 32 hexadecimal digits, W3C's form."""
+    return uuid4().hex
+
+
+def make_scope(
+    trace_id: str | None, parent_invocation_id: str | None, context: dict[str, Any]
+) -> Scope:
+    """Make a scope inside the current one, whose trace and context it inherits.
+
+    Another trace id leaves the current call: its calls are not nested in it. Naming one of
+    the two run ids replaces the other.
+    """
+    outer = _scope.get()
+    members = dict(outer.members) if outer else {}
+    for name, value in context.items():
+        if value is None or value == "":
+            continue
+        if name in _RUNS:
+            members.pop(_RUNS[name], None)
+        members[name] = value if name in _COUNTS else str(value)[:ID_MAX_LENGTH]
+    same_trace = outer is not None and trace_id in (None, "", outer.trace_id)
+    if outer is not None and same_trace:
+        chosen, parent, call = outer.trace_id, outer.parent_id, outer.call
+    else:
+        chosen = str(trace_id)[:ID_MAX_LENGTH] if trace_id else fresh_trace_id()
+        parent, call = None, None
+    parent = parent_invocation_id or parent
+    return Scope(chosen, members, _members_text(chosen, members), parent, call)
+
+
+def scope_of_call(outer: Scope | None, call: "Call") -> Scope:
+    """The scope inside a call: the same trace, the call as parent."""
+    if outer is None:
+        members: dict[str, Any] = {}
+        return Scope(call.trace_id, members, _members_text(call.trace_id, members), call.id, call)
+    if not any(name in outer.members for name in _OF_ONE_CALL):
+        return Scope(outer.trace_id, outer.members, outer.text, call.id, call)
+    members = {k: v for k, v in outer.members.items() if k not in _OF_ONE_CALL}
+    return Scope(outer.trace_id, members, _members_text(outer.trace_id, members), call.id, call)
+
+
+def _members_text(trace_id: str, members: dict[str, Any]) -> bytes:
+    text = to_json({"trace_id": trace_id, **members}, fallback=str)
+    return text[1:-1] + b","

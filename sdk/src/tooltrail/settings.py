@@ -1,0 +1,140 @@
+"""Every option of a `Trail`: its name, type, environment variable, default and meaning.
+
+Owns reading them, in the order argument, environment, default; what they do is elsewhere.
+A wrong argument is the program's mistake and raises ValueError; a wrong environment variable
+must not stop a host that used to start, so it is named in a warning and the default holds.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+logger = logging.getLogger("tooltrail")
+
+SpoolMode = Literal["process", "fsync", "memory"]
+CaptureMode = Literal["full", "shape", "none"]
+WhenFull = Literal["drop", "raise"]
+
+MIB = 1024 * 1024
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in words:
+            raise ValueError(f"expected one of {', '.join(words)}")
+        return str(value)
+
+    return read
+
+
+def _positive(value: Any) -> float:
+    number = float(value)
+    if not 0 < number < float("inf"):
+        raise ValueError("expected a number above 0")
+    return number
+
+
+def _bytes(value: Any) -> int:
+    return int(_positive(value))
+
+
+def _path(value: Any) -> Path:
+    return Path(value).expanduser()
+
+
+def _option[T](env: str, read: Callable[[Any], T], default: T, doc: str) -> T:
+    metadata = {"env": env, "read": read, "doc": doc}
+    chosen: T = field(default=default, metadata=metadata)
+    return chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The options in force. Each member's metadata holds `env`, `read` and `doc`."""
+
+    url: str | None = _option(
+        "TOOLTRAIL_URL", str, None, "The server's address. Without one the trail is off."
+    )
+    api_key: str | None = _option(
+        "TOOLTRAIL_API_KEY", str, None, "The tenant's key, scope `ingest`. Needed with a url."
+    )
+    spool: str = _option(
+        "TOOLTRAIL_SPOOL",
+        _one_of("process", "fsync", "memory"),
+        "process",
+        "`process`: on file before the call goes on, survives a killed process. "
+        "`fsync`: survives a power cut. `memory`: survives nothing.",
+    )
+    spool_dir: Path | None = _option(  # noqa: RUF009 — makes a field, as the others do
+        "TOOLTRAIL_SPOOL_DIR",
+        _path,
+        None,
+        "Where events wait. Default: `tooltrail` in the user's state directory.",
+    )
+    max_bytes: int = _option(
+        "TOOLTRAIL_MAX_BYTES",
+        _bytes,
+        256 * MIB,
+        "What may wait in one spool, all its processes together (`memory`: this process).",
+    )
+    max_age_days: float = _option(
+        "TOOLTRAIL_MAX_AGE_DAYS", _positive, 7.0, "How many days events may wait."
+    )
+    when_full: str = _option(
+        "TOOLTRAIL_WHEN_FULL",
+        _one_of("drop", "raise"),
+        "drop",
+        "`drop`: payloads go first, then the oldest events, each loss declared. "
+        "`raise`: a tool that cannot be recorded does not run.",
+    )
+    capture: str = _option(
+        "TOOLTRAIL_CAPTURE",
+        _one_of("full", "shape", "none"),
+        "full",
+        "What is kept of arguments and results: all, their shape, or nothing.",
+    )
+    max_payload_bytes: int = _option(
+        "TOOLTRAIL_MAX_PAYLOAD_BYTES",
+        _bytes,
+        256 * 1024,
+        "The longest arguments or result, as JSON, kept whole.",
+    )
+    exit_timeout: float = _option(
+        "TOOLTRAIL_EXIT_TIMEOUT",
+        _positive,
+        2.0,
+        "Seconds the process may spend sending at its end; what is left waits on file.",
+    )
+
+    @classmethod
+    def resolve(cls, **given: Any) -> "Settings":
+        """Take each option from `given` unless None, else its variable, else its default.
+
+        Raises ValueError for an argument out of range, TypeError for an unknown one.
+        """
+        values: dict[str, Any] = {}
+        for option in fields(cls):
+            env, read = option.metadata["env"], option.metadata["read"]
+            argument = given.pop(option.name, None)
+            if argument is not None:
+                try:
+                    values[option.name] = read(argument)
+                except (TypeError, ValueError) as error:
+                    raise ValueError(f"{option.name}: {error}") from None
+            elif text := os.environ.get(env, "").strip():
+                try:
+                    values[option.name] = read(text)
+                except ValueError as error:
+                    logger.warning("%s is ignored: %s", env, error)
+        if given:
+            raise TypeError(f"unknown options: {', '.join(given)}")
+        return cls(**values)
+
+
+def default_spool_dir() -> Path:
+    """Where spools lie unless told otherwise: the user's state directory."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "tooltrail"

@@ -1,0 +1,300 @@
+"""The thread that brings a spool's batches to the server.
+
+Owns when to send, what each answer means for the batch, and the spool's budget of bytes and
+days. It never raises into the host, never logs a payload, and the host never waits for it,
+except in `flush`.
+"""
+
+import logging
+import random
+import threading
+import time
+from typing import Protocol
+
+from tooltrail.spool import Batch, Spool
+from tooltrail.spool.slim import slim_line
+from tooltrail.transport import Answer, Transport, UnreachableError
+
+logger = logging.getLogger("tooltrail")
+
+LINGER_SECONDS = 0.2  # a first event waits this long for company
+PACE_SECONDS = 1.0  # between batches that are not full, until the server asks for more
+PACE_MAX_SECONDS = 30.0
+BACKOFF_MAX_SECONDS = 60.0
+REFUSED_SECONDS = 60.0  # after 401, 403 or 404: somebody may put key or address right
+KEEP_HOUSE_SECONDS = 10.0
+DAY_SECONDS = 86_400.0
+CLOCK_JUMP_SECONDS = 3600.0
+FLUSH_POLL_SECONDS = 0.5  # a flush looks this often whether its thread still lives
+
+
+class Announcer(Protocol):
+    """Whatever else the server is told, between batches."""
+
+    def announce(self, transport: Transport) -> None:
+        """Tell what has not been told yet. Raises UnreachableError."""
+
+
+class Shipper:
+    """Sends from a daemon thread of its own, which starts with the first event."""
+
+    def __init__(
+        self,
+        spool: Spool,
+        transport: Transport,
+        announcer: Announcer,
+        *,
+        max_age_days: float,
+        keeps_all: bool = False,
+    ) -> None:
+        self.sent = self.acknowledged = self.duplicates = self.rejected = 0
+        self._spool = spool
+        self._transport = transport
+        self._announcer = announcer
+        self._max_age_seconds = max_age_days * DAY_SECONDS
+        self._keeps_all = keeps_all
+        self._signal = threading.Event()
+        self._turned = threading.Condition()
+        self._failed_turns = 0
+        self._failures_in_a_row = 0
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._pace = PACE_SECONDS
+        self._last_batch_at = -PACE_MAX_SECONDS
+        self._seal_at: float | None = None  # when the open segment is sealed, full or not
+        self._retry_at = 0.0  # our own backing off, which a flush overrides once
+        self._allowed_at = 0.0  # what the server asked for, which nothing overrides
+        self._next_housekeeping_at = 0.0
+        self._warned: set[str] = set()
+        self._clock_offset = time.time() - time.monotonic()
+
+    def wake(self) -> None:
+        """Say that there is something to send; the first call starts the thread. Never waits."""
+        if self._thread is None:
+            self._start()
+        self._signal.set()
+
+    def flush(self, timeout: float, *, give_up_on_failure: bool = False) -> bool:
+        """Send what is there now and wait for it, `timeout` seconds at most.
+
+        Returns whether the server has it all. With `give_up_on_failure` the first failed
+        attempt ends the wait.
+        """
+        deadline = time.monotonic() + timeout
+        self._spool.declare()
+        self._spool.seal()
+        target = self._spool.last_order()
+        failed = self._failed_turns
+        if self._is_sent(target):
+            return True
+        self._retry_at = 0.0
+        self.wake()
+        with self._turned:
+            while not self._is_sent(target):
+                left = deadline - time.monotonic()
+                if left <= 0 or self._thread is None or not self._thread.is_alive():
+                    return False
+                if give_up_on_failure and self._failed_turns > failed:
+                    return False
+                self._turned.wait(min(left, FLUSH_POLL_SECONDS))
+        return True
+
+    def stop(self, timeout: float) -> None:
+        """End the thread after what it is doing; wait for that `timeout` seconds at most."""
+        self._stopping = True
+        self._signal.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    def _is_sent(self, target: int) -> bool:
+        batch = self._spool.oldest()
+        return batch is None or all(each.order > target for each in self._spool.batches())
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is not None or self._stopping:
+                return
+            thread = threading.Thread(target=self._run, name="tooltrail-shipper", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter is shutting down: the spool keeps it
+                return
+            self._thread = thread
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._signal.wait(self._seconds_to_wait())
+            self._signal.clear()
+            if self._stopping:
+                return
+            try:
+                succeeded = self._turn()
+            except Exception as error:
+                succeeded = self._failed(f"shipping failed: {type(error).__name__}")
+                logger.debug("tooltrail: shipping failed", exc_info=True)
+            with self._turned:
+                self._failed_turns += not succeeded
+                self._turned.notify_all()
+
+    def _seconds_to_wait(self) -> float:
+        """How long there is nothing to do unless somebody wakes us."""
+        due = self._next_housekeeping_at
+        if self._spool.oldest() is not None:
+            due = min(due, self._may_send_at())
+        elif self._spool.open_count:
+            due = min(due, max(self._seal_at or 0.0, self._may_send_at()))
+        return max(due - time.monotonic(), 0.0)
+
+    def _may_send_at(self) -> float:
+        return max(self._retry_at, self._allowed_at)
+
+    def _turn(self) -> bool:
+        """Keep house when it is time, then send what is due. False if the server failed us."""
+        now = time.monotonic()
+        if now >= self._next_housekeeping_at:
+            jitter = random.uniform(0.8, 1.2)  # noqa: S311 — spreads load, guards nothing
+            self._next_housekeeping_at = now + KEEP_HOUSE_SECONDS * jitter
+            self._spool.declare()
+            self._spool.adopt()
+        self._keep_budget()
+        if now < self._may_send_at():
+            return True
+        while not self._stopping:
+            batch = self._spool.oldest()
+            if batch is not None:
+                if not self._send(batch):
+                    return False
+            elif self._is_time_to_seal():
+                self._spool.seal()
+            else:
+                break
+        try:
+            self._announcer.announce(self._transport)
+        except UnreachableError as error:
+            return self._failed(f"the server is not reached: {error}")
+        return True
+
+    def _is_time_to_seal(self) -> bool:
+        if not self._spool.open_count:
+            self._seal_at = None
+            return False
+        now = time.monotonic()
+        if self._seal_at is None:
+            self._seal_at = max(self._last_batch_at + self._pace, now + LINGER_SECONDS)
+        if now < self._seal_at:
+            return False
+        self._seal_at = None
+        return True
+
+    # Sending
+
+    def _send(self, batch: Batch) -> bool:
+        """Send one batch and do what the answer says. False if the next must wait."""
+        try:
+            lines = self._spool.read(batch)
+        except OSError as error:
+            self._warn(f"a batch cannot be read: {type(error).__name__}")
+            self._spool.give_up(batch, "unreadable")
+            return True
+        if not lines:
+            self._spool.discard(batch)
+            return True
+        self.sent += len(lines)
+        self._last_batch_at = time.monotonic()
+        try:
+            answer = self._transport.post_events(lines, batch.id)
+        except UnreachableError as error:
+            return self._failed(f"the server is not reached: {error}")
+        return self._heed(batch, lines, answer)
+
+    def _heed(self, batch: Batch, lines: list[bytes], answer: Answer) -> bool:
+        status = answer.status
+        if status == 200 and isinstance(answer.document.get("accepted"), int):
+            self._acknowledged(batch, lines, answer)
+            return True
+        if status == 413:
+            self._make_smaller(batch, lines)
+            return True
+        if status in (401, 403, 404, 405):
+            self._allowed_at = time.monotonic() + REFUSED_SECONDS
+            return self._failed(f"the server refuses the key or knows no such address ({status})")
+        if 400 <= status < 500 and status not in (408, 425, 429):
+            self._warn(f"the server cannot take a batch ({status}); it lies in rejected/")
+            self._spool.park(batch, f"{status} {answer.document.get('detail', '')}".strip())
+            return True
+        if answer.retry_after is not None:
+            self._allowed_at = time.monotonic() + answer.retry_after * random.uniform(1.0, 1.2)  # noqa: S311
+        return self._failed(f"the server answers {status}")
+
+    def _acknowledged(self, batch: Batch, lines: list[bytes], answer: Answer) -> None:
+        self._spool.discard(batch)
+        document = answer.document
+        self.acknowledged += len(lines)
+        self.duplicates += _count(document.get("duplicates"))
+        rejected = document.get("rejected")
+        if isinstance(rejected, list) and rejected:
+            self.rejected += len(rejected)
+            self._warn("the server has put some events into its inbox")
+        next_after_ms = document.get("next_after_ms")
+        self._pace = PACE_SECONDS
+        if isinstance(next_after_ms, int | float) and next_after_ms > 0:
+            self._pace = min(max(next_after_ms / 1000, PACE_SECONDS), PACE_MAX_SECONDS)
+        if self._failures_in_a_row:
+            logger.info("tooltrail: the server is reached again")
+        self._failures_in_a_row = 0
+        self._warned.clear()
+
+    def _make_smaller(self, batch: Batch, lines: list[bytes]) -> None:
+        """Split a batch the server finds too large; one event loses its payloads instead."""
+        if len(lines) > 1:
+            half = len(lines) // 2
+            self._spool.replace(batch, [lines[:half], lines[half:]], is_slim=batch.is_slim)
+        elif not batch.is_slim:
+            self._spool.replace(batch, [[slim_line(lines[0])]], is_slim=True)
+        else:
+            self._spool.park(batch, "413")
+
+    def _failed(self, message: str) -> bool:
+        self._warn(message)
+        ceiling = min(BACKOFF_MAX_SECONDS, 2.0**self._failures_in_a_row)
+        self._failures_in_a_row = min(self._failures_in_a_row + 1, 10)
+        self._retry_at = time.monotonic() + ceiling * random.uniform(0.5, 1.0)  # noqa: S311
+        return False
+
+    def _warn(self, message: str) -> None:
+        """Log once until the server takes events again."""
+        if message not in self._warned:
+            self._warned.add(message)
+            logger.warning("tooltrail: %s; events are kept", message)
+
+    # Budget
+
+    def _keep_budget(self) -> None:
+        """Give up what is too old or too much: payloads first, then the oldest events."""
+        if self._keeps_all:
+            return
+        for batch in self._spool.batches():
+            if self._is_expired(batch):
+                self._spool.give_up(batch, "expired")
+        while self._spool.is_full and not self._stopping:
+            batches = self._spool.batches()
+            whole = next((batch for batch in batches if not batch.is_slim), None)
+            if whole is not None:
+                lines = [slim_line(line) for line in self._spool.read(whole)]
+                self._spool.replace(whole, [lines], is_slim=True)
+            elif batches:
+                self._spool.give_up(batches[0], "spool-full")
+            else:
+                return
+
+    def _is_expired(self, batch: Batch) -> bool:
+        now = time.time()
+        if abs(now - time.monotonic() - self._clock_offset) > CLOCK_JUMP_SECONDS:
+            return False  # the clock has been set: nobody knows how old anything is
+        sealed_at = int(batch.id.replace("-", "")[:12], 16) / 1000  # a UUIDv7 begins with ms
+        return now - sealed_at > self._max_age_seconds
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,83 @@
+"""The form of one line in a segment file, and what can be saved of a damaged one.
+
+A line is a JSON object, a TAB, eight hexadecimal digits of crc32 and a line feed. JSON text
+holds neither TAB nor line feed, so a damaged line costs itself and not its neighbours.
+"""
+
+import re
+from dataclasses import dataclass
+from zlib import crc32
+
+_TRAILER = re.compile(rb"\t[0-9a-f]{8}\n")
+_NUMBER = re.compile(rb'"producer_seq":(\d+)\}$')
+_PRODUCER = re.compile(rb'"producer_id":"([^"\\]*)","producer_seq":(\d+)\}$')
+
+LINE_OVERHEAD = 10  # bytes a line is longer than its JSON text
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """The lines of a segment that are whole, and the numbers of those that are not."""
+
+    lines: list[bytes]
+    lost: list[range]
+
+
+def seal_line(text: bytes) -> bytes:
+    """Make the line of one JSON object, ready to be appended."""
+    return b"%b\t%08x\n" % (text, crc32(text))
+
+
+def open_lines(data: bytes) -> list[bytes]:
+    """Take the JSON objects out of lines known to be whole, without checking them."""
+    return _TRAILER.sub(b"\n", data).splitlines()
+
+
+def salvage(data: bytes, first_seq: int) -> Salvage:
+    """Check every line of a segment that begins with number `first_seq`.
+
+    Numbers are contiguous, so a hole between two whole lines says exactly what was lost;
+    damage after the last whole line counts one number per damaged line.
+    """
+    lines: list[bytes] = []
+    lost: list[range] = []
+    expected, damaged_tail = first_seq, 0
+    for line in data.split(b"\n"):
+        if not line:
+            continue
+        text, _, check = line.rpartition(b"\t")
+        if len(check) != 8 or b"%08x" % crc32(text) != check:
+            damaged_tail += 1
+            continue
+        lines.append(text)
+        number = _NUMBER.search(text)
+        if number is None:  # a gap line, which has no number of its own
+            continue
+        seq = int(number[1])
+        if damaged_tail and seq > expected:
+            lost.append(range(expected, seq))
+        expected, damaged_tail = seq + 1, 0
+    if damaged_tail:
+        lost.append(range(expected, expected + damaged_tail))
+    return Salvage(lines, lost)
+
+
+def numbers(lines: list[bytes]) -> dict[str, list[range]]:
+    """Which numbers of which producers these lines hold, as contiguous ranges."""
+    found: dict[str, list[range]] = {}
+    for line in lines:
+        match = _PRODUCER.search(line)
+        if match is None:
+            continue
+        seq = int(match[2])
+        ranges = found.setdefault(match[1].decode(errors="replace"), [])
+        if ranges and ranges[-1].stop == seq:
+            ranges[-1] = range(ranges[-1].start, seq + 1)
+        else:
+            ranges.append(range(seq, seq + 1))
+    return found
+
+
+def first_number(lines: list[bytes], default: int) -> int:
+    """The first number in these lines, or `default` if none has one."""
+    return next((int(match[1]) for match in map(_NUMBER.search, lines) if match), default)

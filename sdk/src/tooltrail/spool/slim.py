@@ -1,0 +1,55 @@
+"""An event without its payloads: what stays when there is no room for all of it.
+
+The call keeps its place, times, outcome, error type, guard verdict and numbering; arguments,
+data, messages and received values go, and a note says so.
+"""
+
+import json
+from typing import Any
+
+_META_KEPT = ("took_ms", "token_usage", "cache_hit")
+
+
+def slim_line(line: bytes) -> bytes:
+    """Take the payloads out of one event's JSON text; what cannot be read stays as it is."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(event, dict) or event.get("type") == "gap":
+        return line
+    removed = [note for note in event.pop("removed", ()) if isinstance(note, dict)]
+    # Numbers stand at the end of a line, where the spool looks for them.
+    producer = {key: event.pop(key) for key in ("producer_id", "producer_seq") if key in event}
+    if "args" in event:
+        event["args"] = None
+        removed.append({"path": "$.args", "reason": "spool-full"})
+    if "output" in event:
+        event["output"] = _slim_output(event["output"])
+        removed.append({"path": "$.output", "reason": "spool-full"})
+    guard = event.get("guard")
+    if isinstance(guard, dict):
+        guard["violations"] = [_slim_violation(each) for each in guard.get("violations", ())]
+    event |= {"removed": removed, **producer}
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode(
+        errors="surrogatepass"
+    )
+
+
+def _slim_output(output: Any) -> Any:
+    if not isinstance(output, dict) or "status" not in output:
+        return None
+    kept: dict[str, Any] = {"status": output["status"]}
+    error, meta = output.get("error"), output.get("meta")
+    if isinstance(error, dict):
+        kept["error"] = {"type": error.get("type"), "message": ""}
+    if isinstance(meta, dict):
+        kept["meta"] = {key: meta[key] for key in _META_KEPT if key in meta}
+    return kept
+
+
+def _slim_violation(violation: Any) -> Any:
+    if not isinstance(violation, dict):
+        return violation
+    gone = ("received_value", "coerced_value", "receivedValue", "coercedValue")
+    return {key: value for key, value in violation.items() if key not in gone}

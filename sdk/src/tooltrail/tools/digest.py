@@ -1,0 +1,33 @@
+"""The digest that names one published form of a tool, the same in SDK and server."""
+
+from hashlib import sha256
+from typing import Any
+
+from tooltrail.tools.canonical import canonical_stringify
+
+
+def tool_digest(
+    *,
+    name: str,
+    description: str,
+    input_schema: Any,
+    output_schema: Any = None,
+    trusted: bool = False,
+    ephemeral: bool = False,
+    on_collision: str = "throw",
+) -> str:
+    """Name a tool's contract: `sha256:` and the hash of the canonical text of these members.
+
+    The tool's `meta` is not part of it: labels may change without making another version.
+    Raises TypeError for schemas that are not plain JSON.
+    """
+    members = {
+        "name": name,
+        "description": description,
+        "input_schema": input_schema,
+        "output_schema": output_schema,
+        "trusted": trusted,
+        "ephemeral": ephemeral,
+        "on_collision": on_collision,
+    }
+    return "sha256:" + sha256(canonical_stringify(members).encode()).hexdigest()

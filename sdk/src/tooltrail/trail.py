@@ -1,0 +1,483 @@
+"""`Trail`: what an executor's author holds in hand.
+
+Owns the decorator's options, the trace scope and the life of the parts behind it: spool and
+shipper are made with the first event, made anew in a forked child and closed with the process.
+Building events is `recording`'s, keeping them the spool's, sending them the shipper's.
+
+Nothing here raises into the host, with two exceptions asked for by name: an output guard that
+throws, and `when_full="raise"`.
+"""
+
+import atexit
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, NamedTuple, cast, overload
+
+import uuid_utils
+
+from tooltrail.announcement import Announcement, Announcer
+from tooltrail.capture import Capture, encode_json
+from tooltrail.decorator import Arguments, wrap
+from tooltrail.events import NAME_MAX_LENGTH
+from tooltrail.recording import Call, Clock, ToolSpec
+from tooltrail.redact import Note, Redactor
+from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
+from tooltrail.settings import CaptureMode, Settings, SpoolMode, WhenFull
+from tooltrail.shipper import Shipper
+from tooltrail.spool import Spool, SpoolFullError
+from tooltrail.spool.memory import MemorySpool
+from tooltrail.transport import Transport
+from tooltrail.turns import Turn
+
+logger = logging.getLogger("tooltrail")
+
+USER_AGENT = "tooltrail-python/0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What became of the events of this process, counted since it began.
+
+    emitted = written + dropped while writing. `adopted` are a dead process's, `sent` counts
+    every attempt, `rejected` lie in the server's inbox, `waiting` are not acknowledged yet.
+    """
+
+    emitted: int = 0
+    written: int = 0
+    adopted: int = 0
+    sent: int = 0
+    acknowledged: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    waiting: int = 0
+    dropped: Mapping[str, int] | None = None
+
+
+class _Producer(NamedTuple):
+    """This process's own part, never shared with a forked child."""
+
+    spool: Spool
+    shipper: Shipper | None
+
+
+class Trail:
+    """Records the calls of tools and ships them to a Tooltrail server.
+
+    Options not given are read from the environment (`tooltrail.settings` lists them). Without
+    `url` and `api_key` the trail is off: tools run, guards guard, nothing is recorded, and
+    one warning says so. `redact` is True for the usual secrets, False, or a `Redactor`.
+    `clock` and `ids` replace real times and ids, for tests and imports.
+
+    Raises ValueError for options out of range, and with `when_full="raise"` for a missing url
+    or key. May be used from any thread, task and forked child.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        spool: SpoolMode | None = None,
+        spool_dir: str | os.PathLike[str] | None = None,
+        max_bytes: int | None = None,
+        max_age_days: float | None = None,
+        when_full: WhenFull | None = None,
+        redact: Redactor | bool = True,
+        capture: CaptureMode | None = None,
+        max_payload_bytes: int | None = None,
+        exit_timeout: float | None = None,
+        clock: Clock | None = None,
+        ids: Callable[[], str] | None = None,
+    ) -> None:
+        self.settings = Settings.resolve(
+            url=url,
+            api_key=api_key,
+            spool=spool,
+            spool_dir=spool_dir,
+            max_bytes=max_bytes,
+            max_age_days=max_age_days,
+            when_full=when_full,
+            capture=capture,
+            max_payload_bytes=max_payload_bytes,
+            exit_timeout=exit_timeout,
+        )
+        self._redactor = Redactor() if redact is True else redact or None
+        self._capture = self._make_capture(None, None)
+        self._clock = clock
+        self._ids = ids or _new_id
+        self._announcer = Announcer()
+        self._producer: _Producer | None = None
+        self._making = threading.Lock()
+        self._complained: set[str] = set()
+        self._raises_when_full = self.settings.when_full == "raise"
+        self.is_enabled = self._has_destination()
+        _trails.add(self)
+
+    # Recording
+
+    @overload
+    def tool[**P, R](self, fn: Callable[P, R], /) -> Callable[P, R]: ...
+
+    @overload
+    def tool[**P, R](
+        self,
+        fn: None = None,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        version: str | None = None,
+        input_schema: Any = None,
+        output_schema: Any = None,
+        on_invalid: str | None = None,
+        capture: CaptureMode | None = None,
+        redact: Redactor | bool | None = None,
+        timeouts_ms: int | None = None,
+        trusted: bool = False,
+        ephemeral: bool = False,
+        on_collision: str = "throw",
+        meta: Mapping[str, Any] | None = None,
+        **guard_options: Any,
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+    def tool(self, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Decorate a function, sync or async: each call is recorded, its output guarded.
+
+        `output_schema`, `on_invalid` and further options are `tooltrail.guard`'s, and hold
+        whether or not the trail is on. `version` is what the registry knows the tool by;
+        without one it is the digest of the tool's contract. `timeouts_ms` is told, not
+        enforced. `capture` and `redact` override the trail's. The rest describes the tool to
+        the registry.
+        """
+        if fn is None:
+            return lambda function: self._decorate(function, **options)
+        return self._decorate(fn, **options)
+
+    def _decorate(
+        self,
+        fn: Callable[..., Any],
+        *,
+        name: str | None = None,
+        version: str | None = None,
+        output_schema: Any = None,
+        on_invalid: str | None = None,
+        capture: CaptureMode | None = None,
+        redact: Redactor | bool | None = None,
+        timeouts_ms: int | None = None,
+        description: str | None = None,
+        input_schema: Any = None,
+        trusted: bool = False,
+        ephemeral: bool = False,
+        on_collision: str = "throw",
+        meta: Mapping[str, Any] | None = None,
+        **guard_options: Any,
+    ) -> Callable[..., Any]:
+        announcement = Announcement(
+            fn,
+            name=str(name or getattr(fn, "__name__", type(fn).__name__))[:NAME_MAX_LENGTH],
+            description=description,
+            input_schema=input_schema,
+            output_schema=output_schema,
+            trusted=trusted,
+            ephemeral=ephemeral,
+            on_collision=on_collision,
+            meta=meta or {},
+        )
+        rule = self._make_capture(capture, redact)
+        arguments = Arguments(fn)
+        spec: ToolSpec | None = None
+
+        def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+            nonlocal spec
+            if spec is None:  # not when decorating: hints may name what is defined later
+                spec = ToolSpec(
+                    announcement.name, version or announcement.digest, timeouts_ms, rule
+                )
+                self._announcer.add(announcement)
+            return self._begin(spec, *arguments.bind(args, kwargs))
+
+        return wrap(fn, begin, None)
+
+    @contextmanager
+    def record(
+        self, tool: str, args: dict[str, Any] | None = None, *, version: str | None = None
+    ) -> Iterator["Recorded"]:
+        """Record what happens in the block as one call of `tool`, where no function fits.
+
+        Set `output` on what is yielded to what the tool returned, plain or an envelope. An
+        exception leaving the block is recorded and passed on.
+        """
+        spec = ToolSpec(tool[:NAME_MAX_LENGTH], version, None, self._capture)
+        call = self._begin(spec, args or {}, args or {})
+        recorded = Recorded(call)
+        try:
+            yield recorded
+        except BaseException as error:
+            call.fail(error)
+            raise
+        call.finish(recorded.output)
+
+    @contextmanager
+    def trace(
+        self,
+        trace_id: str | None = None,
+        *,
+        parent_invocation_id: str | None = None,
+        **context: Any,
+    ) -> Iterator[str]:
+        """Give the calls in the block a trace id and context; yields the trace id.
+
+        `context` are the contracts' members (`run_id` or `ingestion_run_id`, `turn_id`,
+        `case_id`, `tool_call_id` …; any other is left out, with one warning). Inside another
+        trace what is not given is inherited. Without a trace id a fresh one is made.
+        """
+        for unknown in context.keys() - CONTEXT_MEMBERS:
+            self._warn_once(f"trace() knows no context member {unknown!r}")
+            del context[unknown]
+        scope = make_scope(trace_id, parent_invocation_id, context)
+        token = enter_scope(scope)
+        try:
+            yield scope.trace_id
+        finally:
+            leave_scope(token)
+
+    def carry[**P, R](self, fn: Callable[P, R]) -> Callable[P, R]:
+        """Wrap a function to be run in another thread, so that it runs in this trace.
+
+        One carried function is for one run: `pool.submit(trail.carry(work), item)`.
+        """
+        context = copy_context()
+
+        @wraps(fn)
+        def carried(*args: P.args, **kwargs: P.kwargs) -> R:
+            return context.run(fn, *args, **kwargs)
+
+        return carried
+
+    def current(self) -> Call:
+        """The call the code now runs in, to set `token_usage`, `cache_hit`, `attempt` …
+
+        Outside any call what is set on the answer goes nowhere.
+        """
+        scope = current_scope()
+        if scope is not None and scope.call is not None:
+            return scope.call
+        return self._make_call(ToolSpec("none", None, None, self._capture), None)
+
+    def context(self, turn_id: str) -> Turn:
+        """The context to hand an ADK `Tool.executor`: its events are recorded here."""
+        return Turn(turn_id, self.emit, self._ids)
+
+    def emit(self, event: Mapping[str, Any]) -> None:
+        """Record one event of the wire contract, in snake case. Never raises.
+
+        `args` and `output` are captured under the trail's rules; an absent `event_id` is
+        given, and a number. The event's own `auth`, `producer_id` and `producer_seq` are left out.
+        """
+        append = self._append_to()
+        if append is None:
+            return
+        try:
+            notes: list[Note] = list(event.get("removed", ()))
+            head = {name: value for name, value in event.items() if name not in _NOT_PLAIN}
+            head.setdefault("event_id", self._ids())
+            text = encode_json(head)[:-1]
+            for name in ("args", "output"):
+                if name in event:
+                    payload = self._capture.encode(event[name], f"$.{name}", notes)
+                    text += b',"%b":%b' % (name.encode(), payload)
+            if notes:
+                text += b',"removed":' + encode_json(notes)
+            append(text)
+        except Exception as error:
+            self._complain(error)
+
+    def _begin(self, spec: ToolSpec, args: dict[str, Any], raw_args: dict[str, Any]) -> Call:
+        call = self._make_call(spec, self._append_to())
+        if not call.start(args, raw_args) and self._raises_when_full:
+            call.leave()
+            raise SpoolFullError("the call cannot be recorded, so the tool was not run")
+        return call
+
+    def _make_call(self, spec: ToolSpec, append: Callable[[bytes], bool] | None) -> Call:
+        return Call(spec, append=append, ids=self._ids, clock=self._clock, complain=self._complain)
+
+    def _make_capture(self, mode: str | None, redact: Redactor | bool | None) -> Capture:
+        if redact is None:
+            redactor = self._redactor
+        elif redact is True:
+            redactor = self._redactor or Redactor()
+        else:
+            redactor = redact or None
+        return Capture(mode or self.settings.capture, redactor, self.settings.max_payload_bytes)
+
+    # Life
+
+    def stats(self) -> Stats:
+        """What became of this process's events so far."""
+        producer = self._producer
+        if producer is None:
+            return Stats(dropped={})
+        shipper = producer.shipper
+        counts = producer.spool.snapshot()
+        if shipper is not None:
+            counts |= {
+                "sent": shipper.sent,
+                "acknowledged": shipper.acknowledged,
+                "duplicates": shipper.duplicates,
+                "rejected": shipper.rejected,
+            }
+        return Stats(**counts)
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Send what waits, now, and wait for it `timeout` seconds at most.
+
+        Returns whether the server has all that was emitted before. Never raises.
+        """
+        producer = self._producer
+        if producer is None or producer.shipper is None:
+            return True
+        return producer.shipper.flush(timeout)
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Flush, end the thread and let the spool go; a later event begins anew.
+
+        Gives up when the server does not answer: what is left lies in the spool for the next
+        process. Returns whether the server has everything.
+        """
+        with self._making:
+            producer, self._producer = self._producer, None
+        if producer is None:
+            return True
+        is_done = True
+        if producer.shipper is not None:
+            seconds = self.settings.exit_timeout if timeout is None else timeout
+            is_done = producer.shipper.flush(seconds, give_up_on_failure=True)
+            producer.shipper.stop(0.5)
+        try:
+            producer.spool.close()
+        except OSError as error:
+            self._complain(error)
+        return is_done
+
+    def _append_to(self) -> Callable[[bytes], bool] | None:
+        """Where events go; None when the trail is off."""
+        if not self.is_enabled:
+            return None
+        producer = self._producer or self._make_producer()
+        if self._raises_when_full and producer.spool.is_full:
+            return _refuse
+        return producer.spool.append
+
+    def _make_producer(self) -> _Producer:
+        with self._making:
+            if self._producer is None:
+                self._producer = self._new_producer()
+            return self._producer
+
+    def _new_producer(self) -> _Producer:
+        settings = self.settings
+        url, api_key = cast("str", settings.url), cast("str", settings.api_key)
+        shipper: Shipper | None = None
+
+        def ready() -> None:
+            if shipper is not None:
+                shipper.wake()
+
+        spool = self._open_spool(url, api_key, ready)
+        shipper = Shipper(
+            spool,
+            Transport(url, api_key, USER_AGENT),
+            self._announcer,
+            max_age_days=settings.max_age_days,
+            keeps_all=self._raises_when_full,
+        )
+        return _Producer(spool, shipper)
+
+    def _open_spool(self, url: str, api_key: str, ready: Callable[[], None]) -> Spool:
+        settings = self.settings
+        if settings.spool != "memory":
+            try:
+                # Here, because there is no flock on Windows.
+                from tooltrail.spool.home import make_root
+                from tooltrail.spool.segments import SegmentSpool
+
+                root = make_root(settings.spool_dir, url, api_key)
+                fsync = settings.spool == "fsync"
+                return SegmentSpool(root, settings.max_bytes, ready, fsync=fsync)
+            except (OSError, ImportError) as error:
+                self._warn_once(
+                    f"no spool file can be made ({type(error).__name__}), so events are in "
+                    "memory only"
+                )
+        return MemorySpool(settings.max_bytes, ready)
+
+    def _has_destination(self) -> bool:
+        if self.settings.url and self.settings.api_key:
+            return True
+        missing = "TOOLTRAIL_API_KEY" if self.settings.url else "TOOLTRAIL_URL"
+        if self._raises_when_full:
+            raise ValueError(f"{missing} is not set, and tools must not run unrecorded")
+        logger.warning("tooltrail: %s is not set, so no call is recorded", missing)
+        return False
+
+    def _after_fork(self) -> None:
+        producer, self._producer = self._producer, None
+        self._making = threading.Lock()
+        self._announcer = self._announcer.for_child()
+        if producer is not None:
+            producer.spool.abandon()
+
+    def _complain(self, error: Exception) -> None:
+        """A mistake of ours: never the host's trouble, and never silent."""
+        self._warn_once(f"an event was lost to an error in the SDK: {type(error).__name__}")
+        logger.debug("tooltrail: the error was", exc_info=error)
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._complained:
+            self._complained.add(message)
+            logger.warning("tooltrail: %s", message)
+
+
+class Recorded:
+    """The call of a `Trail.record` block: `call` is its handle, `output` what it returned."""
+
+    __slots__ = ("call", "output")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.output: Any = None
+
+
+_NOT_PLAIN = frozenset({"args", "output", "removed", "auth", "producer_id", "producer_seq"})
+_trails: weakref.WeakSet[Trail] = weakref.WeakSet()
+
+
+def _new_id() -> str:
+    return str(uuid_utils.uuid7())
+
+
+def _refuse(head: bytes) -> bool:
+    return False
+
+
+def _close_all() -> None:
+    for trail in list(_trails):
+        trail.close()
+
+
+def _after_fork_in_child() -> None:
+    for trail in list(_trails):
+        trail._after_fork()
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

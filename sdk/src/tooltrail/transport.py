@@ -1,0 +1,116 @@
+"""One HTTP connection to the server: what is posted to it and what it answers.
+
+Owns the connection, its time-outs, proxies and compression; what an answer means for the
+spool is `shipper`'s business. Nothing here is retried.
+"""
+
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+
+CONNECT_SECONDS = 5.0
+READ_SECONDS = 30.0
+_NO_RETRIES = urllib3.Retry(False, redirect=0)
+RETRY_AFTER_MAX_SECONDS = 600.0  # a server that asks for more is asked again after this
+
+
+class UnreachableError(Exception):
+    """No complete answer came back. The message names the kind of failure, no payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The server's answer; `document` is its JSON object, empty if it is anything else."""
+
+    status: int
+    document: dict[str, Any]
+    retry_after: float | None = None
+
+
+class Transport:
+    """Posts to one server with one key over one kept-alive connection; one thread at a time."""
+
+    def __init__(self, url: str, api_key: str, user_agent: str) -> None:
+        self._url = url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {api_key}", "User-Agent": user_agent}
+        self._pool: urllib3.PoolManager | None = None
+
+    def post_events(self, lines: list[bytes], batch_id: str) -> Answer:
+        """Send one batch. Raises UnreachableError."""
+        body = b"\n".join(lines) + b"\n"
+        # Level 1 because the host's processor is not ours to spend; no time stamp, so that
+        # a batch sent again is the same bytes.
+        return self._post(
+            "/api/v1/events",
+            gzip.compress(body, compresslevel=1, mtime=0),
+            {
+                "Content-Type": "application/x-ndjson",
+                "Content-Encoding": "gzip",
+                "Idempotency-Key": batch_id,
+            },
+        )
+
+    def post_tools(self, tools: list[dict[str, Any]]) -> Answer:
+        """Announce tools. Raises UnreachableError."""
+        body = json.dumps({"tools": tools}).encode()
+        return self._post("/api/v1/tools", body, {"Content-Type": "application/json"})
+
+    def close(self) -> None:
+        """Let the connection go; the next post opens another."""
+        if self._pool is not None:
+            self._pool.clear()
+
+    def _post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        if self._pool is None:
+            self._pool = _pool_for(self._url)
+        try:
+            response = self._pool.request(
+                "POST",
+                self._url + path,
+                body=body,
+                headers={**self._headers, **headers},
+                redirect=False,
+                retries=_NO_RETRIES,
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+            )
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise UnreachableError(type(error).__name__) from error
+        try:
+            document = json.loads(response.data)
+        except ValueError:
+            document = None
+        return Answer(
+            response.status,
+            document if isinstance(document, dict) else {},
+            _retry_after(response.headers.get("Retry-After")),
+        )
+
+
+def _pool_for(url: str) -> urllib3.PoolManager:
+    parts = urlsplit(url)
+    proxy = getproxies().get(parts.scheme)
+    if proxy and not proxy_bypass(parts.hostname or ""):
+        return urllib3.ProxyManager(proxy, num_pools=1, maxsize=1)
+    return urllib3.PoolManager(num_pools=1, maxsize=1)
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds from a Retry-After header, given as seconds or as a date."""
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time()
+        except ValueError:
+            return None
+    return min(max(seconds, 0.0), RETRY_AFTER_MAX_SECONDS)

@@ -1,0 +1,76 @@
+"""The context an ADK tool runs in: its events, which name neither trace nor invocation, placed.
+
+Owns pairing an executor's start with its end, and nesting in it what its handler calls.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from contextvars import Token
+from typing import Any
+
+from tooltrail.scope import Scope, current_scope, enter_scope, leave_scope, make_scope
+
+_Running = tuple[str, str | None, Token[Scope | None]]
+
+
+class Turn:
+    """What `Tool.executor` takes; `id` is the turn's. `Trail.context` makes it.
+
+    Events are models that dump in snake case, or mappings in snake case.
+    """
+
+    def __init__(
+        self, turn_id: str, emit: Callable[[dict[str, Any]], None], ids: Callable[[], str]
+    ) -> None:
+        self.id = turn_id
+        self._emit = emit
+        self._ids = ids
+        # Identical parallel calls are equal in all an event says: any start of theirs goes
+        # with any end of theirs.
+        self._running: dict[tuple[Any, Any], list[_Running]] = {}
+
+    def emit_tool_execution_start(self, event: Any, /) -> None:
+        """Record that the tool is about to run. Never raises."""
+        members = _members(event)
+        outer = current_scope()
+        scope = outer or make_scope(self.id, None, {})
+        invocation_id = self._ids()
+        token = enter_scope(scope._replace(parent_id=invocation_id, call=None))
+        key = members.get("call_id"), members.get("started_at")
+        self._running.setdefault(key, []).append((invocation_id, scope.parent_id, token))
+        self._send("toolExecutionStart", members, scope, invocation_id)
+
+    def emit_tool_execution_end(self, event: Any, /) -> None:
+        """Record that the tool has run. Never raises."""
+        members = _members(event)
+        scope = current_scope() or make_scope(self.id, None, {})
+        key = members.get("call_id"), members.get("started_at")
+        running = self._running.get(key)
+        if not running:  # an end without start: the server pairs it, or shows it as it is
+            self._send("toolExecutionEnd", members, scope, self._ids())
+            return
+        invocation_id, parent_id, token = running.pop()
+        if not running:
+            del self._running[key]
+        with suppress(ValueError, RuntimeError):  # ended in another task than it was started in
+            leave_scope(token)
+        self._send("toolExecutionEnd", members, scope._replace(parent_id=parent_id), invocation_id)
+
+    def _send(self, kind: str, members: dict[str, Any], scope: Scope, invocation_id: str) -> None:
+        placed = {
+            "type": kind,
+            "invocation_id": invocation_id,
+            "trace_id": scope.trace_id,
+            **scope.members,
+            **members,
+        }
+        if scope.parent_id is not None:
+            placed["parent_invocation_id"] = scope.parent_id
+        self._emit(placed)
+
+
+def _members(event: Any) -> dict[str, Any]:
+    if isinstance(event, Mapping):
+        return dict(event)
+    members: dict[str, Any] = event.model_dump(mode="json", by_alias=False, exclude_unset=True)
+    return members

@@ -1,0 +1,131 @@
+"""A Tooltrail server of a few lines on loopback, which fails on demand."""
+
+import gzip
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tooltrail.events import EVENT
+
+
+@dataclass
+class Request:
+    """One request as it came in; `events` are its lines, read."""
+
+    path: str
+    batch_id: str
+    body: bytes
+    headers: dict[str, str]
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.body.splitlines()]
+
+
+Reply = tuple[int, dict[str, Any], dict[str, str]]
+
+
+@dataclass
+class Server:
+    """What arrived, and what is answered: `plan` is asked first, None means a good answer.
+
+    As the real one it stores an event once per slot: (invocation, type).
+    """
+
+    url: str = ""
+    requests: list[Request] = field(default_factory=list)
+    slots: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    gaps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    batches: dict[str, tuple[bytes, dict[str, Any]]] = field(default_factory=dict)
+    duplicates: int = 0
+    plan: Callable[[Request], Reply | None] = lambda request: None
+    arrived: threading.Condition = field(default_factory=threading.Condition)
+
+    def take(self, request: Request) -> Reply:
+        with self.arrived:
+            self.requests.append(request)
+            planned = self.plan(request)
+            reply = planned or self._store(request)
+            self.arrived.notify_all()
+        return reply
+
+    def wait(self, fulfilled: Callable[[], bool], timeout: float = 20.0) -> None:
+        """Wait until something is so; fail after `timeout` seconds."""
+        with self.arrived:
+            assert self.arrived.wait_for(fulfilled, timeout), "the server waited in vain"
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Every event stored, in order of arrival."""
+        return list(self.slots.values())
+
+    def _store(self, request: Request) -> Reply:
+        if request.path == "/api/v1/tools":
+            return 200, {"unknown": []}, {}
+        known = self.batches.get(request.batch_id)
+        if known is not None:
+            assert known[0] == request.body, "one batch id, two bodies"
+            return 200, known[1], {}
+        accepted = 0
+        for line in request.body.splitlines():
+            EVENT.validate_json(line)
+            event = json.loads(line)
+            if event["type"] == "gap":
+                self.gaps[event["event_id"]] = event
+                continue
+            slot = event["invocation_id"], event["type"]
+            if slot in self.slots:
+                assert self.slots[slot] == event, "one slot, two events"
+                self.duplicates += 1
+            else:
+                self.slots[slot] = event
+                accepted += 1
+        answer = {"batch_id": request.batch_id, "accepted": accepted, "duplicates": 0}
+        self.batches[request.batch_id] = request.body, answer
+        return 200, answer, {}
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    """Run a server for the block."""
+    server = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            batch_id = self.headers.get("Idempotency-Key", "")
+            request = Request(self.path, batch_id, body, dict(self.headers))
+            status, document, headers = server.take(request)
+            if status == 0:  # cut the line without an answer
+                self.close_connection = True
+                return
+            text = json.dumps(document).encode()
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    server.url = f"http://127.0.0.1:{http.server_port}"
+    try:
+        yield server
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join(5)
