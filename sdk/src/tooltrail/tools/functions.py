@@ -62,7 +62,8 @@ def read_function(fn: Callable[..., Any]) -> FunctionTool:
 
     def call(args: Any) -> Any:
         values = {name: getattr(args, name) for name in annotations}
-        return fn(*(values.pop(name) for name in positional), **values)
+        leading = [values.pop(name) for name in positional]
+        return fn(*leading, **values)
 
     return FunctionTool(description, model, call)
 
