@@ -1,0 +1,115 @@
+"""Run the demonstration: a day of history first, then a steady trickle until stopped.
+
+TOOLTRAIL_URL=… TOOLTRAIL_API_KEY=… python -m audit.demo [--calls 2000] [--no-trickle]
+"""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+from tooltrail import Trail
+
+from audit.demo import clock
+from audit.demo.agents import Agents
+from audit.demo.library import Library
+from audit.demo.tools import make_tools
+from audit.demo.upstream import Upstream
+
+HISTORY_PACE = 40.0  # a day's 2,000 calls, lived through in well under a minute
+CALLS_PER_TRACE = 7  # about; how many traces make the history asked for
+_SEED = 20
+
+
+def main() -> int:
+    """Parse the options and run. Exit code 0; 2 without a server's URL and key."""
+    parser = argparse.ArgumentParser(prog="python -m audit.demo", description=__doc__)
+    parser.add_argument("--calls", type=int, default=2_000, help="calls of history (default 2000)")
+    parser.add_argument("--no-trickle", action="store_true", help="stop after the history")
+    parser.add_argument("--die", metavar="TRACE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not (os.environ.get("TOOLTRAIL_URL") and os.environ.get("TOOLTRAIL_API_KEY")):
+        parser.error("TOOLTRAIL_URL and TOOLTRAIL_API_KEY must be set")
+    trail = Trail(clock=clock.now)
+    library = Library()
+    if options.die:
+        return _die(trail, options.die)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    _live_through_history(trail, library, options.calls, stop)
+    _make_a_process_die(stop)
+    if not options.no_trickle:
+        _trickle(trail, library, stop)
+    trail.flush(timeout=3 if stop.is_set() else 30)
+    return 0
+
+
+def _live_through_history(
+    trail: Trail, library: Library, calls: int, stop: threading.Event
+) -> None:
+    """Execute a day's traces for real, at `HISTORY_PACE` and with the clock set back."""
+    upstream = Upstream(library.documents, HISTORY_PACE)
+    agents = Agents(trail, make_tools(trail, library, upstream))
+    rng = random.Random(_SEED)  # noqa: S311
+    now = datetime.now(UTC)
+    # More by day than by night: the smaller of two draws leans towards now.
+    moments = sorted(
+        now - timedelta(hours=24 * min(rng.random(), rng.random() + 0.2))
+        for _ in range(calls // CALLS_PER_TRACE)
+    )
+
+    def live(number: int, at: datetime, seed: int) -> None:
+        if not stop.is_set():
+            with clock.living_at(at, HISTORY_PACE):
+                agents.run(number, random.Random(seed))  # noqa: S311
+
+    with ThreadPoolExecutor(4) as pool:
+        for number, at in enumerate(moments):
+            pool.submit(live, number, at, rng.getrandbits(32))
+    with clock.living_at(now - timedelta(hours=3), 1):
+        agents.leave_hanging(len(moments))
+    upstream.close()
+    trail.flush(timeout=30)
+    print(f"demo: {len(moments)} traces of history are in", file=sys.stderr)  # noqa: T201
+
+
+def _trickle(trail: Trail, library: Library, stop: threading.Event) -> None:
+    """A trace every few seconds, at the speed of life."""
+    upstream = Upstream(library.documents, pace=1.0)
+    agents = Agents(trail, make_tools(trail, library, upstream))
+    rng = random.Random()  # noqa: S311
+    while not stop.is_set():
+        agents.run(int(time.time()), rng)
+        stop.wait(rng.uniform(2, 8))
+
+
+def _make_a_process_die(stop: threading.Event) -> None:
+    """Let another executor be killed in the middle of a call: a start without an end."""
+    if not stop.is_set():
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "audit.demo", "--die", f"demo-{int(time.time()):x}"],
+            check=False,
+            timeout=30,
+        )
+
+
+def _die(trail: Trail, trace_id: str) -> int:
+    with (
+        trail.trace(trace_id, run_id="graph_run_killed"),
+        trail.record("export_report", {"format": "pdf", "pages": 12}),
+    ):
+        # Give the start time to be sent; what is not is adopted by the next executor.
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""What the demo's agents do with their tools: each function is one trace.
+
+The agents are tools themselves (`answer_question`, `plan_trip` …), so that what they call
+is nested below them. Which of them runs, and what goes wrong, is chance with a fixed seed.
+"""
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from tooltrail import Trail
+
+from audit.demo.tools import Tools
+from audit.demo.upstream import FLAWS
+
+QUESTIONS = (
+    "row level security",
+    "partition",
+    "ledger",
+    "timeout",
+    "violation",
+    "schema",
+    "gap event",
+    "tenant scope",
+)
+CITIES = ("London", "Berlin", "Lagos", "Lima", "Osaka", "Tromso")
+JOBS = ("reindex", "export", "backup")
+FILES = ("README.md", "pyproject.toml", "docs/glossary.md", "manage.py")
+Agent = Callable[[random.Random], Any]
+
+
+class Agents:
+    """The agents over one set of tools. `run` picks one and gives it a trace."""
+
+    def __init__(self, trail: Trail, tools: Tools) -> None:
+        self.trail = trail
+        self.tools = tools
+        self._weighted: list[tuple[Agent, int]] = [
+            (trail.tool(version="7", name="answer_question")(self._answer_question), 38),
+            (trail.tool(version="2", name="plan_trip")(self._plan_trip), 26),
+            (trail.tool(version="1", name="nightly_report")(self._nightly_report), 16),
+            (trail.tool(version="3", name="triage_ticket")(self._triage_ticket), 14),
+            (trail.tool(version="1", name="watch_job")(self._watch_job), 6),
+        ]
+
+    def run(self, number: int, rng: random.Random) -> None:
+        """Live through trace `number`. What the tools raise has been recorded, and ends here."""
+        agents, weights = zip(*self._weighted, strict=True)
+        agent = rng.choices(agents, weights)[0]
+        with (
+            suppress(Exception),
+            self.trail.trace(
+                f"demo-{number:05x}",
+                run_id=f"graph_run_{rng.getrandbits(24):06x}",
+                turn_id=f"turn-{number}",
+                workflow_id="support_desk",
+                case_id=f"crm-{rng.randrange(7000, 7080)}",
+                locale=rng.choice(("en-GB", "de-DE", "pt-BR")),
+            ),
+        ):
+            agent(rng.getrandbits(32))
+
+    def leave_hanging(self, number: int) -> None:
+        """Start a call that never ends, in a thread that dies with the process."""
+
+        def wait() -> None:
+            with self.trail.trace(f"demo-{number:05x}", run_id="graph_run_waiting"):
+                self.tools.notify_user("ada", "Your export is ready. Approve to send it?")
+
+        threading.Thread(target=self.trail.carry(wait), daemon=True).start()
+
+    def _parallel(self, *calls: Callable[[], Any]) -> list[Any]:
+        with ThreadPoolExecutor(len(calls)) as pool:
+            futures = [pool.submit(self.trail.carry(call)) for call in calls]
+        return [future.result() if future.exception() is None else None for future in futures]
+
+    def _answer_question(self, seed: int) -> Any:
+        """Answer a question from the documents."""
+        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        question = rng.choice(QUESTIONS)
+        with suppress(Exception):
+            tools.lookup_term(question.split()[0])
+        if rng.random() < 0.05:
+            with suppress(Exception):
+                tools.search_docs(f'"{question}')  # an agent that forgot a quotation mark
+        found = self._parallel(
+            lambda: tools.search_docs(question.replace(" ", " OR "), 4),
+            lambda: tools.search_docs(question.split()[-1], 3),
+        )
+        pages = [hit["page"] for hits in found if hits for hit in hits][:2] or ["README.md"]
+        if rng.random() < 0.04:
+            pages.append("docs/answers.md")  # which does not exist
+        texts = []
+        for page in pages:
+            with suppress(Exception):
+                texts.append(tools.read_file(page))
+        answer = tools.summarise_text("\n".join(texts) or question, 3)
+        if rng.random() < 0.3:
+            tools.save_note(question, answer["summary"], is_locked=rng.random() < 0.15)
+        return {"answer": answer["summary"][:400], "sources": pages}
+
+    def _plan_trip(self, seed: int) -> Any:
+        """Look at the weather of some cities and say where to go."""
+        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        cities = rng.sample(CITIES, 3)
+
+        def ask(tool: Callable[..., Any], city: str, odds: float) -> Callable[[], Any]:
+            flaw = rng.choice(list(FLAWS)) if rng.random() < odds else None
+            return lambda: tool(city, flaw)
+
+        reports = self._parallel(*(ask(tools.get_weather, city, 0.1) for city in cities))
+        self._parallel(*(ask(tools.get_forecast, city, 0.15) for city in cities[:2]))
+        warmth = [report["temperature"] for report in reports if report]
+        if warmth:
+            tools.calculate(f"round(({' + '.join(map(str, warmth))}) / {len(warmth)}, 2)")
+        if rng.random() < 0.06:
+            tools.calculate("1 / 0")
+        return {"cities": cities, "known": len(warmth)}
+
+    def _nightly_report(self, seed: int) -> Any:
+        """Fetch pages, trying again where that helps, and summarise them."""
+        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        texts = []
+        for page in rng.sample(range(24), 3):
+            mood = rng.choices(
+                (None, "unavailable", "limited", "broken", "slow"), (74, 12, 8, 3, 3)
+            )[0]
+            for attempt in (1, 2):
+                with suppress(Exception):
+                    answer = tools.fetch_page(page, mood, attempt)
+                    if isinstance(answer, str):
+                        texts.append(answer)
+                        break
+        return tools.summarise_text("\n".join(texts) or "nothing to report", 2)
+
+    def _triage_ticket(self, seed: int) -> Any:
+        """Read up on a ticket; a tangled one makes the agent repeat itself."""
+        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        repeats = 5 if rng.random() < 0.25 else 1
+        for _ in range(repeats):
+            tools.search_docs("error OR failure", 3)
+        text = tools.read_file(rng.choice(FILES))
+        amount = tools.calculate(f"round({rng.randrange(10, 900)} * 1.19, 2)")
+        tools.summarise_text(text, 2)
+        return {"priority": rng.choice(("low", "high")), "refund": amount["value"]}
+
+    def _watch_job(self, seed: int) -> Any:
+        """Poll a job that does not move."""
+        rng, tools = random.Random(seed), self.tools  # noqa: S311
+        job = rng.choice(JOBS)
+        states = [tools.poll_job(job)["state"] for _ in range(rng.randrange(3, 8))]
+        return {"job": job, "states": states}

@@ -1,0 +1,204 @@
+"""The demo's tools: each does real work, and each is one decorated function.
+
+What they are made of is elsewhere: documents in `library`, the web in `upstream`. They
+fail the way tools do, by raising, or by returning the contracts' error envelope.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tooltrail import Trail
+
+from audit.demo.library import Library, count_tokens, summarise
+from audit.demo.upstream import Upstream
+
+WEATHER_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "station": {"type": "string", "pattern": "^[A-Z]{2}[0-9]{2}$"},
+        "temperature": {"type": "number", "minimum": -90, "maximum": 60},
+        "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+        "humidity": {"type": "integer", "minimum": 0, "maximum": 100},
+        "description": {"type": "string"},
+    },
+    "required": ["city", "temperature", "unit", "description"],
+    "additionalProperties": False,
+}
+SUMMARY_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"summary": {"type": "string", "minLength": 1}, "tokens": {"type": "integer"}},
+    "required": ["summary", "tokens"],
+}
+_CALCULATION = "import sys, json, math; print(json.dumps(eval(sys.argv[1], vars(math))))"
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The tools by name, as an agent would be handed them."""
+
+    search_docs: Callable[..., Any]
+    read_file: Callable[..., Any]
+    fetch_page: Callable[..., Any]
+    get_weather: Callable[..., Any]
+    get_forecast: Callable[..., Any]
+    calculate: Callable[..., Any]
+    summarise_text: Callable[..., Any]
+    lookup_term: Callable[..., Any]
+    poll_job: Callable[..., Any]
+    save_note: Callable[..., Any]
+    notify_user: Callable[..., Any]
+
+
+def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
+    """Make the tools, recorded by `trail`, working on `library` and `upstream`."""
+    terms: dict[str, list[dict[str, str | float]]] = {}
+
+    def get(path: str, timeout_ms: float = 2_000) -> bytes:
+        with urllib.request.urlopen(  # noqa: S310  our own loopback server
+            f"{upstream.url}/{path}", timeout=timeout_ms / 1000 / upstream.pace
+        ) as answer:
+            body: bytes = answer.read()
+        return body
+
+    @trail.tool(version="3", timeouts_ms=1_000)
+    def search_docs(query: str, limit: int = 5) -> Any:
+        """Find documents by full text, best first."""
+        call = trail.current()
+        upstream.sleep(35 + len(query) * 4)
+        found = library.search(query, limit)
+        call.source_counts = {"pages": len(found)}
+        call.routing = {"index": "fts5", "profile": "default"}
+        return found
+
+    @trail.tool(version="1")
+    def read_file(name: str) -> str:
+        """Read one document as text, at most 4,000 characters."""
+        upstream.sleep(12)
+        return library.read(name)[:4_000]
+
+    @trail.tool(version="2", timeouts_ms=2_000)
+    def fetch_page(page: int, mood: str | None = None, attempt: int = 1) -> Any:
+        """Fetch a page over HTTP; `attempt` counts the tries."""
+        trail.current().attempt = attempt
+        path = f"pages/{page}" + (f"?mood={mood}" if mood else "")
+        try:
+            return get(path).decode(errors="replace")[:1_500]
+        except urllib.error.HTTPError as error:
+            kind = "RATE_LIMIT" if error.code == 429 else "UPSTREAM"
+            wait = error.headers.get("Retry-After")
+            return {
+                "status": "error",
+                "error": {
+                    "type": kind,
+                    "message": f"HTTP {error.code}: {json.loads(error.read())['error']}",
+                    "code": f"http_{error.code}",
+                    "upstream_status": error.code,
+                    "endpoint": f"/{path}",
+                    "retry_after_ms": int(float(wait) * 1000) if wait else None,
+                    "attempt": attempt,
+                },
+                "meta": {},
+            }
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, socket.timeout):
+                raise TimeoutError(f"no answer within 2,000 ms from /{path}") from error
+            raise
+
+    def weather_of(city: str, flaw: str | None) -> Any:
+        return json.loads(get(f"weather?city={city}" + (f"&flaw={flaw}" if flaw else "")))
+
+    @trail.tool(version="4", output_schema=WEATHER_SCHEMA, on_invalid="throw", timeouts_ms=2_000)
+    def get_weather(city: str, flaw: str | None = None) -> Any:
+        """The weather in a city now. An answer that breaks its schema is refused."""
+        return weather_of(city, flaw)
+
+    @trail.tool(
+        version="2", output_schema=WEATHER_SCHEMA, on_invalid="coerce-and-warn", timeouts_ms=2_000
+    )
+    def get_forecast(city: str, flaw: str | None = None) -> Any:
+        """Tomorrow's weather. Numbers sent as text are put right and noted."""
+        return weather_of(city, flaw)
+
+    @trail.tool(version="1", timeouts_ms=5_000)
+    def calculate(expression: str) -> Any:
+        """Evaluate an arithmetic expression in a process of its own."""
+        done = subprocess.run(  # noqa: S603  the demo's own expressions
+            [sys.executable, "-S", "-I", "-c", _CALCULATION, expression],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+        if done.returncode:
+            raise ArithmeticError(done.stderr.strip().rsplit("\n", 1)[-1])
+        return {"expression": expression, "value": json.loads(done.stdout)}
+
+    @trail.tool(version="5", output_schema=SUMMARY_SCHEMA, on_invalid="strip-extra")
+    def summarise_text(text: str, sentences: int = 3) -> Any:
+        """Summarise a text by its weightiest sentences, and count the tokens."""
+        summary = summarise(text, sentences)
+        prompt, completion = count_tokens(text), count_tokens(summary)
+        trail.current().token_usage = {"prompt": prompt, "completion": completion}
+        upstream.sleep(180 + completion * 3)
+        return {"summary": summary, "tokens": completion, "model": "frequency-1"}
+
+    @trail.tool(version="1")
+    def lookup_term(term: str) -> Any:
+        """Where a term is explained; the second time from the cache."""
+        call = trail.current()
+        call.cache_hit = term in terms
+        if term not in terms:
+            upstream.sleep(60)
+            terms[term] = library.search(term, 2)
+        return terms[term]
+
+    @trail.tool(version="1")
+    def poll_job(job: str) -> Any:
+        """Ask how far a job is."""
+        return json.loads(get(f"jobs/{job}"))
+
+    @trail.tool(version="1")
+    def save_note(title: str, text: str, is_locked: bool = False) -> Any:
+        """Keep a note; the store is locked at times."""
+        upstream.sleep(25)
+        if is_locked:
+            return {
+                "status": "error",
+                "error": {
+                    "type": "RETRYABLE",
+                    "message": "database is locked",
+                    "code": "sqlite_busy",
+                    "cause": "OperationalError",
+                    "retry_after_ms": 250,
+                },
+                "meta": {},
+            }
+        return {"title": title, "characters": len(text)}
+
+    @trail.tool(version="1", timeouts_ms=30_000)
+    def notify_user(user: str, message: str) -> Any:
+        """Wait until a person has seen a message, which may be never."""
+        threading.Event().wait()
+
+    return Tools(
+        search_docs=search_docs,
+        read_file=read_file,
+        fetch_page=fetch_page,
+        get_weather=get_weather,
+        get_forecast=get_forecast,
+        calculate=calculate,
+        summarise_text=summarise_text,
+        lookup_term=lookup_term,
+        poll_job=poll_job,
+        save_note=save_note,
+        notify_user=notify_user,
+    )
