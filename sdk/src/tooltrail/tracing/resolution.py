@@ -1,0 +1,111 @@
+"""Finds the trace id a request brings, in the AI Core's order of sources."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from tooltrail.scope import fresh_trace_id
+from tooltrail.tracing.traceparent import fresh_span_id, parse_traceparent
+
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+Query = Mapping[str, Any] | str | bytes | None
+Body = str | bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTrace:
+    """The trace a request belongs to, and the span it comes from if a traceparent named one.
+
+    A trace made here has a fresh span id as well.
+    """
+
+    trace_id: str
+    span_id: str | None = None
+
+
+def resolve_trace(
+    headers: Headers,
+    query: Query = None,
+    body: Body | Callable[[], Body] = None,
+    content_type: str | None = None,
+) -> ResolvedTrace:
+    """Find the trace id of a request; never fails, at worst it makes a fresh one.
+
+    The first of these that is not blank: a valid W3C `traceparent`, the headers `X-Trace-Id`
+    and `X-Request-ID` (in any case), the query's `trace_id` and `request_id`, the same two
+    of a JSON body. Text is trimmed and otherwise kept as it is, other JSON becomes text.
+    `query` is a mapping or the raw query string. The body counts if the content type
+    contains `application/json`; given as a function it is fetched only when needed.
+    """
+    found = find_trace(headers, query, body, content_type)
+    return found or ResolvedTrace(fresh_trace_id(), fresh_span_id())
+
+
+def find_trace(
+    headers: Headers,
+    query: Query = None,
+    body: Body | Callable[[], Body] = None,
+    content_type: str | None = None,
+) -> ResolvedTrace | None:
+    """The same, without a fresh trace where the request names none."""
+    given = {name.lower(): value for name, value in _pairs(headers)}
+    parent = parse_traceparent(given.get("traceparent", ""))
+    if parent is not None:
+        return ResolvedTrace(parent.trace_id, parent.span_id)
+    for candidate in _candidates(given, query, body, content_type):
+        if trace_id := candidate.strip():
+            return ResolvedTrace(trace_id)
+    return None
+
+
+def _candidates(
+    headers: Mapping[str, str],
+    query: Query,
+    body: Body | Callable[[], Body],
+    content_type: str | None,
+) -> Iterator[str]:
+    """The texts that may be the id, best first; a generator, so that a body may stay unread."""
+    yield headers.get("x-trace-id", "")
+    yield headers.get("x-request-id", "")
+    asked = _query_members(query)
+    yield asked.get("trace_id", "")
+    yield asked.get("request_id", "")
+    if "application/json" in (content_type or "").lower():
+        members = _body_members(body() if callable(body) else body)
+        yield _text(members.get("trace_id"))
+        # As the AI Core does: of a request id, what is falsy is as good as absent.
+        yield _text(members.get("request_id") or None)
+
+
+def _pairs(headers: Headers) -> Iterable[tuple[str, str]]:
+    return headers.items() if isinstance(headers, Mapping) else headers
+
+
+def _query_members(query: Query) -> dict[str, str]:
+    if query is None:
+        return {}
+    if isinstance(query, bytes):
+        query = query.decode("latin-1")
+    if isinstance(query, str):
+        query = dict(parse_qsl(query))
+    members = {}
+    for name in ("trace_id", "request_id"):
+        value = query.get(name)
+        if isinstance(value, list | tuple):  # some frameworks keep every occurrence
+            value = value[-1] if value else None
+        members[name] = _text(value)
+    return members
+
+
+def _body_members(body: Body) -> dict[str, Any]:
+    try:
+        members = json.loads(body or "null")
+    except (ValueError, RecursionError):
+        return {}
+    return members if isinstance(members, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,32 @@
+"""Executors install the SDK without the server: it must import without what only that has."""
+
+import subprocess
+import sys
+import textwrap
+
+SERVER_ONLY = {"asgiref", "django", "ninja", "procrastinate", "psycopg"}
+
+SCRIPT = """
+    import importlib, pkgutil, sys
+    import tooltrail
+
+    names = [module.name for module in pkgutil.walk_packages(tooltrail.__path__, "tooltrail.")]
+    for name in names:
+        if not name.endswith(".__main__"):
+            importlib.import_module(name)
+    print(len(names), *sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_no_module_of_the_sdk_imports_the_server() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(SCRIPT)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    count, *imported = ran.stdout.split()
+    assert int(count) > 10
+    assert not SERVER_ONLY & set(imported)
