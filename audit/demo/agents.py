@@ -29,7 +29,7 @@ QUESTIONS = (
 CITIES = ("London", "Berlin", "Lagos", "Lima", "Osaka", "Tromso")
 JOBS = ("reindex", "export", "backup")
 FILES = ("README.md", "pyproject.toml", "docs/glossary.md", "manage.py")
-Agent = Callable[[random.Random], Any]
+Agent = Callable[[int], Any]  # takes a seed: the call's argument, so that calls differ
 
 
 class Agents:
