@@ -2,10 +2,16 @@
 
 import asyncio
 import re
+from typing import Any
 
 import pytest
 from tooltrail.errors import NotASpoolReader
-from tooltrail.tools import InMemorySpoolReader, SpooledArtifact
+from tooltrail.tools import (
+    InMemorySpoolReader,
+    SpooledArtifact,
+    SpooledJsonArtifact,
+    SpooledMarkdownArtifact,
+)
 
 
 class AsyncReader:
@@ -68,3 +74,148 @@ def test_a_models_pattern_runs_in_linear_time() -> None:
     assert asyncio.run(artifact.grep("^(a+)+$")) == []
     with pytest.raises(ValueError, match="regex"):
         asyncio.run(artifact.grep("(?=a)"))
+
+
+# --- JSON
+
+ONE = '{"name": "alice", "age": 30, "tags": ["dev", "admin"], "a.b": {"c": [{"d": 1}, {"d": 2}]}}'
+RECORDS = '{"id": 1, "role": "user"}\n\n{"id": 2}\n{"id": 3, "role": "admin"}\n'
+
+
+def json_artifact(text: str, format: Any = None) -> SpooledJsonArtifact:
+    return SpooledJsonArtifact(InMemorySpoolReader(text), format)
+
+
+def test_one_json_value() -> None:
+    async def scenario() -> None:
+        artifact = json_artifact(ONE)
+        assert await artifact.json_type() == "json"
+        assert await artifact.json_length() == 1
+        assert await artifact.json_keys() == ["name", "age", "tags", "a.b"]
+        assert len(await artifact.json_slice(0, 0)) == 1
+        assert await json_artifact("[1, 2]").json_keys() is None
+
+    asyncio.run(scenario())
+
+
+def test_json_by_line() -> None:
+    async def scenario() -> None:
+        artifact = json_artifact(RECORDS)
+        assert await artifact.json_type() == "jsonl"
+        assert await artifact.json_length() == 3
+        assert await artifact.json_keys() == ["id", "role"]
+        assert await artifact.json_slice(1, 3) == [{"id": 2}, {"id": 3, "role": "admin"}]
+        assert [r["id"] for r in await artifact.json_filter("$.role")] == [1, 3]
+        assert await artifact.json_pluck("$.role") == ["user", "admin"]
+        assert await json_artifact(RECORDS, "ndjson").json_type() == "ndjson"
+        for format in ("json", "jsonl", None):
+            with pytest.raises(ValueError, match="Expecting"):
+                await json_artifact("{nope", format).json_length()
+        with pytest.raises(ValueError, match="Extra data"):
+            await json_artifact(RECORDS, "json").json_length()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("$.name", ["alice"]),
+        ("$['name']", ["alice"]),
+        ('$["a.b"].c[0].d', [1]),
+        ("$.tags[0]", ["dev"]),
+        ("$.tags[-1]", ["admin"]),
+        ("$.tags[5]", []),
+        ("$.tags[1:]", ["admin"]),
+        ("$.tags[:]", ["dev", "admin"]),
+        ("$.tags[*]", ["dev", "admin"]),
+        ("$.tags.*", ["dev", "admin"]),
+        ("$..d", [1, 2]),
+        ("$..[0]", ["dev", {"d": 1}]),
+        ("$.nothing", []),
+        ("$.name.x[0]", []),
+    ],
+)
+def test_json_paths(path: str, expected: list[Any]) -> None:
+    assert asyncio.run(json_artifact(ONE).json_get(path)) == expected
+
+
+@pytest.mark.parametrize("path", ["", "name", "$.", "$name", "$.a b", "$[?@.x > 1]", "$[", "$..."])
+def test_other_paths_are_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="path"):
+        asyncio.run(json_artifact(ONE).json_get(path))
+
+
+# --- Markdown
+
+MARKDOWN = """---
+title: hello
+---
+
+# Top #
+
+Some *intro* in snake_case with a [link](https://example.com "title").
+
+Setext
+------
+
+```python title="x"
+# not a heading [no](link)
+```
+
+![alt text](https://example.com/img.png)
+
+## Deeper
+
+~~~
+never closed
+"""
+
+
+def test_markdown_structure() -> None:
+    async def scenario() -> None:
+        artifact = SpooledMarkdownArtifact(InMemorySpoolReader(MARKDOWN))
+        assert await artifact.md_frontmatter() == "title: hello"
+        assert [(h.text, h.depth, h.start_line) for h in await artifact.md_headings()] == [
+            ("Top", 1, 4),
+            ("Setext", 2, 8),
+            ("Deeper", 2, 17),
+        ]
+        assert [h.text for h in await artifact.md_headings(1)] == ["Top"]
+        top, setext, deeper = await artifact.md_sections()
+        assert (top.body_start_line, top.body_end_line) == (5, 22)
+        assert (setext.body_start_line, setext.body_end_line) == (10, 17)
+        assert deeper.heading_line == 17
+        python, unclosed = await artifact.md_code_blocks()
+        assert (python.lang, python.text) == ("python", "# not a heading [no](link)")
+        assert (unclosed.lang, unclosed.start_line, unclosed.end_line) == ("", 19, 21)
+        assert await artifact.md_code_blocks("rust") == []
+        (link,) = await artifact.md_links()
+        assert (link.text, link.url, link.line) == ("link", "https://example.com", 6)
+        assert await artifact.md_links(0, 5) == []
+        (image,) = await artifact.md_images()
+        assert (image.text, image.url) == ("alt text", "https://example.com/img.png")
+        text = await artifact.md_text()
+        assert text.startswith("Top\n\nSome")
+        assert "Setext\n\n# not" in text
+        assert "Some intro in snake_case with a link." in text
+        assert "# not a heading" in text
+        assert "title: hello" not in text
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("hostile", ["# " + " " * 50_000 + "x", "`" * 50_000 + "x`", "[" * 50_000])
+def test_long_lines_take_linear_time(hostile: str) -> None:
+    async def scenario() -> None:
+        artifact = SpooledMarkdownArtifact(InMemorySpoolReader(hostile))
+        assert await artifact.md_text()
+        assert await artifact.md_links() == []
+
+    asyncio.run(scenario())
+
+
+def test_no_front_matter() -> None:
+    artifact = SpooledMarkdownArtifact(InMemorySpoolReader("plain\n=====\n"))
+    assert asyncio.run(artifact.md_frontmatter()) is None
+    assert asyncio.run(artifact.md_headings())[0].depth == 1

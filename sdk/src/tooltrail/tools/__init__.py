@@ -2,6 +2,8 @@
 
 from tooltrail.tools.artifacts import InMemorySpoolReader, SpooledArtifact, SpoolReader
 from tooltrail.tools.canonical import canonical_stringify, compute_call_id
+from tooltrail.tools.json_artifact import SpooledJsonArtifact
+from tooltrail.tools.markdown_artifact import SpooledMarkdownArtifact
 from tooltrail.tools.meta import Registry
 from tooltrail.tools.registry import ToolRegistry
 from tooltrail.tools.tool import ExecutionContext, Handler, OnCollision, Tool
@@ -14,6 +16,8 @@ __all__ = [
     "Registry",
     "SpoolReader",
     "SpooledArtifact",
+    "SpooledJsonArtifact",
+    "SpooledMarkdownArtifact",
     "Tool",
     "ToolRegistry",
     "canonical_stringify",

@@ -19,6 +19,9 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from tooltrail.errors import ValidationDetail, ValidationException
 
+LINEAR_PATTERNS = jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
+"""No look-around, no back-references, and 1 MiB for each: patterns may come from anybody."""
+
 # Keywords through which a schema may declare members elsewhere than in its `properties`.
 _COMPOSING = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
 
@@ -70,7 +73,7 @@ class JsonSchemaArguments:
         try:
             self._validator = jsonschema_rs.validator_for(
                 _closed(self.json_schema),
-                pattern_options=jsonschema_rs.RegexOptions(),
+                pattern_options=LINEAR_PATTERNS,
                 offline=True,
             )
         except ValueError as error:

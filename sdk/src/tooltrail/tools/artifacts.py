@@ -12,6 +12,7 @@ from typing import Protocol, TypeIs, runtime_checkable
 import jsonschema_rs
 
 from tooltrail.errors import NotASpoolReader
+from tooltrail.tools.arguments import LINEAR_PATTERNS
 
 
 @runtime_checkable
@@ -121,7 +122,7 @@ class SpooledArtifact:
             matches = pattern.search
         else:
             matches = jsonschema_rs.validator_for(
-                {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+                {"pattern": pattern}, pattern_options=LINEAR_PATTERNS
             ).is_valid
         return [line for line in await self.cat() if matches(line)]
 
