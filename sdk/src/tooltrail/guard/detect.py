@@ -1,0 +1,116 @@
+"""Which kind of schema an object is: JSON Schema, or a Python type that validates itself.
+
+Owns recognising only; compiling is `jsonschema` and `models`.
+"""
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, is_typeddict
+
+from pydantic import BaseModel, TypeAdapter
+
+SchemaType = Literal["json-schema", "model"]
+
+# Every keyword that says something about a value. Those that only describe it (`title`,
+# `$defs`, `$id`, `default`) do not make a mapping a schema.
+_KEYWORDS: Final = frozenset(
+    [
+        "$schema",
+        "type",
+        "properties",
+        "items",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "enum",
+        "const",
+        "required",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "contains",
+        "minContains",
+        "maxContains",
+        "prefixItems",
+        "additionalItems",
+        "unevaluatedItems",
+        "minProperties",
+        "maxProperties",
+        "additionalProperties",
+        "patternProperties",
+        "propertyNames",
+        "unevaluatedProperties",
+        "dependencies",
+        "dependentRequired",
+        "dependentSchemas",
+        "not",
+        "if",
+        "then",
+        "else",
+        "$ref",
+        "$dynamicRef",
+        "$recursiveRef",
+    ]
+)
+_CACHE_SIZE: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedSchema:
+    """A schema and its kind: `json-schema` or `model`."""
+
+    type: SchemaType
+    schema: Any
+
+
+_detected: OrderedDict[int, DetectedSchema] = OrderedDict()
+
+
+def is_json_schema(schema: object) -> bool:
+    """Is this a mapping with at least one JSON Schema keyword?"""
+    return isinstance(schema, Mapping) and not _KEYWORDS.isdisjoint(schema)
+
+
+def is_model_schema(schema: object) -> bool:
+    """Is this a pydantic model, a `TypeAdapter`, a dataclass or a `TypedDict`?"""
+    if isinstance(schema, TypeAdapter):
+        return True
+    return isinstance(schema, type) and (
+        issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema) or is_typeddict(schema)
+    )
+
+
+def detect_schema(schema: Any) -> DetectedSchema:
+    """Recognise a schema; the same object gives the same answer, found in a cache.
+
+    Raises TypeError if it is none.
+    """
+    known = _detected.get(id(schema))
+    if known is not None and known.schema is schema:
+        return known
+    if is_model_schema(schema):
+        detected = DetectedSchema("model", schema)
+    elif is_json_schema(schema):
+        detected = DetectedSchema("json-schema", schema)
+    elif isinstance(schema, Mapping | list | tuple | type):
+        raise TypeError(
+            "Cannot detect schema type: schema does not match JSON Schema, a pydantic model, "
+            "a TypeAdapter, a dataclass or a TypedDict"
+        )
+    else:
+        raise TypeError("Cannot detect schema type: schema must be a non-null object")
+    _detected[id(schema)] = detected
+    while len(_detected) > _CACHE_SIZE:
+        _detected.popitem(last=False)
+    return detected

@@ -1,0 +1,8 @@
+"""The error for schemas that cannot be used."""
+
+
+class SchemaError(ValueError):
+    """A schema is malformed, or asks for something that could hang or reach the network.
+
+    Raised when a guard is made, before the tool runs.
+    """

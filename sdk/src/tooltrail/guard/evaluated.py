@@ -1,0 +1,73 @@
+"""Which members of a value a schema has looked at, for `unevaluatedProperties` and `…Items`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tooltrail.guard.jsvalues import kind_of
+from tooltrail.guard.nodes import Node
+from tooltrail.guard.regex import matcher
+
+if TYPE_CHECKING:
+    from tooltrail.guard.explain import Walk
+
+
+def evaluated_members(
+    walk: "Walk", node: Node, value: Any, ignoring: str = ""
+) -> frozenset[str | int]:
+    """The names or positions of `value` that `node` evaluates, keyword `ignoring` aside."""
+    key = (id(node), id(value))
+    if not ignoring and key in walk.evaluated:
+        return walk.evaluated[key]
+    own = _of_object if kind_of(value) == "object" else _of_array
+    seen = frozenset(own(walk, node, value, ignoring)).union(
+        *(evaluated_members(walk, child, value) for child in _contributing(walk, node, value))
+    )
+    if not ignoring:
+        walk.evaluated[key] = seen
+    return seen
+
+
+def _contributing(walk: "Walk", node: Node, value: Any) -> Iterator[Node]:
+    """List the sub-schemas for the same value that hold for it."""
+    for keyword, at, child in node.subschemas():
+        match keyword:
+            case "$ref" | "$dynamicRef" | "$recursiveRef" | "allOf" | "anyOf" | "oneOf" | "if":
+                counts = True
+            case "then":
+                counts = "if" in node.children and walk.fits(node.children["if"], value)
+            case "else":
+                counts = "if" in node.children and not walk.fits(node.children["if"], value)
+            case "dependentSchemas":
+                counts = at in value
+            case _:
+                counts = False
+        if counts and walk.fits(child, value):
+            yield child
+
+
+def _of_object(walk: "Walk", node: Node, value: Any, ignoring: str) -> Iterator[str]:
+    children = node.children
+    if "additionalProperties" in children or (
+        "unevaluatedProperties" in children and ignoring != "unevaluatedProperties"
+    ):
+        yield from value
+        return
+    yield from (name for name in children.get("properties", ()) if name in value)
+    for pattern in children.get("patternProperties", ()):
+        matches = matcher(pattern)
+        yield from (name for name in value if matches(str(name)))
+
+
+def _of_array(walk: "Walk", node: Node, value: Any, ignoring: str) -> Iterator[int]:
+    children = node.children
+    items = children.get("items")
+    if (
+        isinstance(items, Node)
+        or (isinstance(items, list) and "additionalItems" in children)
+        or ("unevaluatedItems" in children and ignoring != "unevaluatedItems")
+    ):
+        yield from range(len(value))
+        return
+    yield from range(len(children.get("prefixItems", items or ())))
+    if "contains" in children and not isinstance(items, list):
+        yield from (at for at, item in enumerate(value) if walk.fits(children["contains"], item))

@@ -1,0 +1,201 @@
+"""A JSON Schema compiled for use: a fast verdict first, the slow explanation on failure.
+
+Owns the verdict and the cache of compiled schemas. jsonschema-rs gets a schema rewritten
+(`native`) so that what it accepts is valid by JavaScript's value rules too; what it refuses,
+`explain` looks at again, and its word is final.
+"""
+
+import marshal
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import Lock
+from typing import Any, Final
+
+import jsonschema_rs
+
+from tooltrail.guard.explain import explain
+from tooltrail.guard.native import may_invert, native_schema
+from tooltrail.guard.nodes import IN_PLACE, Graph, Node, copy_schema, read_schema
+from tooltrail.guard.regex import ENGINE, matcher
+from tooltrail.guard.violations import Violation
+
+_CACHE_SIZE: Final = 512  # schemas; a process has as many as it has tools
+_UNFOLDED_LIMIT: Final = 20_000  # sub-schemas, references followed: milliseconds per element
+_NATIVE_NODES_LIMIT: Final = 2_000  # jsonschema-rs compiles references recursively
+
+_VALIDATORS: Final[dict[str, type[jsonschema_rs.Validator]]] = {
+    "07": jsonschema_rs.Draft7Validator,
+    "2019-09": jsonschema_rs.Draft201909Validator,
+    "2020-12": jsonschema_rs.Draft202012Validator,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledSchema:
+    """A schema ready to judge values. It does not change if the schema it came from does."""
+
+    graph: Graph
+    native: jsonschema_rs.Validator | None
+    basic_plane_only: bool
+    assert_formats: bool
+
+    @property
+    def root(self) -> Node:
+        """The node the schema starts at."""
+        return self.graph.root
+
+    def violations(self, value: Any) -> list[Violation]:
+        """List every violation of `value`; none means that it is valid."""
+        if self.native is not None:
+            try:
+                if self.native.is_valid(value) and not (
+                    self.basic_plane_only and _has_wide_text(value)
+                ):
+                    return []
+            except ValueError:
+                pass  # a lone surrogate, a set, a number as a key: values JSON has no word for
+        return explain(self.root, value, remember=self.native is None, formats=self.assert_formats)
+
+
+def compile_schema(schema: Mapping[str, Any], *, assert_formats: bool = False) -> CompiledSchema:
+    """Compile a schema, or find it compiled. Costs about 0.3 µs if this very object is known.
+
+    An entry holds its schema, so that the object's identity cannot pass to another one, and
+    a copy to compare it with, so that a change to it is noticed. Equal schemas share one
+    compilation. Raises SchemaError.
+    """
+    key = (id(schema), assert_formats)
+    entry = _cache.get(key)
+    if entry is not None and entry.copy == schema:
+        with suppress(KeyError):  # another thread may just have dropped it
+            _cache.move_to_end(key)
+        return entry.compiled
+    plain_schema = copy_schema(schema)
+    compiled = _compile(marshal.dumps(plain_schema), assert_formats)
+    with _cache_lock:
+        _cache[key] = _Entry(schema, _exact(plain_schema), compiled)
+        _cache.move_to_end(key)
+        while len(_cache) > _CACHE_SIZE:
+            _cache.popitem(last=False)
+    return compiled
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    schema: Mapping[str, Any]
+    copy: Any
+    compiled: CompiledSchema
+
+
+_cache: OrderedDict[tuple[int, bool], _Entry] = OrderedDict()
+_cache_lock = Lock()
+
+
+class _Exactly:
+    """Equal to one boolean or number of one type only, unlike True, which equals 1."""
+
+    __slots__ = ("value",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self.value) and other == self.value
+
+
+def _exact(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: _exact(value) for key, value in schema.items()}
+    if isinstance(schema, list):
+        return [_exact(item) for item in schema]
+    return _Exactly(schema) if isinstance(schema, bool) or schema in (0, 1) else schema
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def _compile(content: bytes, assert_formats: bool) -> CompiledSchema:
+    graph = read_schema(marshal.loads(content))  # noqa: S302 - written two lines above a call
+    for node in graph.nodes:
+        for pattern in (node.keywords.get("pattern"), *node.children.get("patternProperties", ())):
+            if pattern is not None:
+                matcher(pattern)  # refuse what the engine cannot run before any tool runs
+    native = None
+    if not _may_explode(graph):
+        native = _VALIDATORS[graph.draft](
+            native_schema(graph),
+            validate_formats=assert_formats,
+            pattern_options=ENGINE,
+            offline=True,
+        )
+    return CompiledSchema(graph, native, may_invert(graph), assert_formats)
+
+
+def _has_wide_text(value: Any) -> bool:
+    """Is there a character beyond U+FFFF anywhere in a value jsonschema-rs could read?"""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                if not text.isascii() and max(text) > "\uffff":
+                    return True
+            case Mapping() as members:
+                waiting += members
+                waiting += members.values()
+            case list() | tuple() as items:
+                waiting += items
+    return False
+
+
+def _may_explode(graph: Graph) -> bool:
+    """Could some value take exponential time, or the compiler too much stack?
+
+    A recursive schema is harmless as long as it leads to each element of a value once. So:
+    1. Take away, leaf by leaf, what is not recursive, and count how many sub-schemas each
+       of these unfolds to.
+    2. Of what is left, count the ways back into the recursion for one and the same element.
+    """
+    if len(graph.nodes) > _NATIVE_NODES_LIMIT:
+        return True
+    parents: dict[int, list[Node]] = {}
+    waiting: dict[int, int] = {}
+    for node in graph.nodes:
+        children = [child for _, _, child in node.subschemas()]
+        waiting[id(node)] = sum(child.always is None for child in children)
+        for child in children:
+            parents.setdefault(id(child), []).append(node)
+    unfolded: dict[int, int] = {id(node): 1 for node in graph.nodes}
+    leaves = deque(node for node in graph.nodes if not waiting[id(node)])
+    finished: set[int] = set()
+    while leaves:
+        leaf = leaves.popleft()
+        finished.add(id(leaf))
+        for parent in parents.get(id(leaf), ()):
+            unfolded[id(parent)] = min(unfolded[id(parent)] + unfolded[id(leaf)], _UNFOLDED_LIMIT)
+            waiting[id(parent)] -= 1
+            if not waiting[id(parent)]:
+                leaves.append(parent)
+    return max(unfolded.values(), default=0) >= _UNFOLDED_LIMIT or any(
+        _ways_back(node, finished) > 1 for node in graph.nodes if id(node) not in finished
+    )
+
+
+def _ways_back(node: Node, finished: set[int]) -> int:
+    ways = {"in place": 0, "object": 0, "pattern": 0, "array": 0, "contains": 0}
+    for keyword, _, child in node.subschemas():
+        if child.always is not None or id(child) in finished:
+            continue
+        if keyword in IN_PLACE or keyword in ("dependentSchemas", "dependencies"):
+            ways["in place"] += 1
+        elif keyword in ("patternProperties", "unevaluatedProperties"):
+            ways["pattern"] += 1
+        elif keyword in ("contains", "unevaluatedItems"):
+            ways["contains"] += 1
+        elif keyword in ("properties", "additionalProperties"):
+            ways["object"] = 1
+        elif keyword in ("items", "prefixItems", "additionalItems"):
+            ways["array"] = 1
+    below = max(ways["object"] + ways["pattern"], ways["array"] + ways["contains"])
+    return ways["in place"] + below

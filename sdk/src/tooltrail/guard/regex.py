@@ -1,0 +1,314 @@
+"""JavaScript's regular expressions on an engine that takes linear time.
+
+A pattern is rewritten into the dialect of Rust's `regex`, which jsonschema-rs runs, so that
+it means what it meant in Node (no flags, Annex B). Look-around and back-references have no
+linear-time form and are refused.
+
+JavaScript matches UTF-16 units, Rust code points. Two rewritings bridge that:
+- `exact` runs on a text whose surrogates, paired or lone, were moved to U+10D800 – U+10DFFF.
+- `plain` runs on the text as it is and knows no surrogates at all: where it matches, the
+  exact one does too (there is no negation left by then), where it does not, ask that one.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Final
+
+import jsonschema_rs
+
+from tooltrail.guard.errors import SchemaError
+
+# A compiled pattern may take 1 MiB: `(a{1000}){1000}` is refused within milliseconds.
+ENGINE: Final = jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
+_PATTERN_LIMIT: Final = 20_000  # characters; longer ones only cost time
+
+type Ranges = list[tuple[int, int]]
+
+_UNITS: Final = 0xFFFF
+_SURROGATES: Final = (0xD800, 0xDFFF)
+_MOVED: Final = 0x100000
+_DIGIT: Final[Ranges] = [(0x30, 0x39)]
+_WORD: Final[Ranges] = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]
+_SPACE: Final[Ranges] = [
+    (0x09, 0x0D),
+    (0x20, 0x20),
+    (0xA0, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+    (0xFEFF, 0xFEFF),
+]
+_LINE_END: Final[Ranges] = [(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)]
+_CONTROL: Final = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
+_QUANTIFIER: Final = re.compile(r"(?:[*+?]|\{(\d+)(,(\d*))?\})", re.ASCII)
+_GROUP_NAME: Final = re.compile(r"\?<([^\W\d]\w*|\$[\w$]*)>")
+_OUTSIDE_BMP: Final = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
+
+
+@lru_cache(maxsize=1024)
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Compile a JavaScript pattern to a predicate: is there a match anywhere in the text?
+
+    Raises SchemaError if it is malformed, too large, or not expressible in linear time.
+    """
+    compiled = jsonschema_rs.Draft202012Validator(
+        {"pattern": plain(pattern)}, pattern_options=ENGINE
+    )
+    exact = _compile(pattern, translate(pattern, surrogates=True))
+
+    def matches(text: str) -> bool:
+        if text.isascii():
+            return compiled.is_valid(text)
+        return exact.is_valid(_OUTSIDE_BMP.sub(_move, text))
+
+    return matches
+
+
+@lru_cache(maxsize=1024)
+def plain(pattern: str) -> str:
+    """Rewrite a pattern for texts as they are; see the module docstring. Raises SchemaError."""
+    rewritten = translate(pattern, surrogates=False)
+    _compile(pattern, rewritten)
+    return rewritten
+
+
+def _compile(pattern: str, rewritten: str) -> jsonschema_rs.Validator:
+    try:
+        return jsonschema_rs.Draft202012Validator({"pattern": rewritten}, pattern_options=ENGINE)
+    except ValueError:
+        raise SchemaError(f"pattern {pattern!r} is too large") from None
+
+
+def _move(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code <= _UNITS:
+        return chr(code + _MOVED)
+    high, low = divmod(code - 0x10000, 0x400)
+    return chr(0xD800 + high + _MOVED) + chr(0xDC00 + low + _MOVED)
+
+
+def translate(pattern: str, *, surrogates: bool) -> str:
+    """Rewrite a JavaScript pattern in Rust's dialect. Raises SchemaError."""
+    if len(pattern) > _PATTERN_LIMIT:
+        raise SchemaError(f"a pattern of {len(pattern)} characters is too large")
+    return "".join(_Translation(pattern, surrogates).tokens())
+
+
+class _Translation:
+    """One pass over a pattern, as UTF-16 units."""
+
+    def __init__(self, pattern: str, surrogates: bool) -> None:
+        self.pattern = pattern
+        self.units = "".join(_units(pattern))
+        self.surrogates = surrogates
+        self.at = 0
+        self.groups, self.names = _count_groups(self.units)
+
+    def tokens(self) -> Iterator[str]:
+        depth = 0
+        repeatable = False
+        while self.at < len(self.units):
+            if quantifier := _QUANTIFIER.match(self.units, self.at):
+                if not repeatable:
+                    raise self.error("nothing to repeat")
+                yield self.repeat(quantifier)
+                repeatable = False
+                continue
+            unit = self.take()
+            repeatable = True
+            match unit:
+                case "(":
+                    depth += 1
+                    yield self.open_group()
+                    repeatable = False
+                case ")":
+                    depth -= 1
+                    if depth < 0:
+                        raise self.error("unmatched )")
+                    yield ")"
+                case "|" | "^" | "$":
+                    yield unit
+                    repeatable = False
+                case ".":
+                    yield self.ranges(_complement(_LINE_END))
+                case "[":
+                    yield self.ranges(self.character_class())
+                case "\\" if self.units[self.at : self.at + 1] in ("b", "B"):
+                    yield f"(?-u:\\{self.take()})"
+                    repeatable = False
+                case "\\":
+                    yield self.ranges(self.escape())
+                case _:
+                    yield self.ranges([(ord(unit), ord(unit))])
+        if depth:
+            raise self.error("unterminated group")
+
+    def take(self) -> str:
+        unit = self.units[self.at]
+        self.at += 1
+        return unit
+
+    def error(self, problem: str) -> SchemaError:
+        return SchemaError(f"invalid pattern {self.pattern!r}: {problem}")
+
+    def repeat(self, quantifier: re.Match[str]) -> str:
+        self.at = quantifier.end()
+        low, comma, high = quantifier.groups()
+        if comma and high and int(low) > int(high):
+            raise self.error("numbers out of order in quantifier")
+        if self.units[self.at : self.at + 1] == "?":
+            self.at += 1  # lazy: finds another match, never another verdict
+        return quantifier[0]
+
+    def open_group(self) -> str:
+        rest = self.units[self.at : self.at + 3]
+        if not rest.startswith("?"):
+            return "(?:"
+        if rest.startswith("?:"):
+            self.at += 2
+            return "(?:"
+        if rest.startswith(("?=", "?!", "?<=", "?<!")):
+            raise self.error("look-around is not supported, it cannot run in linear time")
+        name = _GROUP_NAME.match(self.units, self.at)
+        if name is None or self.names.count(name[1]) > 1:
+            raise self.error("invalid group")
+        self.at = name.end()
+        return "(?:"
+
+    def escape(self) -> Ranges:
+        """Read what follows a backslash outside a class."""
+        if self.at == len(self.units):
+            raise self.error("\\ at the end")
+        number = re.compile(r"[1-9]\d*", re.ASCII).match(self.units, self.at)
+        is_reference = number is not None and int(number[0]) <= self.groups
+        if is_reference or (self.names and self.units[self.at] == "k"):
+            raise self.error("back-references are not supported, they cannot run in linear time")
+        return self.class_escape(in_class=False)
+
+    def class_escape(self, *, in_class: bool) -> Ranges:
+        unit = self.take()
+        match unit:
+            case "d" | "D":
+                return _DIGIT if unit == "d" else _complement(_DIGIT)
+            case "w" | "W":
+                return _WORD if unit == "w" else _complement(_WORD)
+            case "s" | "S":
+                return _SPACE if unit == "s" else _complement(_SPACE)
+            case "t" | "n" | "v" | "f" | "r":
+                code = _CONTROL[unit]
+            case "b" if in_class:
+                code = 0x08
+            case "c":
+                code = self.control(in_class)
+            case "x":
+                code = self.hexadecimal(2, unit)
+            case "u":
+                code = self.hexadecimal(4, unit)
+            case "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7":
+                octal = re.compile("[0-3]?[0-7]{1,2}").match(self.units, self.at - 1)
+                assert octal is not None
+                self.at = octal.end()
+                code = int(octal[0], 8)
+            case _:
+                code = ord(unit)
+        return [(code, code)]
+
+    def control(self, in_class: bool) -> int:
+        letter = self.units[self.at : self.at + 1]
+        if letter.isascii() and (letter.isalpha() or (in_class and (letter + "_").isalnum())):
+            self.at += 1
+            return ord(letter) % 32
+        self.at -= 1  # `\c` alone is a backslash and a c
+        return ord("\\")
+
+    def hexadecimal(self, digits: int, letter: str) -> int:
+        found = re.compile(f"[0-9a-fA-F]{{{digits}}}").match(self.units, self.at)
+        if found is None:
+            return ord(letter)
+        self.at = found.end()
+        return int(found[0], 16)
+
+    def character_class(self) -> Ranges:
+        """Read a class up to its closing bracket."""
+        negated = self.units[self.at : self.at + 1] == "^"
+        self.at += negated
+        found: Ranges = []
+        while True:
+            if self.at >= len(self.units):
+                raise self.error("unterminated class")
+            if self.units[self.at] == "]":
+                self.at += 1
+                break
+            low = self.class_atom()
+            rest = self.units[self.at : self.at + 2]
+            if rest[:1] != "-" or rest == "-]" or len(rest) < 2:
+                found += low
+                continue
+            self.at += 1
+            high = self.class_atom()
+            if not (_is_single(low) and _is_single(high)):
+                found += [*low, (0x2D, 0x2D), *high]  # `[\d-x]`: the dash is a dash
+            elif low[0][0] > high[0][0]:
+                raise self.error("range out of order in class")
+            else:
+                found.append((low[0][0], high[0][0]))
+        return _complement(found) if negated else found
+
+    def class_atom(self) -> Ranges:
+        unit = self.take()
+        if unit != "\\":
+            return [(ord(unit), ord(unit))]
+        if self.at == len(self.units):
+            raise self.error("\\ at the end")
+        return self.class_escape(in_class=True)
+
+    def ranges(self, found: Ranges) -> str:
+        """Write a set of units in Rust's dialect, surrogates moved or left out."""
+        if len(found) == 1 and found[0][0] == found[0][1] and chr(found[0][0]).isalnum():
+            return chr(found[0][0])
+        first, last = _SURROGATES
+        parts: list[tuple[int, int]] = []
+        for low, high in found:
+            parts.append((low, min(high, first - 1)))
+            parts.append((max(low, last + 1), high))
+            if self.surrogates:
+                parts.append((max(low, first) + _MOVED, min(high, last) + _MOVED))
+        written = "".join(f"\\x{{{low:x}}}-\\x{{{high:x}}}" for low, high in parts if low <= high)
+        return f"[{written}]" if written else r"[^\x{0}-\x{10ffff}]"
+
+
+def _units(text: str) -> Iterator[str]:
+    for character in text:
+        code = ord(character)
+        if code <= _UNITS:
+            yield character
+        else:
+            high, low = divmod(code - 0x10000, 0x400)
+            yield chr(0xD800 + high) + chr(0xDC00 + low)
+
+
+def _count_groups(units: str) -> tuple[int, list[str]]:
+    """Count capturing groups and list the names among them; classes and escapes hold none."""
+    bare = re.sub(r"\\[\s\S]|\[(?:\\[\s\S]|[^\]\\])*\]?", "..", units)
+    names = re.findall(r"\((?=\?<)" + _GROUP_NAME.pattern, bare)
+    return len(re.findall(r"\((?!\?)", bare)) + len(names), names
+
+
+def _is_single(ranges: Ranges) -> bool:
+    return len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+
+
+def _complement(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    found: Ranges = []
+    start = 0
+    for low, high in sorted(ranges):
+        if low > start:
+            found.append((start, low - 1))
+        start = max(start, high + 1)
+    if start <= _UNITS:
+        found.append((start, _UNITS))
+    return found
