@@ -1,0 +1,184 @@
+"""The calls of a trace, and one call with everything around it."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from audit.queries import rows
+from audit.queries.traces import MERGE_DAYS, TraceDay, merge_days
+
+TIMELINE_LIMIT = 5_000
+"""Calls of one trace that are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as its row in the timeline shows it."""
+
+    started_on: date
+    invocation_id: UUID
+    started_at: datetime
+    ended_at: datetime | None
+    duration_us: int | None
+    state: Literal["open", "ok", "failed"]
+    tool_name: str
+    tool_version: str
+    trace_id: str
+    parent_invocation_id: UUID | None
+    call_id: str
+    error_type: str
+    error_code: str | None
+    error_message: str | None
+    upstream_status: int | None
+    retry_after_ms: int | None
+    attempt: int | None
+    guard_strategy: str | None
+    guard_outcome: str | None
+    violation_count: int
+    prompt_tokens: int
+    completion_tokens: int
+    cache_hit: bool | None
+    timeouts_ms: int | None
+    run_id: str | None
+
+    @property
+    def look(self) -> Literal["failed", "violation", "open", "ok"]:
+        """Its colour and shape: failed wins over a violation."""
+        if self.state == "failed":
+            return "failed"
+        if self.violation_count:
+            return "violation"
+        return self.state
+
+    @property
+    def is_trouble(self) -> bool:
+        return self.look in {"failed", "violation"}
+
+
+@dataclass(frozen=True, slots=True)
+class CallDetail(Call):
+    """A call with its context, and where its two events lie in the log."""
+
+    tool_call_id: str | None
+    turn_id: str | None
+    ingestion_run_id: str | None
+    workflow_id: str | None
+    collection_id: str | None
+    document_id: str | None
+    document_version_id: str | None
+    case_id: str | None
+    idempotency_key: str | None
+    budget_tokens: int | None
+    locale: str | None
+    safety_mode: str | None
+    producer_id: str | None
+    start_batch_id: UUID | None
+    start_pos: int | None
+    end_batch_id: UUID | None
+    end_pos: int | None
+    pair_conflict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FirstViolation:
+    """What stands on the row of a call whose output broke its schema."""
+
+    path: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallViolation:
+    """A violation of one call."""
+
+    ordinal: int
+    path: str
+    code: str
+    severity: str
+    expected: str
+    received: str
+    strategy: str
+    outcome: str
+    found_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeCall:
+    """Another call of the same tool with the same arguments."""
+
+    started_on: date
+    invocation_id: UUID
+    started_at: datetime
+    state: str
+    violation_count: int
+    trace_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDetail:
+    """A trace and its calls; `is_cut` when it has more than are drawn."""
+
+    summary: TraceDay
+    calls: list[Call]
+    violations: dict[UUID, FirstViolation]
+    is_cut: bool
+
+
+def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail | None:
+    """A trace with the first `limit` of its calls by start, or None. Two or three statements."""
+    calls = [Call(*row) for row in rows("trace_calls", {"trace_id": trace_id, "limit": limit + 1})]
+    if not calls:
+        return None
+    is_cut = len(calls) > limit
+    calls = calls[:limit]
+    days = sorted({call.started_on for call in calls})
+    if is_cut:  # what was not read may have started later
+        days += [days[-1] + timedelta(days=n) for n in range(1, MERGE_DAYS + 1)]
+    parts = [
+        TraceDay(*row) for row in rows("trace_days_of", {"days": days, "trace_ids": [trace_id]})
+    ]
+    broken = [call for call in calls if call.violation_count]
+    violations: dict[UUID, FirstViolation] = {}
+    if broken:
+        parameters = {
+            "days": sorted({call.started_on for call in broken}),
+            "invocation_ids": [call.invocation_id for call in broken],
+        }
+        violations = {
+            row[0]: FirstViolation(*row[1:]) for row in rows("first_violations", parameters)
+        }
+    return TraceDetail(merge_days(parts), calls, violations, is_cut)
+
+
+def call_detail(started_on: date, invocation_id: UUID) -> CallDetail | None:
+    """One call by its day and id, or None."""
+    parameters = {"started_on": started_on, "invocation_id": invocation_id}
+    return next((CallDetail(*row) for row in rows("call", parameters)), None)
+
+
+def call_violations(call: Call) -> list[CallViolation]:
+    """Its violations, in the order they were found."""
+    parameters = {"started_on": call.started_on, "invocation_id": call.invocation_id}
+    return [CallViolation(*row) for row in rows("call_violations", parameters)]
+
+
+def calls_alike(call: Call, *, limit: int = 20) -> list[AlikeCall]:
+    """The newest other calls of the same tool with the same arguments."""
+    parameters = {
+        "call_id": call.call_id,
+        "started_on": call.started_on,
+        "invocation_id": call.invocation_id,
+        "limit": limit,
+    }
+    return [AlikeCall(*row) for row in rows("calls_alike", parameters)]
+
+
+def failures_beside(call: Call) -> dict[str, tuple[date, UUID]]:
+    """Day and id of the `previous` and the `next` failed or violating call of its trace."""
+    parameters = {
+        "trace_id": call.trace_id,
+        "started_at": call.started_at,
+        "invocation_id": call.invocation_id,
+    }
+    return {row[0]: (row[1], row[2]) for row in rows("failures_beside", parameters)}

@@ -1,0 +1,238 @@
+"""The list of traces: filters, paging by key, days merged, and why each is worth a look."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
+
+from audit.queries import rows
+
+TraceState = Literal["", "failed", "violation", "open", "ok"]
+
+MERGE_DAYS = 35
+"""Days either side within which rows of one trace id are the same trace, in the list."""
+
+SCAN_LIMIT = 50_000
+"""Day rows one page of the list may walk before it asks to be sent further back (≈ 50 ms)."""
+
+_KINDS: tuple[TraceState, ...] = ("failed", "violation", "open")  # the worst first
+
+BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
+END = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDay:
+    """The summary of a trace, or of its part that started on one UTC day."""
+
+    trace_id: str
+    first_started_at: datetime
+    last_at: datetime
+    first_tool_name: str
+    run_id: str | None
+    started_count: int
+    completed_count: int
+    failed_count: int
+    violation_count: int
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def open_count(self) -> int:
+        return self.started_count - self.completed_count
+
+    @property
+    def duration_us(self) -> int:
+        """Microseconds from its first start to the last thing known of it."""
+        return (self.last_at - self.first_started_at) // timedelta(microseconds=1)
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.failed_count or self.violation_count or self.open_count)
+
+    def matches(self, state: TraceState) -> bool:
+        """The same test as the list's statement makes of a day row."""
+        match state:
+            case "failed":
+                return self.failed_count > 0
+            case "violation":
+                return self.violation_count > 0
+            case "open":
+                return self.open_count > 0
+            case "ok":
+                return self.is_clean
+            case _:
+                return True
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a trace is worth a look: the call that failed, broke its schema or is open."""
+
+    tool_name: str
+    error_type: str
+    error_code: str | None
+    error_message: str | None
+    upstream_status: int | None
+    violation_path: str | None
+    violation_code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in the list of traces: of the row just before or just after it."""
+
+    at: datetime
+    trace_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFilter:
+    """What the list shows. `prefix` is of the trace id; `since` is an instant or None."""
+
+    state: TraceState = ""
+    prefix: str = ""
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TracePage:
+    """A page of the list, newest first, and the cursors to the pages beside it."""
+
+    traces: list[TraceDay]
+    reasons: dict[str, Reason]
+    newer: Cursor | None
+    older: Cursor | None
+    scanned_until: datetime | None
+    """The search stopped here without filling the page; `older` goes on from there."""
+
+
+def trace_page(
+    wanted: TraceFilter,
+    *,
+    before: Cursor | None = None,
+    after: Cursor | None = None,
+    size: int = 50,
+    scan_limit: int = SCAN_LIMIT,
+) -> TracePage:
+    """The traces before a cursor (older) or after one (newer), at most `size`.
+
+    A trace whose calls started on several days has a row a day: it is shown once, at the
+    newest row that matches, with the sums of all its days. So a page may be shorter than
+    `size`. Three statements, a fourth when a filter leaves the page unfilled.
+    """
+    since = wanted.since or BEGINNING
+    cursor = after or before or Cursor(END, "")
+    parameters: dict[str, Any] = {
+        "first_day": since.astimezone(UTC).date() if after is None else _day(cursor.at),
+        "last_day": date.max if after is not None else _day(cursor.at),
+        "since": since,
+        "at": cursor.at,
+        "id": cursor.trace_id,
+        "prefix": wanted.prefix,
+        "prefix_end": prefix_end(wanted.prefix),
+        "state": wanted.state,
+        "scan_limit": scan_limit,
+        "page_limit": size + 1,
+    }
+    name = "trace_days_before" if after is None else "trace_days_after"
+    found = [TraceDay(*row) for row in rows(name, parameters)]
+    has_more = len(found) > size
+    found = found[:size]
+    if after is not None:
+        found.reverse()
+    scan_end: Cursor | None = None
+    if after is None and not has_more and wanted.state:
+        scan_end = next((Cursor(*row) for row in rows("trace_scan_end", parameters)), None)
+    traces = _merge(found, wanted)
+    newer = older = None
+    if found:
+        first, last = found[0], found[-1]
+        if has_more if after is not None else before is not None:
+            newer = Cursor(first.first_started_at, first.trace_id)
+        if has_more if after is None else True:
+            older = Cursor(last.first_started_at, last.trace_id)
+    if scan_end is not None:
+        older = scan_end
+    return TracePage(traces, _reasons(traces), newer, older, scan_end.at if scan_end else None)
+
+
+def _merge(found: Sequence[TraceDay], wanted: TraceFilter) -> list[TraceDay]:
+    """The rows as whole traces, without those whose trace is shown at a newer row."""
+    if not found:
+        return []
+    days = _days_around(row.first_started_at for row in found)
+    parts: dict[str, list[TraceDay]] = {}
+    parameters = {"days": days, "trace_ids": [row.trace_id for row in found]}
+    for values in rows("trace_days_of", parameters):
+        day = TraceDay(*values)
+        parts.setdefault(day.trace_id, []).append(day)
+    whole: list[TraceDay] = []
+    for row in found:
+        days_of_trace = parts.get(row.trace_id, [row])
+        newest = max(
+            (d.first_started_at for d in days_of_trace if d.matches(wanted.state)),
+            default=row.first_started_at,
+        )
+        if row.first_started_at >= newest:
+            whole.append(merge_days(days_of_trace))
+    return whole
+
+
+def merge_days(days: Sequence[TraceDay]) -> TraceDay:
+    """One trace from its day rows: sums, the earliest start with its tool, the latest end."""
+    first = min(days, key=lambda day: day.first_started_at)
+    return TraceDay(
+        trace_id=first.trace_id,
+        first_started_at=first.first_started_at,
+        last_at=max(day.last_at for day in days),
+        first_tool_name=first.first_tool_name,
+        run_id=next((day.run_id for day in days if day.run_id), None),
+        started_count=sum(day.started_count for day in days),
+        completed_count=sum(day.completed_count for day in days),
+        failed_count=sum(day.failed_count for day in days),
+        violation_count=sum(day.violation_count for day in days),
+        prompt_tokens=sum(day.prompt_tokens for day in days),
+        completion_tokens=sum(day.completion_tokens for day in days),
+    )
+
+
+def _reasons(traces: Sequence[TraceDay]) -> dict[str, Reason]:
+    kinds: dict[str, str] = {}
+    for trace in traces:
+        for kind in _KINDS:
+            if trace.matches(kind):
+                kinds[trace.trace_id] = kind
+                break
+    if not kinds:
+        return {}
+    shown = [trace for trace in traces if trace.trace_id in kinds]
+    parameters = {
+        "trace_ids": list(kinds),
+        "kinds": list(kinds.values()),
+        "first_day": min(_day(trace.first_started_at) for trace in shown),
+        "last_day": max(_day(trace.last_at) for trace in shown),
+    }
+    return {row[0]: Reason(*row[1:]) for row in rows("trace_reasons", parameters)}
+
+
+def prefix_end(prefix: str) -> str:
+    """The first text after all that start with `prefix`, by code points; '' if there is none."""
+    for position in range(len(prefix) - 1, -1, -1):
+        code = ord(prefix[position]) + 1
+        if code == 0xD800:  # no text holds a surrogate
+            code = 0xE000
+        if code <= 0x10FFFF:
+            return prefix[:position] + chr(code)
+    return ""
+
+
+def _day(instant: datetime) -> date:
+    return instant.astimezone(UTC).date()
+
+
+def _days_around(instants: Iterable[datetime]) -> list[date]:
+    days = {_day(instant) for instant in instants}
+    first, last = min(days), max(days)
+    length = (last - first).days + 2 * MERGE_DAYS
+    return [first + timedelta(days=n - MERGE_DAYS) for n in range(length + 1)]

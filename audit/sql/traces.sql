@@ -1,0 +1,111 @@
+-- trace_days_before --
+-- A page of the trace list: day rows before a cursor, newest first. The inner select walks
+-- trace_started_idx and gives up after scan_limit rows, so that a filter no index serves
+-- cannot read a whole month.
+SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
+       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens
+FROM (
+    SELECT *
+    FROM trace
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND first_started_at >= %(since)s
+      AND (first_started_at, trace_id) < (%(at)s, %(id)s)
+      AND trace_id >= %(prefix)s
+      AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
+    ORDER BY first_started_at DESC, trace_id DESC
+    LIMIT %(scan_limit)s
+) AS scanned
+WHERE %(state)s = ''
+   OR %(state)s = 'failed' AND failed_count > 0
+   OR %(state)s = 'violation' AND violation_count > 0
+   OR %(state)s = 'open' AND started_count > completed_count
+   OR %(state)s = 'ok' AND failed_count + violation_count = 0 AND started_count = completed_count
+ORDER BY first_started_at DESC, trace_id DESC
+LIMIT %(page_limit)s
+
+-- trace_days_after --
+-- The same after a cursor, oldest first: the way back to newer pages.
+SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
+       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens
+FROM (
+    SELECT *
+    FROM trace
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND first_started_at >= %(since)s
+      AND (first_started_at, trace_id) > (%(at)s, %(id)s)
+      AND trace_id >= %(prefix)s
+      AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
+    ORDER BY first_started_at, trace_id
+    LIMIT %(scan_limit)s
+) AS scanned
+WHERE %(state)s = ''
+   OR %(state)s = 'failed' AND failed_count > 0
+   OR %(state)s = 'violation' AND violation_count > 0
+   OR %(state)s = 'open' AND started_count > completed_count
+   OR %(state)s = 'ok' AND failed_count + violation_count = 0 AND started_count = completed_count
+ORDER BY first_started_at, trace_id
+LIMIT %(page_limit)s
+
+-- trace_scan_end --
+-- The last row the scan of trace_days_before looked at, or none if it got to the end.
+WITH scanned AS (
+    SELECT first_started_at, trace_id
+    FROM trace
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND first_started_at >= %(since)s
+      AND (first_started_at, trace_id) < (%(at)s, %(id)s)
+      AND trace_id >= %(prefix)s
+      AND (%(prefix_end)s = '' OR trace_id < %(prefix_end)s)
+    ORDER BY first_started_at DESC, trace_id DESC
+    LIMIT %(scan_limit)s
+)
+SELECT first_started_at, trace_id
+FROM scanned
+WHERE (SELECT count(*) FROM scanned) >= %(scan_limit)s
+ORDER BY first_started_at, trace_id
+LIMIT 1
+
+-- trace_days_of --
+-- All day rows of some traces. Days are listed one by one: with equality on all three
+-- columns every partition answers from its primary key.
+SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
+       completed_count, failed_count, violation_count, prompt_tokens, completion_tokens
+FROM trace
+WHERE tenant_id = %(tenant_id)s
+  AND started_on = ANY(%(days)s)
+  AND trace_id = ANY(%(trace_ids)s)
+ORDER BY trace_id, started_on
+
+-- trace_reasons --
+-- For each trace the first call that shows why it is worth a look: the first failed one,
+-- else the first with a violation, else the first open one, as `kinds` says.
+SELECT wanted.trace_id, call.tool_name, call.error_type, call.error_code, call.error_message,
+       call.upstream_status, violation.path, violation.code
+FROM unnest(%(trace_ids)s::text[], %(kinds)s::text[]) AS wanted (trace_id, kind)
+CROSS JOIN LATERAL (
+    SELECT started_on, invocation_id, tool_name, error_type, error_code, error_message,
+           upstream_status
+    FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND invocation.trace_id = wanted.trace_id COLLATE "C"
+      AND CASE wanted.kind
+              WHEN 'failed' THEN state = 'failed'
+              WHEN 'violation' THEN violation_count > 0
+              ELSE state = 'open'
+          END
+    ORDER BY started_at
+    LIMIT 1
+) AS call
+LEFT JOIN LATERAL (
+    SELECT path, code
+    FROM violation
+    WHERE tenant_id = %(tenant_id)s
+      AND violation.started_on = call.started_on
+      AND violation.invocation_id = call.invocation_id
+    ORDER BY ordinal
+    LIMIT 1
+) AS violation ON TRUE
