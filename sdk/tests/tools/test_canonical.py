@@ -26,6 +26,7 @@ SCALARS = (
     | st.integers()
     | st.integers(-(2**54), 2**54)
     | st.floats()
+    | st.integers(-(2**54), 2**54).map(float)
     | st.text(max_size=12)
     | ANY_TEXT
 )

@@ -31,7 +31,12 @@ def canonical_stringify(value: Any) -> str:
     Source: the ADK's `canonicalStringify`.
     """
     try:
-        text = _encode(value) if _is_ordinary(value) else _write_exactly(value)
+        if _is_ordinary(value):
+            text = _encode(value)
+        elif _is_ordinary(plain := _without_integral_floats(value)):
+            text = _encode(plain)
+        else:
+            text = _write_exactly(value)
     except RecursionError:  # deep, or a cycle
         text = _write_exactly(value)
     # Only a surrogate makes text unencodable, so most text is never scanned for one.
@@ -76,6 +81,18 @@ def _is_ordinary(value: Any) -> bool:
         if type(member) is not str and not _is_ordinary(member):
             return False
     return True
+
+
+def _without_integral_floats(value: Any) -> Any:
+    """A copy with `1.0` as 1: what most often keeps arguments from being ordinary."""
+    kind = type(value)
+    if kind is float and value.is_integer() and abs(value) <= _EXACT_INTEGER:
+        return int(value)
+    if kind is dict:
+        return {key: _without_integral_floats(member) for key, member in value.items()}
+    if kind is list:
+        return [_without_integral_floats(member) for member in value]
+    return value
 
 
 def _write_exactly(root: Any) -> str:
