@@ -6,6 +6,11 @@ import sys
 
 from django.core.management import execute_from_command_line
 
+from config.env import EnvironmentVariableError
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except EnvironmentVariableError as error:
+        sys.exit(f"tooltrail: {error}")

@@ -58,6 +58,17 @@ def missing(today: date, using: str = "owner") -> list[Partition]:
     return [partition for partition in wanted(today) if partition not in known]
 
 
+def days_ahead(today: date, using: str = "owner") -> int:
+    """How many days after today have all their partitions, up to the first hole; -1: not today."""
+    known = existing(using)
+    days = 0
+    while all(
+        Partition(today + timedelta(days=days), table) in known for table in PARTITIONED_TABLES
+    ):
+        days += 1
+    return days - 1
+
+
 def apply(partitions: Iterable[Partition], using: str = "owner") -> None:
     """Make the partitions; one that exists by now is left as it is."""
     with connections[using].cursor() as cursor:

@@ -15,15 +15,25 @@ from psycopg import sql
 
 DATABASE = "tooltrail"
 OWNER, APP, KEEPER = ROLES = ("tooltrail_owner", "tooltrail_app", "tooltrail_keeper")
+VARIABLES = {"DATABASE_URL": APP, "DATABASE_OWNER_URL": OWNER, "DATABASE_KEEPER_URL": KEEPER}
+"""Which environment variable holds which role's address."""
+OLDEST_VERSION = 15
+
+
+class TooOldError(Exception):
+    """The server is older than we support; the message is one line for people."""
 
 
 def initialise(admin_url: str, passwords: dict[str, str], database: str = DATABASE) -> None:
     """Make the roles and the database, or bring existing ones to the same state.
 
     `admin_url` is a superuser's address; `passwords` maps each role to its password.
-    Raises psycopg.Error when the server cannot be reached or refuses.
+    Raises TooOldError below PostgreSQL 15, psycopg.Error when the server cannot be reached
+    or refuses.
     """
     with psycopg.connect(admin_url, autocommit=True) as connection:
+        if connection.info.server_version < OLDEST_VERSION * 10_000:
+            raise TooOldError(f"PostgreSQL {OLDEST_VERSION} or newer is needed")
         for role in ROLES:
             known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
             if known.fetchone() is None:
@@ -57,9 +67,32 @@ def initialise(admin_url: str, passwords: dict[str, str], database: str = DATABA
         )
         connection.execute(
             sql.SQL(
-                "ALTER DEFAULT PRIVILEGES FOR ROLE {owner} GRANT USAGE, SELECT ON SEQUENCES TO {app}"
+                "ALTER DEFAULT PRIVILEGES FOR ROLE {owner}"
+                " GRANT USAGE, SELECT ON SEQUENCES TO {app}"
             ).format(owner=sql.Identifier(OWNER), app=sql.Identifier(APP))
         )
+
+
+ROLE_QUERY = """
+    SELECT current_user, rolsuper, rolbypassrls, EXISTS (
+        SELECT FROM pg_class
+        WHERE relnamespace = to_regnamespace(current_schema()) AND relkind IN ('r', 'p')
+            AND pg_has_role(current_user, relowner, 'MEMBER')
+    )
+    FROM pg_roles WHERE rolname = current_user
+"""
+"""What `unfit_role` judges, in its order."""
+
+
+def unfit_role(name: str, is_superuser: bool, bypasses_rls: bool, owns_tables: bool) -> str | None:
+    """Why a role must not serve requests: row-level security would not bind it. None if it may."""
+    if is_superuser:
+        return f"the database role {name} is a superuser; DATABASE_URL must name {APP}"
+    if bypasses_rls:
+        return f"the database role {name} bypasses row-level security; DATABASE_URL must name {APP}"
+    if owns_tables:
+        return f"the database role {name} owns tables; DATABASE_URL must name {APP}"
+    return None
 
 
 def role_url(admin_url: str, role: str, password: str, database: str = DATABASE) -> str:

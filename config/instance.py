@@ -27,21 +27,27 @@ def load_secrets() -> dict[str, str]:
         stored: dict[str, str] = json.loads(_SECRETS.read_text())
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise env.EnvironmentVariableError(
+            f"TOOLTRAIL_VAR: {error.strerror}: {error.filename}"
+        ) from error
     return stored
 
 
 def ensure_secrets() -> dict[str, str]:
     """Make what is missing (signing key, role passwords) and return all. Mode 0600."""
     stored = dict(load_secrets())
-    for name in ("secret_key", *ROLES):
-        stored.setdefault(name, secrets.token_urlsafe(32))
-    save_secrets(stored)
+    missing = [name for name in ("secret_key", *ROLES) if name not in stored]
+    if missing:
+        # 64 characters: Django's deployment check wants at least 50.
+        stored |= {name: secrets.token_urlsafe(48) for name in missing}
+        save_secrets(stored)
     return stored
 
 
 def save_secrets(values: dict[str, str]) -> None:
     """Replace the stored secrets as a whole, atomically."""
-    VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    VAR.mkdir(mode=0o711, parents=True, exist_ok=True)
     draft = _SECRETS.with_suffix(".new")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump(values, file, indent=1)

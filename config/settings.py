@@ -37,6 +37,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "config.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
@@ -69,7 +70,7 @@ TEMPLATES = [
 ]
 
 
-def _database(url: str | None) -> dict[str, Any]:
+def _database(url: str | None, *, pool_size: int = 0) -> dict[str, Any]:
     parameters = conninfo_to_dict(url or "")
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -78,18 +79,28 @@ def _database(url: str | None) -> dict[str, Any]:
         "PASSWORD": parameters.pop("password", ""),
         "HOST": parameters.pop("host", ""),
         "PORT": str(parameters.pop("port", "")),
-        "OPTIONS": parameters,
-        "CONN_MAX_AGE": None,  # one lasting connection per thread
+        "OPTIONS": parameters | ({"pool": _pool(pool_size)} if pool_size else {}),
+        # Without a pool: one lasting connection per thread.
+        "CONN_MAX_AGE": 0 if pool_size else None,
         "CONN_HEALTH_CHECKS": True,  # a restarted PostgreSQL is found out between requests
     }
 
 
-# `default` is the application role, bound by row-level security. `owner` is for migrations
-# and partitions; a web process needs no DATABASE_OWNER_URL.
-DATABASES = {
-    "default": _database(env.text("DATABASE_URL", "") or instance.embedded_url(APP)),
-    "owner": _database(env.text("DATABASE_OWNER_URL", "") or instance.embedded_url(OWNER)),
-}
+def _pool(size: int) -> dict[str, Any]:
+    # Opened as needed and closed when idle: a quiet server keeps one connection. One helper
+    # thread is enough to open them; a request waits at most as long as a client would.
+    return {"min_size": 1, "max_size": size, "timeout": 10, "max_idle": 300, "num_workers": 1}
+
+
+# `default` is the application role, bound by row-level security. `owner`, for migrations and
+# partitions, is there when its address is known: a web server needs none. The web server's
+# threads share a pool (docs/adr/0003); commands and the worker need no more than a thread has.
+_url = env.text("DATABASE_URL", "")
+_owner_url = env.text("DATABASE_OWNER_URL", "") if _url else instance.embedded_url(OWNER)
+_url = _url or instance.embedded_url(APP) or ""
+DATABASES = {"default": _database(_url, pool_size=env.integer("TOOLTRAIL_DATABASE_POOL", 0))}
+if _owner_url:
+    DATABASES["owner"] = _database(_owner_url)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "tenants.User"
 AUTH_PASSWORD_VALIDATORS = [

@@ -1,0 +1,45 @@
+"""`manage.py up`: prepare and run everything; the steps are in `config.up`."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from config import up
+
+
+class Command(BaseCommand):
+    """Start database, web server and worker; with --demo also a tenant full of calls."""
+
+    help = "Start everything: database, web server, worker. Ctrl-C stops it."
+    requires_system_checks = []  # they are the tests' and the deployment's to run
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Every option has a default: no question is asked."""
+        first_tenant = parser.add_mutually_exclusive_group()
+        first_tenant.add_argument(
+            "--demo", action="store_true", help="a tenant whose executor makes real calls"
+        )
+        first_tenant.add_argument(
+            "--dev-tenant", metavar="NAME", help="a tenant with an admin and a key, and no calls"
+        )
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument("--port", type=int, default=8000, help="0 takes any free one")
+        parser.add_argument(
+            "--json", action="store_true", help="print one line of JSON when ready, and no more"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Does not return: the process becomes the supervisor."""
+        try:
+            up.run(
+                up.Options(
+                    host=options["host"],
+                    port=options["port"],
+                    demo=options["demo"],
+                    dev_tenant=options["dev_tenant"],
+                    as_json=options["json"],
+                )
+            )
+        except up.UpError as error:
+            raise CommandError(str(error)) from error

@@ -1,0 +1,142 @@
+"""Running PostgreSQL's programs as root, which they refuse: as whom, and how.
+
+An ordinary user runs them as they are. For root there are two ways:
+
+- On Linux a user namespace of our own, in which our uid 0 is shown as an ordinary one. The
+  server keeps root's ownership of its files, so nobody else gains access to anything.
+- Where namespaces are refused (most containers, macOS): a system user, `tooltrail`,
+  `postgres` or `_postgres`; `tooltrail` is made if there is none.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM_USERS = ("tooltrail", "postgres", "_postgres")
+
+
+class CannotRunError(Exception):
+    """There is no way to run PostgreSQL here; the message is one line for people."""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs programs as `uid`: ourselves (perhaps inside a namespace) or a system user."""
+
+    uid: int
+    account: pwd.struct_passwd | None = None
+    """The system user, if it is one."""
+    enter: Callable[[], None] | None = None
+    """Run in the child before the program: enters the namespace."""
+
+    def run(
+        self, command: list[str], cwd: Path, env: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run to its end. Raises OSError when it cannot be started."""
+        return subprocess.run(  # noqa: S603  PostgreSQL's own programs
+            command,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=self.enter,
+            user=self.account.pw_uid if self.account else None,
+            group=self.account.pw_gid if self.account else None,
+            extra_groups=[] if self.account else None,
+            # Ctrl-C goes to the whole terminal group; a server must outlive its clients.
+            start_new_session=True,
+        )
+
+    def own(self, path: Path) -> None:
+        """Give a file or folder of ours to the system user."""
+        if self.account is not None:
+            os.chown(path, self.account.pw_uid, self.account.pw_gid)
+
+
+def runner_for(owner: int | None, must_reach: Iterable[Path]) -> Runner:
+    """How to run on data that belongs to the uid `owner`, or on new data (None).
+
+    Raises CannotRunError when the system user cannot reach one of the paths `must_reach`.
+    """
+    uid = os.geteuid()
+    if uid != 0:
+        return Runner(uid)
+    enter = _namespace_entrance()
+    if owner in (None, uid) and enter is not None:
+        return Runner(uid, enter=enter)
+    if owner == uid:
+        raise CannotRunError(
+            "user namespaces are refused here and the data belongs to root;"
+            " allow them, set DATABASE_URL, or give var/postgres to another user"
+        )
+    account = _system_user() if owner is None else pwd.getpwuid(owner)
+    for path in must_reach:
+        _check_reach(account, path)
+    return Runner(account.pw_uid, account=account)
+
+
+def _namespace_entrance() -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    # initdb looks its user up by name, so it must be one that exists.
+    shown = next(user for user in pwd.getpwall() if user.pw_uid != 0)
+
+    def enter() -> None:
+        os.unshare(os.CLONE_NEWUSER)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{shown.pw_uid} 0 1")
+        Path("/proc/self/gid_map").write_text(f"{shown.pw_gid} 0 1")
+
+    try:
+        subprocess.run(["true"], check=True, preexec_fn=enter)  # noqa: S607
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return enter
+
+
+def _system_user() -> pwd.struct_passwd:
+    for name in SYSTEM_USERS:
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    useradd = shutil.which("useradd")
+    if useradd is None:
+        raise CannotRunError(
+            f"PostgreSQL does not run as root and there is no user {' or '.join(SYSTEM_USERS)};"
+            " make one, run as an ordinary user, or set DATABASE_URL"
+        )
+    name = SYSTEM_USERS[0]
+    done = subprocess.run(  # noqa: S603
+        [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise CannotRunError(f"the user {name} cannot be made: {done.stderr.strip()}")
+    return pwd.getpwnam(name)
+
+
+def _check_reach(account: pwd.struct_passwd, path: Path) -> None:
+    # Asked of the kernel, as that user, and folder by folder: the message names the closed one.
+    for folder in (*reversed(path.parents), path):
+        reached = subprocess.run(  # noqa: S603
+            ["test", "-x", str(folder)],  # noqa: S607
+            check=False,
+            user=account.pw_uid,
+            group=account.pw_gid,
+            extra_groups=[],
+        )
+        if reached.returncode:
+            raise CannotRunError(
+                f"the user {account.pw_name}, whom PostgreSQL runs as, cannot enter {folder};"
+                " open it, move the project, or set DATABASE_URL"
+            )

@@ -1,0 +1,187 @@
+"""`manage.py up`: from a fresh clone to a running installation.
+
+Owns what must be true before anything is served: one `up` per `var/`, a free port, a
+database with roles, schema and partitions, static files, the first tenant. Every step
+looks first and does only what is missing, so a second start is quick. Then this process
+becomes `config.supervise`, which runs the rest.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import psycopg
+from django.conf import settings
+from django.contrib.staticfiles.finders import get_finders
+from django.core.management import call_command
+from django.db import DatabaseError, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+from django.utils.text import slugify
+
+from audit import partitions
+from config import database, env, instance
+from config.embedded import EmbeddedPostgresError
+from config.health import why_not_ready
+from tenants.keys import KeyRefused, authenticate, create_key
+from tenants.models import Scope, Tenant
+from tenants.provision import ensure_member, ensure_tenant
+
+DEMO = "demo"
+"""Slug of the demo's tenant and name of its user."""
+
+
+class UpError(Exception):
+    """Something is in the way of starting; the message is one line for people."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `manage.py up` was asked for."""
+
+    host: str
+    port: int
+    """0 takes any free one."""
+    demo: bool
+    dev_tenant: str | None
+    as_json: bool
+
+
+def run(options: Options) -> NoReturn:
+    """Prepare everything and become the supervisor. Raises UpError."""
+    lock = _lock()
+    port = _free_port(options.host, options.port)
+    is_embedded = not env.text("DATABASE_URL", "")
+    try:
+        if is_embedded:
+            _start_embedded()
+        _migrate()
+        if "owner" in connections:
+            partitions.apply(partitions.missing(timezone.now().date()))
+        if missing := why_not_ready():
+            raise UpError(f"not fit to serve: {'; '.join(missing)}")
+        tenant = _provision(DEMO if options.demo else options.dev_tenant)
+    except (DatabaseError, psycopg.Error) as error:
+        raise UpError(f"database: {str(error).splitlines()[0]}") from error
+    except EmbeddedPostgresError as error:
+        raise UpError(str(error)) from error
+    _collect_static()
+    connections.close_all()
+    os.write(lock, f"{os.getpid()} {options.host}:{port}\n".encode())
+    os.set_inheritable(lock, True)
+    os.chdir(instance.BASE_DIR)
+    flags = {"--demo": options.demo, "--json": options.as_json, "--embedded": is_embedded}
+    _become(
+        *("-m", "config.supervise", "--host", options.host, "--port", str(port)),
+        *("--lock", str(lock)),
+        *(("--tenant", tenant.slug) if tenant else ()),
+        *(flag for flag, is_on in flags.items() if is_on),
+    )
+
+
+def _lock() -> int:
+    # Held until the supervisor ends, however it ends: the kernel lets go of it.
+    path = instance.VAR / "up.lock"
+    try:
+        instance.VAR.mkdir(mode=0o711, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise UpError(f"cannot write to {instance.VAR}: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid, _, address = path.read_text().strip().partition(" ")
+        where = f" at http://{address} (pid {pid})" if address else ""
+        raise UpError(f"Tooltrail already runs on {instance.VAR}{where}") from None
+    os.ftruncate(descriptor, 0)
+    return descriptor
+
+
+def _free_port(host: str, port: int) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise UpError(f"port {port} is in use; choose another with --port") from error
+            raise UpError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        number: int = probe.getsockname()[1]
+        return number
+
+
+def _start_embedded() -> None:
+    instance.POSTGRES.start()
+    database.initialise(instance.POSTGRES.admin_url, instance.ensure_secrets())
+    if "owner" not in connections:
+        # The first start: the settings were read before there were secrets. Once more.
+        _become(*sys.argv)
+
+
+def _migrate() -> None:
+    alias = "owner" if "owner" in connections else "default"
+    executor = MigrationExecutor(connections[alias])
+    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        return
+    if alias == "default":
+        raise UpError(
+            "the database lacks migrations: set DATABASE_OWNER_URL,"
+            " or run manage.py migrate --database owner where it is set"
+        )
+    call_command("migrate", database="owner", verbosity=0)
+
+
+def _provision(name: str | None) -> Tenant | None:
+    """The tenant with an admin and a key; what was made is kept in var/secrets.json."""
+    if name is None:
+        return None
+    slug = slugify(name)
+    try:
+        tenant = ensure_tenant(slug, name if slug != name else name.capitalize())
+    except ValueError as error:
+        raise UpError(str(error)) from error
+    stored = dict(instance.ensure_secrets())
+    password = stored.get(f"{slug}.password") or secrets.token_urlsafe(12)
+    user = ensure_member(tenant, slug, password)
+    api_key = stored.get(f"{slug}.api_key", "")
+    try:
+        is_known = authenticate(api_key, Scope.READ).tenant_id == tenant.id
+    except KeyRefused:
+        is_known = False
+    if not is_known:
+        api_key = create_key(tenant, "manage.py up", list(Scope), created_by=user)[1]
+    kept = {
+        "user": user.username,
+        "password": password,
+        "api_key": api_key,
+        "tenant_id": str(tenant.id),
+    }
+    instance.save_secrets(stored | {f"{slug}.{key}": value for key, value in kept.items()})
+    return tenant
+
+
+def _collect_static() -> None:
+    digest = hashlib.sha256(repr(settings.STORAGES).encode())
+    for finder in get_finders():
+        for name, storage in finder.list([]):
+            facts = Path(storage.path(name)).stat()
+            digest.update(f"{name} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    stamp = instance.VAR / "static.stamp"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
+    call_command("collectstatic", interactive=False, clear=True, verbosity=0)
+    stamp.write_text(digest.hexdigest())
+
+
+def _become(*arguments: str) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606  ourselves
