@@ -1,29 +1,30 @@
 """What a tool accepts: its input schema, and arguments checked against it.
 
-Owns validation of arguments, of both kinds of schema: JSON Schema, and Python types pydantic
-can read. Outputs are `tooltrail.guard`'s. No kind converts types; both fill in defaults and
-refuse undeclared arguments unless the schema says `additionalProperties`.
+Owns what is particular to arguments, for both kinds of schema: JSON Schema, and Python types
+pydantic can read. Judging values by JSON Schema is `tooltrail.guard`'s. No kind converts
+types; both fill in defaults and refuse undeclared arguments unless the schema says
+`additionalProperties`.
 """
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Protocol, cast, is_typeddict
 from urllib.parse import unquote
 
-import jsonschema_rs
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import PydanticSerializationError, to_json
 
 from tooltrail.errors import ValidationDetail, ValidationException
-
-LINEAR_PATTERNS = jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
-"""No look-around, no back-references, and 1 MiB for each: patterns may come from anybody."""
+from tooltrail.guard.jsonschema import compile_schema
 
 # Keywords through which a schema may declare members elsewhere than in its `properties`.
 _COMPOSING = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+
+_PATH_PART = re.compile(r"\.([^.\[]*)|\[(\d+)\]", re.ASCII)
 
 
 class Arguments(Protocol):
@@ -60,7 +61,11 @@ def read_input_schema(schema: Any) -> Arguments:
 
 
 class JsonSchemaArguments:
-    """Arguments described by JSON Schema; they stay plain values."""
+    """Arguments described by JSON Schema; they stay plain values.
+
+    The guard's own compilation judges them, so that a schema means the same on the way in
+    and on the way out; a fault's `type` is the guard's violation code.
+    """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         if schema.get("type") != "object":
@@ -70,39 +75,32 @@ class JsonSchemaArguments:
             self._has_defaults = '"default"' in json.dumps(self.json_schema)
         except (RecursionError, TypeError) as error:
             raise ValueError("the input schema is not plain JSON, or nested too deep") from error
-        try:
-            self._validator = jsonschema_rs.validator_for(
-                _closed(self.json_schema),
-                pattern_options=LINEAR_PATTERNS,
-                offline=True,
-            )
-        except ValueError as error:
-            raise ValueError(f"the input schema is not usable: {error}") from error
+        self._compiled = compile_schema(_closed(self.json_schema))
 
     def validate(self, args: Any) -> Any:
-        try:
-            details = [
-                ValidationDetail(
-                    error.message,
-                    tuple(error.instance_path),
-                    error.kind.name,
-                    error.kind.as_dict(),
-                )
-                for error in self._errors(args)
-            ]
-        except (ValueError, TypeError) as error:  # not JSON values at all
-            details = [ValidationDetail(str(error))]
-        if details:
-            raise ValidationException(details)
+        """See `Arguments`. Arguments that are complete come back as the same object."""
+        if violations := self._compiled.violations(args):
+            raise ValidationException(
+                [
+                    ValidationDetail(
+                        violation.message,
+                        _split_path(violation.path),
+                        violation.code,
+                        {"expected": violation.expected, "received": violation.received},
+                    )
+                    for violation in violations
+                ]
+            )
         if not self._has_defaults:
             return args
-        return _with_defaults(self.json_schema, args, self.json_schema)
-
-    def _errors(self, args: Any) -> Iterable[jsonschema_rs.ValidationError]:
-        # Explaining costs many times what deciding does, and most arguments are right.
-        return () if self._validator.is_valid(args) else self._validator.iter_errors(args)
+        try:
+            return _with_defaults(self.json_schema, args, self.json_schema, set())
+        except RecursionError:
+            detail = ValidationDetail("the arguments are nested too deep")
+            raise ValidationException([detail]) from None
 
     def dump(self, validated: Any) -> Any:
+        """See `Arguments`."""
         return validated
 
 
@@ -179,32 +177,39 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
     return cast("dict[str, Any]", schema) if isinstance(schema, Mapping) else {}
 
 
-def _with_defaults(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
+def _with_defaults(schema: Any, value: Any, root: Mapping[str, Any], applied: set[int]) -> Any:
     """The value with absent members set to their schema's `default`; itself if none is absent.
 
-    A default for an absent object's own members stays out, as in the ADK.
+    A default for an absent object's own members stays out, as in the ADK. `applied` are the
+    schemas that were applied to this value before: references may lead to one many times.
     """
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, Mapping) or id(schema) in applied:
         return value
+    applied.add(id(schema))
     if "$ref" in schema:
-        siblings = {key: member for key, member in schema.items() if key != "$ref"}
-        value = _with_defaults(_resolved(schema, root), value, root)
-        return _with_defaults(siblings, value, root)
+        value = _with_defaults(_resolved(schema, root), value, root, applied)
     for branch in schema.get("allOf", ()):
-        value = _with_defaults(branch, value, root)
+        value = _with_defaults(branch, value, root, applied)
     if isinstance(value, dict):
         for name, member in schema.get("properties", {}).items():
             if name in value:
-                filled = _with_defaults(member, value[name], root)
+                filled = _with_defaults(member, value[name], root, set())
                 if filled is not value[name]:
                     value = {**value, name: filled}
             elif "default" in (declared := _default_of(member, root)):
                 value = {**value, name: deepcopy(declared["default"])}
     elif isinstance(value, list) and isinstance(items := schema.get("items"), Mapping):
-        filled = [_with_defaults(items, element, root) for element in value]
+        filled = [_with_defaults(items, element, root, set()) for element in value]
         if any(new is not old for new, old in zip(filled, value, strict=True)):
             return filled
     return value
+
+
+def _split_path(path: str) -> tuple[str | int, ...]:
+    """The parts of a violation's path, `$.a[0]`; a name with dots in it comes apart."""
+    return tuple(
+        int(index) if index else name for name, index in _PATH_PART.findall(path.removeprefix("$"))
+    )
 
 
 def _default_of(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,10 +9,8 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Protocol, TypeIs, runtime_checkable
 
-import jsonschema_rs
-
 from tooltrail.errors import NotASpoolReader
-from tooltrail.tools.arguments import LINEAR_PATTERNS
+from tooltrail.guard.regex import matcher
 
 
 @runtime_checkable
@@ -113,17 +111,13 @@ class SpooledArtifact:
     async def grep(self, pattern: str | re.Pattern[str]) -> list[str]:
         """The lines in which the pattern occurs.
 
-        Text is taken for a pattern of JSON Schema's dialect and runs in linear time, so that
-        a model may write it; a compiled pattern is trusted. Raises ValueError for a pattern
-        that is malformed or looks around.
+        Text is taken for a JavaScript pattern and runs in linear time, so that a model may
+        write it; a compiled pattern is trusted. Raises ValueError for a pattern that is
+        malformed or looks around.
         """
-        matches: Callable[[str], object]
-        if isinstance(pattern, re.Pattern):
-            matches = pattern.search
-        else:
-            matches = jsonschema_rs.validator_for(
-                {"pattern": pattern}, pattern_options=LINEAR_PATTERNS
-            ).is_valid
+        matches: Callable[[str], object] = (
+            pattern.search if isinstance(pattern, re.Pattern) else matcher(pattern)
+        )
         return [line for line in await self.cat() if matches(line)]
 
     async def byte_length(self) -> int:
