@@ -1,1 +1,1 @@
-DROP TABLE producer, rejected_event, ledger_head, batch;
+DROP TABLE gap, producer, rejected_event, ledger_head, batch;

@@ -46,19 +46,32 @@ CREATE INDEX rejected_event_tenant_received_idx ON rejected_event (tenant_id, re
 CREATE TABLE producer (
     tenant_id uuid NOT NULL,
     producer_id text COLLATE "C" NOT NULL,
-    first_seq bigint NOT NULL,
-    last_seq bigint NOT NULL,
+    first_seq bigint,                    -- NULL: it does not number its events
+    last_seq bigint,
     event_count bigint NOT NULL,         -- distinct numbered events stored
-    lost_count bigint NOT NULL,          -- given up by the producer itself (gap events)
     last_heard_at timestamptz NOT NULL,
     CONSTRAINT producer_pkey PRIMARY KEY (tenant_id, producer_id),
     CONSTRAINT producer_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+
+-- A table of its own, so that a loss said twice counts once, whatever batches said it.
+CREATE TABLE gap (
+    tenant_id uuid NOT NULL,
+    producer_id text COLLATE "C" NOT NULL,
+    from_seq bigint NOT NULL,
+    to_seq bigint NOT NULL,              -- inclusive; ranges may overlap
+    reason text NOT NULL,
+    lost_count bigint NOT NULL,
+    heard_at timestamptz NOT NULL,
+    CONSTRAINT gap_pkey PRIMARY KEY (tenant_id, producer_id, from_seq, to_seq),
+    CONSTRAINT gap_tenant_fk FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
 
 ALTER TABLE batch ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE ledger_head ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE rejected_event ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE producer ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE gap ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON batch
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
@@ -71,8 +84,11 @@ CREATE POLICY tenant_isolation ON rejected_event
 CREATE POLICY tenant_isolation ON producer
     USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
     WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
+CREATE POLICY tenant_isolation ON gap
+    USING (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid)
+    WITH CHECK (tenant_id = NULLIF(current_setting('tooltrail.tenant_id', true), '')::uuid);
 
 -- Append-only is a grant, not a habit.
-REVOKE UPDATE, DELETE ON batch FROM tooltrail_app;
+REVOKE UPDATE, DELETE ON batch, gap FROM tooltrail_app;
 REVOKE DELETE ON ledger_head FROM tooltrail_app;
 GRANT SELECT, UPDATE (payload) ON batch TO tooltrail_keeper;

@@ -1,1 +1,2 @@
 DROP TABLE latency, rollup, trace, violation, invocation;
+DROP FUNCTION add_buckets(bigint[], bigint[]), add_capped(bigint, bigint);

@@ -138,6 +138,17 @@ CREATE TABLE latency (
         (tenant_id, started_on, hour_at, tool_name, tool_version)
 ) PARTITION BY RANGE (started_on);
 
+-- Adds two histograms, bucket by bucket. Immutable, as ON CONFLICT needs it when distributed.
+CREATE FUNCTION add_buckets(bigint[], bigint[]) RETURNS bigint[]
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (SELECT array_agg(a + b ORDER BY n)
+            FROM unnest($1, $2) WITH ORDINALITY AS both_of(a, b, n));
+
+-- Adds two sums of whatever producers report and stops at the largest bigint.
+CREATE FUNCTION add_capped(bigint, bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN least($1::numeric + $2, 9223372036854775807)::bigint;
+
 ALTER TABLE invocation ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE violation ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE trace ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

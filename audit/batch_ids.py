@@ -1,0 +1,55 @@
+"""Batch ids: UUIDv7s, which name a request and tell its day.
+
+Pure. The producer fixes the id before the first send (`Idempotency-Key`), so that a request
+sent again is recognised; what cannot serve as one is replaced by an id made here.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from uuid import UUID
+
+import uuid_utils.compat
+
+WINDOW_BACK = timedelta(days=35)  # longer than any spool keeps a batch
+WINDOW_AHEAD = timedelta(days=1)  # clocks differ
+
+
+@dataclass(frozen=True, slots=True)
+class BatchId:
+    """The id a request is stored under; `warning` says why it is not the one it came with."""
+
+    id: UUID
+    warning: str | None = None
+
+
+def batch_day(batch_id: UUID) -> date:
+    """The UTC date inside a UUIDv7. Raises ValueError where that is no date."""
+    milliseconds = batch_id.int >> 80
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)).date()
+    except OverflowError:
+        raise ValueError("the time in the id is beyond the calendar") from None
+
+
+def choose_batch_id(key: str | None, now: datetime) -> BatchId:
+    """The id named by an `Idempotency-Key` if it can serve, else a new one with a warning."""
+    if not key:
+        return _replaced("no Idempotency-Key was sent")
+    try:
+        batch_id = UUID(key.strip())
+    except ValueError:
+        return _replaced("the Idempotency-Key is not a UUID")
+    if batch_id.version != 7:
+        return _replaced("the Idempotency-Key is not a UUIDv7")
+    since_epoch = timedelta(milliseconds=batch_id.int >> 80)
+    age = (now - datetime(1970, 1, 1, tzinfo=UTC)) - since_epoch
+    if not -WINDOW_AHEAD <= age <= WINDOW_BACK:
+        return _replaced("the time in the Idempotency-Key is not of the last 35 days")
+    return BatchId(batch_id)
+
+
+def _replaced(reason: str) -> BatchId:
+    return BatchId(
+        uuid_utils.compat.uuid7(),
+        f"{reason}: sent again, this request would be checked event by event",
+    )

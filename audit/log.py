@@ -1,0 +1,95 @@
+"""The log's payloads: packing a batch's events, and reading single ones back.
+
+A payload is the zstd compression of, per event, `u32 salt length, u32 raw length` (big
+endian), salt and raw bytes. Writing batches is `audit.ingest`'s, blanking them the keeper's.
+"""
+
+import struct
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import zstandard
+
+from audit.batch_ids import batch_day
+from audit.models import Batch
+
+_LENGTHS = struct.Struct(">II")
+_LEVEL = 1  # 4 µs an event; higher levels save little and cost ingest dearly
+
+
+class LogPayloadError(Exception):
+    """A stored payload is not what was written: the message says which and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event as it was received. `raw` and `salt` are None once they have been erased."""
+
+    raw: bytes | None
+    ledger_index: int
+    received_at: datetime
+    salt: bytes | None
+
+
+def pack(events: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The payload of these (salt, raw) pairs, in order."""
+    parts: list[bytes] = []
+    for salt, raw in events:
+        parts += (_LENGTHS.pack(len(salt), len(raw)), salt, raw)
+    return zstandard.ZstdCompressor(level=_LEVEL).compress(b"".join(parts))
+
+
+def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
+    """The (salt, raw) pairs of a payload; both are empty for an erased event.
+
+    Raises LogPayloadError when the payload is damaged.
+    """
+    try:
+        data = zstandard.ZstdDecompressor().decompress(payload)
+    except zstandard.ZstdError as error:
+        raise LogPayloadError(f"cannot be inflated: {error}") from error
+    events: list[tuple[bytes, bytes]] = []
+    at = 0
+    while at < len(data):
+        try:
+            salt_length, raw_length = _LENGTHS.unpack_from(data, at)
+        except struct.error as error:
+            raise LogPayloadError("ends within an event") from error
+        middle = at + _LENGTHS.size + salt_length
+        end = middle + raw_length
+        if end > len(data):
+            raise LogPayloadError("ends within an event")
+        events.append((data[at + _LENGTHS.size : middle], data[middle:end]))
+        at = end
+    return events
+
+
+def read_events(
+    tenant_id: UUID, places: Collection[tuple[UUID, int]]
+) -> dict[tuple[UUID, int], StoredEvent]:
+    """The events at these (batch id, position) places; places that do not exist are left out.
+
+    Needs the tenant's scope. One query; costs inflating each batch that is touched.
+    Raises LogPayloadError when a payload is damaged.
+    """
+    wanted = set(places)
+    batch_ids = {batch_id for batch_id, _ in wanted}
+    batches = (
+        Batch.objects.for_tenant(tenant_id)
+        .filter(batch_on__in={batch_day(each) for each in batch_ids}, batch_id__in=batch_ids)
+        .values_list("batch_id", "received_at", "first_index", "event_count", "payload")
+    )
+    found: dict[tuple[UUID, int], StoredEvent] = {}
+    for batch_id, received_at, first_index, event_count, payload in batches:
+        events = None if payload is None else unpack(payload)
+        for place in wanted:
+            position = place[1]
+            if place[0] != batch_id or not 0 <= position < event_count:
+                continue
+            salt, raw = (b"", b"") if events is None else events[position]
+            found[place] = StoredEvent(
+                raw or None, first_index + position, received_at, salt or None
+            )
+    return found
