@@ -4,6 +4,7 @@ What they are made of is elsewhere: documents in `library`, the web in `upstream
 fail the way tools do, by raising, or by returning the contracts' error envelope.
 """
 
+import http.client
 import json
 import socket
 import subprocess
@@ -74,7 +75,14 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
         """Find documents by full text, best first."""
         call = trail.current()
         upstream.sleep(35 + len(query) * 4)
-        found = library.search(query, limit)
+        try:
+            found = library.search(query, limit)
+        except ValueError as error:
+            return {
+                "status": "error",
+                "error": {"type": "VALIDATION", "message": str(error), "code": "bad_query"},
+                "meta": {},
+            }
         call.source_counts = {"pages": len(found)}
         call.routing = {"index": "fts5", "profile": "default"}
         return found
@@ -112,6 +120,8 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
             if isinstance(error.reason, socket.timeout):
                 raise TimeoutError(f"no answer within 2,000 ms from /{path}") from error
             raise
+        except http.client.IncompleteRead as error:
+            raise ConnectionResetError(f"/{path} hung up in the middle") from error
 
     def weather_of(city: str, flaw: str | None) -> Any:
         return json.loads(get(f"weather?city={city}" + (f"&flaw={flaw}" if flaw else "")))

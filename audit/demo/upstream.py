@@ -70,8 +70,7 @@ class Upstream:
         self.tries: dict[str, int] = {}
         self.lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"upstream": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), handler)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     @property
@@ -84,6 +83,13 @@ class Upstream:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Be quiet: a client that gave up waiting is what `mood=slow` is for."""
 
 
 class _Handler(BaseHTTPRequestHandler):
