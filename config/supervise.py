@@ -161,7 +161,7 @@ class Supervisor:
     def wait_until_ready(self, host: str, port: int) -> bool:
         """Wait for /readyz to answer 200; False when there is a reason to stop instead."""
         deadline = time.monotonic() + _READY_TIMEOUT_S
-        while not _answers(host, port):
+        while not answers(host, port):
             if time.monotonic() > deadline:
                 self._stop_because(f"not ready after {_READY_TIMEOUT_S:.0f} s")
             self._look()
@@ -240,11 +240,11 @@ class Supervisor:
         self._wake.set()
 
 
-def _answers(host: str, port: int) -> bool:
+def answers(host: str, port: int) -> bool:
+    """Whether the server there is ready to serve (`/readyz`)."""
     connection = http.client.HTTPConnection(_reachable(host), port, timeout=5)
     try:
-        # The host is one Django always knows, wherever it is told to listen.
-        connection.request("GET", "/readyz", headers={"Host": "localhost"})
+        connection.request("GET", "/readyz")
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False

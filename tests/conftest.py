@@ -10,23 +10,31 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
     from tests.factories import Cast
+    from tests.server import LiveServer
 
 _workspace = Path(tempfile.mkdtemp(prefix="tooltrail-test-"))
+_workspace.chmod(0o711)  # as root, PostgreSQL may run as another user
 os.environ["TOOLTRAIL_VAR"] = str(_workspace / "var")
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 os.environ["TOOLTRAIL_LOG_LEVEL"] = "WARNING"
+# Playwright's sync API keeps an event loop in this thread, which Django takes for async code.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 for _name in ("DATABASE_URL", "DATABASE_OWNER_URL", "TOOLTRAIL_URL", "TOOLTRAIL_API_KEY"):
     os.environ.pop(_name, None)
 
 from config import database  # noqa: E402  (they read the environment set above)
 from config.embedded import EmbeddedPostgres  # noqa: E402
+from tests import browser as browsers  # noqa: E402
 
 _embedded: EmbeddedPostgres | None = None
 
@@ -95,6 +103,43 @@ def _drop_scratch_database() -> None:
         connection.execute(
             sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
         )
+
+
+def pytest_pycollect_makemodule(module_path: Path) -> None:
+    """Fetch Playwright before the first module that imports it."""
+    if browsers.uses_playwright(module_path):
+        browsers.ensure_playwright()
+
+
+@pytest.fixture(scope="session")
+def live_server() -> "Iterator[LiveServer]":
+    """The real web server on the test database: a process of its own, so nothing is patched."""
+    from tests.server import running_server
+
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """One Chromium for the session; a test takes `page`, or a context of its own from here."""
+    browsers.ensure_playwright()
+    from playwright.sync_api import sync_playwright
+
+    path = browsers.find_chromium()
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=browsers.FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: "Browser", live_server: "LiveServer") -> "Iterator[Page]":
+    """An empty tab; `page.goto("/login")` goes to the live server. It waits 10 s at most."""
+    context = browser.new_context(base_url=live_server.url)
+    context.set_default_timeout(10_000)
+    yield context.new_page()
+    context.close()
 
 
 @pytest.fixture
