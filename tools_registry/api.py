@@ -1,5 +1,113 @@
-"""The API of `tools_registry`."""
+"""The registry's API: executors tell which tools they have."""
 
+import json
+import re
+from typing import Any, cast
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import Router
+from pydantic import ValidationError
+
+from tenants.api_auth import ApiKeyAuth, ApiRequest
+from tenants.models import Scope, Tenant
+from tenants.scope import tenant_scope
+from tools_registry.models import ToolVersion
+from tools_registry.schemas import ToolContract, explain
+from tools_registry.versions import Publisher, find_versions, register_contracts
+
+BODY_MAX_BYTES = 5 * 1024 * 1024  # as for events
+TOOLS_MAX = 500  # a request; the SDK sends 100
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 router = Router()
+
+
+@router.post("/tools", auth=ApiKeyAuth(Scope.REGISTRY))
+def register_tools(request: HttpRequest) -> HttpResponse:
+    """Register tools: `{"tools": [...]}`, each a whole contract or only `{"digest"}`.
+
+    Answers 200 with what became of each: `unknown` (digests to be sent whole), `known` and
+    `registered` (`{name, version, digest}`), `kept` (`keep`, and the tool exists: nothing
+    changed) and `refused` (`{index, name, code, message}`; one bad entry costs that entry).
+    400 for a body that is not such an object, 413 above 5 MiB or 500 entries.
+    """
+    identity = cast(ApiRequest, request).auth
+    body = request.read(BODY_MAX_BYTES + 1)
+    if len(body) > BODY_MAX_BYTES:
+        return _refuse(413, "too_large", f"The body exceeds {BODY_MAX_BYTES:,} bytes.")
+    try:
+        entries = json.loads(body)["tools"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        entries = None
+    if not isinstance(entries, list):
+        return _refuse(400, "malformed", 'The body is not a JSON object {"tools": [...]}.')
+    if len(entries) > TOOLS_MAX:
+        return _refuse(413, "too_many", f"At most {TOOLS_MAX} tools a request.")
+
+    mentioned: list[str] = []
+    contracts: list[ToolContract] = []
+    refused: list[dict[str, Any]] = []
+    index_of: dict[int, int] = {}
+    for index, entry in enumerate(entries):
+        if isinstance(entry, dict) and "digest" in entry and entry.keys() <= {"name", "digest"}:
+            digest = entry["digest"]
+            if isinstance(digest, str) and _DIGEST.fullmatch(digest):
+                mentioned.append(digest)
+            else:
+                message = "digest: is not sha256: and 64 hexadecimal digits"
+                refused.append(_refusal(index, entry, "malformed", message))
+            continue
+        try:
+            contract = ToolContract.model_validate(entry)
+        except ValidationError as error:
+            refused.append(_refusal(index, entry, "malformed", explain(error)))
+            continue
+        if entry.get("digest") not in (None, contract.digest):
+            message = f"The digest of this contract is {contract.digest}."
+            refused.append(_refusal(index, entry, "wrong_digest", message))
+            continue
+        index_of[id(contract)] = index
+        contracts.append(contract)
+
+    with tenant_scope(identity.tenant_id):
+        tenant = Tenant.objects.get(pk=identity.tenant_id)
+        found = find_versions(tenant, mentioned)
+        result = register_contracts(tenant, contracts, Publisher(key_id=identity.key_id))
+    for contract, tool in result.refused:
+        message = (
+            f"{tool.name} is registered with another contract (version {tool.latest_number}),"
+            " and on_collision is throw."
+        )
+        refused.append(_refusal(index_of[id(contract)], {"name": tool.name}, "name_taken", message))
+    known = {version.digest: version for version in (*found.values(), *result.known)}
+    return JsonResponse(
+        {
+            "registered": [_row(version) for version in result.registered],
+            "known": [_row(version) for version in known.values()],
+            "unknown": [digest for digest in dict.fromkeys(mentioned) if digest not in found],
+            "kept": [
+                {"name": tool.name, "version": tool.latest_number, "digest": contract.digest}
+                for contract, tool in result.kept
+            ],
+            "refused": sorted(refused, key=lambda refusal: refusal["index"]),
+        }
+    )
+
+
+def _row(version: ToolVersion) -> dict[str, Any]:
+    return {"name": version.tool.name, "version": version.number, "digest": version.digest}
+
+
+def _refusal(index: int, entry: Any, code: str, message: str) -> dict[str, Any]:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return {
+        "index": index,
+        "name": name if isinstance(name, str) else None,
+        "code": code,
+        "message": message,
+    }
+
+
+def _refuse(status: int, code: str, message: str) -> HttpResponse:
+    return JsonResponse({"code": code, "message": message}, status=status)

@@ -1,0 +1,20 @@
+"""`audit.json_tree` for templates: {% load json_tree %} <pre>{{ document|json_tree }}</pre>."""
+
+import json
+from typing import Any
+
+from django import template
+from django.utils.safestring import SafeString
+
+from audit.json_tree import draw, parse
+
+register = template.Library()
+
+# A published schema is shown whole; its size is limited where it is published.
+_MAX_LINES = 20_000
+
+
+@register.filter(name="json_tree")
+def json_tree(document: Any) -> SafeString:
+    """A JSON document as highlighted lines. Raises ValueError or TypeError for what is none."""
+    return draw(parse(json.dumps(document).encode()), max_lines=_MAX_LINES).html

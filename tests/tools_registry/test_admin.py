@@ -1,0 +1,224 @@
+"""Django's admin within the session's tenant: editing notes, publishing versions."""
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from tenants.access import SESSION_TENANT
+from tenants.models import Action, Membership, Role, User
+from tenants.scope import tenant_scope
+from tests.factories import Cast
+from tests.tools_registry.contracts import make_contract
+from tools_registry.models import Tool, ToolVersion
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import Publisher, register_contracts
+
+
+def _register(cast: Cast, **overrides: Any) -> Tool:
+    contract = ToolContract.model_validate(make_contract(**overrides))
+    with tenant_scope(cast.tenant.id):
+        register_contracts(cast.tenant, [contract], Publisher(key_id="key"))
+        return Tool.objects.get(name=contract.name)
+
+
+def _staff(user: User) -> Client:
+    user.is_staff = True
+    user.save()
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def client(acme: Cast) -> Client:
+    return _staff(acme.editor)
+
+
+def _typed(**overrides: Any) -> dict[str, Any]:
+    """What the browser posts for the dull contract; `name` only when the tool is new."""
+    contract = {**make_contract(), **overrides}
+    contract.pop("digest")
+    typed = {"notes": "", **contract}
+    for member in ("input_schema", "output_schema", "meta"):
+        if not isinstance(typed[member], str):
+            typed[member] = "" if typed[member] is None else json.dumps(typed[member])
+    for flag in ("trusted", "ephemeral"):
+        if not typed[flag]:
+            del typed[flag]
+    return {
+        **typed,
+        "versions-TOTAL_FORMS": "0",
+        "versions-INITIAL_FORMS": "0",
+        "versions-MIN_NUM_FORMS": "0",
+        "versions-MAX_NUM_FORMS": "0",
+    }
+
+
+def _change(tool: Tool) -> str:
+    return reverse("admin:tools_registry_tool_change", args=[tool.pk])
+
+
+def _descriptions(cast: Cast, tool: Tool) -> list[str]:
+    with tenant_scope(cast.tenant.id):
+        versions = ToolVersion.objects.filter(tool=tool).order_by("number")
+        return [version.description for version in versions]
+
+
+def test_notes_are_edited_without_publishing(acme: Cast, client: Client) -> None:
+    tool = _register(acme)
+    answer = client.post(_change(tool), _typed(notes="Ask Ann."))
+    assert answer.status_code == 302
+    with tenant_scope(acme.tenant.id):
+        assert Tool.objects.get().notes == "Ask Ann."
+    assert len(_descriptions(acme, tool)) == 1
+
+
+def test_another_contract_becomes_the_next_version(acme: Cast, client: Client) -> None:
+    tool = _register(acme)
+    assert client.post(_change(tool), _typed(description="Better.")).status_code == 302
+    with tenant_scope(acme.tenant.id):
+        version = ToolVersion.objects.get(number=2)
+        assert (version.created_by, version.created_by_key) == (acme.editor.username, "")
+        assert Tool.objects.get().latest_number == 2
+    assert _descriptions(acme, tool) == ["Tells the weather.", "Better."]
+
+
+def test_a_tool_is_made_with_its_first_version(acme: Cast, client: Client) -> None:
+    answer = client.post(reverse("admin:tools_registry_tool_add"), _typed(name="new one"))
+    assert answer.status_code == 302
+    with tenant_scope(acme.tenant.id):
+        version = ToolVersion.objects.get()
+        assert (version.tool.name, version.number) == ("new one", 1)
+        assert version.digest == make_contract(name="new one")["digest"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "reason"),
+    [
+        ({"input_schema": {"type": "objekt"}}, "input_schema", "/type"),
+        ({"input_schema": "{"}, "input_schema", "valid JSON"),
+        ({"input_schema": "[" * 100_000}, "input_schema", "valid JSON"),
+        ({"input_schema": "1" * 5000}, "input_schema", "valid JSON"),
+        ({"input_schema": "null"}, "input_schema", "required"),
+        ({"output_schema": "[]"}, "output_schema", "dictionary"),
+        ({"output_schema": '{"minimum": NaN}'}, "output_schema", "no word for"),
+        ({"on_collision": "explode"}, "on_collision", "valid choice"),
+        ({"name": "a\nb"}, "name", "printable"),
+        ({"description": ""}, "description", "required"),
+    ],
+)
+def test_a_wrong_contract_is_not_published_and_says_why(
+    acme: Cast, client: Client, wrong: dict[str, Any], field: str, reason: str
+) -> None:
+    answer = client.post(reverse("admin:tools_registry_tool_add"), _typed(**wrong))
+    assert answer.status_code == 200
+    assert reason in " ".join(answer.context["adminform"].form.errors[field])
+    with tenant_scope(acme.tenant.id):
+        assert not Tool.objects.exists()
+
+
+def test_a_taken_name_is_refused_within_the_tenant_only(
+    acme: Cast, globex: Cast, client: Client
+) -> None:
+    _register(globex)
+    path = reverse("admin:tools_registry_tool_add")
+    assert client.post(path, _typed()).status_code == 302
+    answer = client.post(path, _typed(description="b"))
+    assert answer.context["adminform"].form.errors["name"]
+
+
+def test_an_earlier_contract_is_not_published_again(acme: Cast, client: Client) -> None:
+    tool = _register(acme)
+    client.post(_change(tool), _typed(description="Better."))
+    answer = client.post(_change(tool), _typed())
+    assert "This is version 1 already." in answer.content.decode()
+    answer = client.post(_change(tool), _typed(description="Better.", meta={"a": 1}))
+    assert "Labels alone" in answer.content.decode()
+    assert len(_descriptions(acme, tool)) == 2
+
+
+def test_a_name_once_given_stays(acme: Cast, client: Client) -> None:
+    tool = _register(acme)
+    client.post(_change(tool), _typed(name="another"))
+    with tenant_scope(acme.tenant.id):
+        assert Tool.objects.get().name == "get_weather"
+
+
+def test_every_statement_names_the_tenant(acme: Cast, client: Client) -> None:
+    tool = _register(acme)
+    with CaptureQueriesContext(connection) as queries:
+        client.get(reverse("admin:tools_registry_tool_changelist"), {"q": "weather"})
+        client.get(_change(tool))
+        client.post(_change(tool), _typed(notes="x", description="Better."))
+    statements = [one["sql"] for one in queries if '"tool' in one["sql"]]
+    assert any(one.startswith("UPDATE") for one in statements)
+    without = [one for one in statements if "tenant_id" not in one.partition(" WHERE ")[2]]
+    assert [one for one in without if not one.startswith("INSERT")] == []
+
+
+def test_deeds_are_on_the_tenants_record(acme: Cast, client: Client) -> None:
+    tool = _register(acme)
+    client.post(_change(tool), _typed(description="Better."))
+    with tenant_scope(acme.tenant.id):
+        [action] = Action.objects.all()
+    assert (action.verb, action.subject) == ("tool.change", "get_weather")
+    assert action.user_name == acme.editor.username
+
+
+@pytest.mark.parametrize("role", ["viewer", "auditor"])
+def test_the_role_in_the_sessions_tenant_decides(acme: Cast, role: str) -> None:
+    client = _staff(getattr(acme, role))
+    assert client.get(reverse("admin:index")).status_code == 403
+
+
+def test_who_is_no_staff_is_told_so(acme: Cast) -> None:
+    client = Client()
+    client.force_login(acme.editor)
+    answer = client.get(reverse("admin:index"))
+    assert answer.status_code == 403
+    assert "staff" in answer.content.decode()
+
+
+def test_anonymous_is_sent_to_our_sign_in() -> None:
+    answer = Client().get(reverse("admin:index"))
+    assert answer["Location"] == "/login?next=/admin/"
+
+
+def test_another_tenants_tool_is_not_there(acme: Cast, globex: Cast, client: Client) -> None:
+    theirs = _register(globex, name="their secret tool")
+    assert client.get(_change(theirs)).status_code == 404
+    assert client.post(_change(theirs), _typed(notes="x")).status_code == 404
+    missing = reverse("admin:tools_registry_tool_change", args=[uuid.uuid4()])
+    assert client.get(missing).status_code == 404
+    listed = client.get(reverse("admin:tools_registry_tool_changelist")).content.decode()
+    assert "their secret tool" not in listed
+    with tenant_scope(globex.tenant.id):
+        assert Tool.objects.get().notes == ""
+
+
+def test_the_switcher_decides_whose_tools_are_edited(acme: Cast, globex: Cast) -> None:
+    theirs = _register(globex)
+    with tenant_scope(globex.tenant.id):
+        Membership.objects.create(tenant=globex.tenant, user=acme.editor, role=Role.EDITOR)
+    client = _staff(acme.editor)
+    assert client.get(_change(theirs)).status_code == 404
+    client.post(reverse("tenant_switch"), {"tenant": str(globex.tenant.id)})
+    assert client.session[SESSION_TENANT] == str(globex.tenant.id)
+    assert client.get(_change(theirs)).status_code == 200
+
+
+def test_nothing_is_deleted(acme: Cast, client: Client) -> None:
+    tool = _register(acme)
+    assert (
+        client.post(_change(tool).replace("/change/", "/delete/"), {"post": "yes"}).status_code
+        == 404
+    )
+    listed = reverse("admin:tools_registry_tool_changelist")
+    client.post(listed, {"action": "delete_selected", "_selected_action": str(tool.pk)})
+    assert len(_descriptions(acme, tool)) == 1

@@ -1,0 +1,163 @@
+"""The registry's pages: the list, a tool, one of its versions, and the way there from a call."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from tenants.models import User
+from tenants.scope import tenant_scope
+from tests.factories import Cast
+from tests.tools_registry.contracts import make_contract
+from tools_registry import views
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import Publisher, register_contracts
+
+
+def _register(cast: Cast, **overrides: Any) -> Tool:
+    contract = ToolContract.model_validate(make_contract(**overrides))
+    with tenant_scope(cast.tenant.id):
+        register_contracts(cast.tenant, [contract], Publisher(key_id="key"))
+        return Tool.objects.get(name=contract.name)
+
+
+def _client(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def client(acme: Cast) -> Client:
+    return _client(acme.viewer)
+
+
+def _get(client: Client, name: str, *args: Any, **query: Any) -> str:
+    answer = client.get(reverse(name, args=args), query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_list_shows_each_tools_current_version(acme: Cast, client: Client) -> None:
+    _register(acme, description="The first.")
+    _register(acme, description="The second.", on_collision="replace")
+    page = _get(client, "tool_list")
+    assert "The second." in page
+    assert "The first." not in page
+
+
+def test_a_registry_without_tools_says_how_they_come(acme: Cast, client: Client) -> None:
+    assert "No tools registered" in _get(client, "tool_list")
+
+
+def test_the_list_continues_after_a_name(
+    acme: Cast, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "PAGE_SIZE", 2)
+    for name in ("a b&c", "d", "e"):
+        _register(acme, name=name)
+    first = _get(client, "tool_list")
+    assert 'href="/tools/?after=d"' in first
+    assert ">e</a>" not in first
+    assert ">e</a>" in _get(client, "tool_list", after="d")
+    assert "First page" in _get(client, "tool_list", after="\x00zzz")
+
+
+def test_the_list_takes_the_same_queries_for_one_tool_and_for_ten(
+    acme: Cast, client: Client
+) -> None:
+    counts = []
+    for wanted in (1, 10):
+        for number in range(wanted):
+            _register(acme, name=f"tool {number}")
+        with CaptureQueriesContext(connection) as queries:
+            _get(client, "tool_list")
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+def test_a_tool_shows_its_contract(acme: Cast, client: Client) -> None:
+    tool = _register(
+        acme, output_schema={"required": ["celsius"]}, trusted=True, meta={"team": "maps"}
+    )
+    page = _get(client, "tool_detail", tool.pk)
+    for shown in ("Tells the weather.", "celsius", "trusted", "maps", "sha256:", "version 1"):
+        assert shown in page
+
+
+def test_an_older_version_stays_to_be_read_and_says_so(acme: Cast, client: Client) -> None:
+    _register(acme, description="The first.")
+    tool = _register(acme, description="The second.", on_collision="replace")
+    page = _get(client, "tool_version", tool.pk, 1)
+    assert "The first." in page
+    assert "not the current one" in page
+    assert "The second." in _get(client, "tool_detail", tool.pk)
+
+
+def test_a_tool_without_output_schema_says_its_outputs_are_not_checked(
+    acme: Cast, client: Client
+) -> None:
+    tool = _register(acme, output_schema=None)
+    assert "outputs are not checked" in _get(client, "tool_detail", tool.pk)
+
+
+def test_only_who_may_edit_is_offered_to(acme: Cast) -> None:
+    tool = _register(acme)
+    acme.editor.is_staff = acme.viewer.is_staff = True
+    acme.editor.save()
+    acme.viewer.save()
+    assert "Edit or publish" in _get(_client(acme.editor), "tool_detail", tool.pk)
+    for user in (acme.viewer, acme.auditor):
+        assert "Edit or publish" not in _get(_client(user), "tool_detail", tool.pk)
+
+
+def test_what_an_executor_says_is_text_and_nothing_else(acme: Cast, client: Client) -> None:
+    hostile = "</pre><script>alert(1)</script>"
+    tool = _register(
+        acme,
+        name=hostile,
+        description=hostile,
+        input_schema={"description": hostile, hostile: hostile},
+        meta={hostile: hostile},
+    )
+    for page in (_get(client, "tool_list"), _get(client, "tool_detail", tool.pk)):
+        assert "<script>alert" not in page
+
+
+def test_a_call_leads_to_its_tool_by_number_or_digest(acme: Cast, client: Client) -> None:
+    first = make_contract(description="a")
+    _register(acme, description="a")
+    tool = _register(acme, description="b", on_collision="replace")
+    for version, number in ((first["digest"], 1), ("1", 1), ("2", 2)):
+        answer = client.get(reverse("tool_find"), {"name": tool.name, "version": version})
+        assert answer["Location"] == reverse("tool_version", args=[tool.pk, number])
+    for version in ("", "7", "sha256:none", "9" * 40, "\x00", "¹"):
+        answer = client.get(reverse("tool_find"), {"name": tool.name, "version": version})
+        assert answer["Location"] == reverse("tool_detail", args=[tool.pk])
+
+
+def test_what_is_not_there_is_a_404(acme: Cast, globex: Cast, client: Client) -> None:
+    theirs = _register(globex)
+    ours = _register(acme, name="ours")
+    for path in (
+        reverse("tool_detail", args=[theirs.pk]),
+        reverse("tool_version", args=[theirs.pk, 1]),
+        reverse("tool_detail", args=[uuid.uuid4()]),
+        reverse("tool_version", args=[ours.pk, 2]),
+        reverse("tool_version", args=[ours.pk, 10**30]),
+        reverse("tool_find") + "?name=get_weather",
+        "/tools/not-a-uuid",
+    ):
+        assert client.get(path).status_code == 404, path
+    assert "get_weather" not in _get(client, "tool_list")
+
+
+def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
+    tool = _register(acme)
+    for path in (reverse("tool_list"), reverse("tool_detail", args=[tool.pk])):
+        assert Client().get(path).status_code == 302

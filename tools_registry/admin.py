@@ -1,0 +1,192 @@
+"""Editing tools by hand.
+
+The form shows the current contract. Changing it publishes the next version: what was
+published stays as it was, the database sees to that.
+"""
+
+import json
+from typing import Any, cast
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from pydantic import ValidationError as ContractError
+
+from tenants.access import TenantRequest
+from tenants.admin_site import TenantModelAdmin, site
+from tools_registry.models import OnCollision, Tool, ToolVersion
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import Publisher, publish_version
+
+_CONTRACT = (
+    "description",
+    "input_schema",
+    "output_schema",
+    "trusted",
+    "ephemeral",
+    "on_collision",
+    "meta",
+)
+
+
+class _Indented(json.JSONEncoder):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "indent": 2})
+
+
+class DocumentField(forms.JSONField):
+    """A JSON document typed by a person."""
+
+    def __init__(self, *, rows: int = 16, **options: Any) -> None:
+        widget = forms.Textarea(attrs={"rows": rows, "cols": 80, "spellcheck": "false"})
+        super().__init__(encoder=_Indented, widget=widget, **options)
+
+    def to_python(self, value: Any) -> Any:
+        """The document. Raises ValidationError, also for what is too deep or too long a number."""
+        try:
+            return super().to_python(value)
+        except (RecursionError, ValueError) as error:
+            raise ValidationError(self.error_messages["invalid"], code="invalid") from error
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """What was typed, to be shown again."""
+        try:
+            return super().bound_data(data, initial)
+        except (RecursionError, ValueError):
+            return ""
+
+
+class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A tool's name, its notes, and its current contract."""
+
+    description = forms.CharField(widget=forms.Textarea(attrs={"rows": 4, "cols": 80}))
+    input_schema = DocumentField(initial={"type": "object", "properties": {}})
+    output_schema = DocumentField(
+        required=False, help_text="Empty: what it returns is not checked."
+    )
+    trusted = forms.BooleanField(required=False)
+    ephemeral = forms.BooleanField(required=False)
+    on_collision = forms.ChoiceField(choices=OnCollision, initial=OnCollision.THROW)
+    meta = DocumentField(required=False, rows=4, help_text="Labels; no part of the digest.")
+
+    contract: ToolContract
+
+    class Meta:
+        model = Tool
+        fields = ("name", "notes")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.current: ToolVersion | None = None
+        if self.instance.latest_number:
+            self.current = ToolVersion.objects.get(
+                tool=self.instance, number=self.instance.latest_number
+            )
+            self.initial.update({member: getattr(self.current, member) for member in _CONTRACT})
+
+    def clean(self) -> dict[str, Any]:
+        """Make the contract of what was typed, by the rules executors are held to."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.errors:
+            return cleaned
+        name = self.instance.name if self.current else cleaned["name"]
+        typed = {member: cleaned[member] for member in _CONTRACT}
+        try:
+            self.contract = ToolContract.model_validate(
+                {**typed, "meta": cleaned["meta"] or {}, "name": name}
+            )
+        except ContractError as error:
+            for problem in error.errors(include_url=False, include_context=False):
+                member = str(problem["loc"][0])
+                self.add_error(member, problem["msg"].removeprefix("Value error, "))
+            return cleaned
+        if self.current is None:
+            if Tool.objects.filter(name=name).exists():
+                self.add_error("name", "A tool of this name is registered already.")
+        elif self.publishes:
+            self._refuse_earlier_version()
+        elif self.contract.meta != self.current.meta:
+            self.add_error("meta", "Labels alone do not make another version.")
+        return cleaned
+
+    @property
+    def publishes(self) -> bool:
+        """Whether what was typed is another contract than the current one."""
+        return self.current is None or self.contract.digest != self.current.digest
+
+    def _refuse_earlier_version(self) -> None:
+        earlier = ToolVersion.objects.filter(digest=self.contract.digest).first()
+        if earlier is not None:
+            self.add_error(None, f"This is version {earlier.number} already.")
+
+
+class PublishedVersions(admin.TabularInline):  # type: ignore[type-arg]
+    """Every version, to be read."""
+
+    model = ToolVersion
+    fields = ("number", "digest", "created_at", "created_by", "created_by_key")
+    readonly_fields = fields
+    ordering = ("-number",)
+    verbose_name_plural = "published versions"
+    extra = 0
+    can_delete = False
+
+    def view_on_site(self, obj: ToolVersion) -> str:
+        """The version's page."""
+        return obj.get_absolute_url()
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """True: whoever edits the tool."""
+        return True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: a version comes of changing the contract."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: what was published stays."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: what was published stays."""
+        return False
+
+
+@admin.register(Tool, site=site)
+class ToolAdmin(TenantModelAdmin):
+    """Tools of the session's tenant."""
+
+    form = ToolForm
+    inlines = (PublishedVersions,)
+    list_display = ("name", "latest_number", "created_at")
+    search_fields = ("name",)
+    ordering = ("name",)
+    fieldsets = (
+        (None, {"fields": ("name", "notes")}),
+        (
+            "Contract",
+            {
+                "fields": _CONTRACT,
+                "description": "Saving another contract publishes it as the next version.",
+            },
+        ),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Tool | None = None) -> tuple[str, ...]:
+        """The name, once given: the events of its calls carry it."""
+        return () if obj is None else ("name",)
+
+    def view_on_site(self, obj: Tool) -> str:
+        """The tool's page, without the detour through content types."""
+        return obj.get_absolute_url()
+
+    def save_model(self, request: HttpRequest, obj: Tool, form: Any, change: bool) -> None:
+        """Store the notes, and publish the contract if it is another one."""
+        request = cast(TenantRequest, request)
+        if not change:
+            obj.tenant = request.tenant
+        obj.save()
+        if form.publishes:
+            publisher = Publisher(user_name=request.user.get_username())
+            publish_version(obj, form.contract, publisher)

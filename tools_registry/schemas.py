@@ -1,0 +1,126 @@
+"""What a tool's contract may look like: its members, their limits, and usable JSON Schemas.
+
+One set of rules for executors (`tools_registry.api`) and for people (`tools_registry.admin`).
+"""
+
+import json
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import jsonschema_rs
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from tooltrail.events import NAME_MAX_LENGTH
+from tooltrail.tools.digest import tool_digest
+
+DESCRIPTION_MAX_LENGTH = 20_000  # characters; a model reads it with every request
+SCHEMA_MAX_BYTES = 256 * 1024  # of JSON text; the largest seen in use have some 50 KiB
+META_MAX_BYTES = 64 * 1024
+DEPTH_MAX = 64  # as for events
+
+
+def check_text(text: str) -> str:
+    """Text the database can hold. Raises ValueError for U+0000 and lone surrogates."""
+    if "\0" in text:
+        raise ValueError("must not contain U+0000")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("must not contain a lone surrogate") from None
+    return text
+
+
+def check_name(name: str) -> str:
+    """A tool's name. Raises ValueError for control characters and what `check_text` refuses."""
+    if not name.isprintable():
+        raise ValueError("must consist of printable characters")
+    return check_text(name)
+
+
+def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema that works and stands alone. Raises ValueError saying what is wrong where.
+
+    Refused are unknown dialects, wrong keywords, patterns that do not compile, and references
+    to anything outside: nothing is ever fetched.
+    """
+    _check_document(schema, SCHEMA_MAX_BYTES)
+    try:
+        jsonschema_rs.validator_for(schema, retriever=_refuse_to_fetch)
+    except jsonschema_rs.ValidationError as error:
+        where = "".join(f"/{part}" for part in error.instance_path)
+        raise ValueError(
+            f"is no usable JSON Schema{where and f' at {where}'}: {error.message[:300]}"
+        ) from None
+    except ValueError as error:  # lone surrogates
+        raise ValueError(f"is no usable JSON Schema: {error}") from None
+    return schema
+
+
+def check_meta(meta: dict[str, Any]) -> dict[str, Any]:
+    """A tool's labels: any JSON object within the limits. Raises ValueError."""
+    _check_document(meta, META_MAX_BYTES)
+    return meta
+
+
+def _check_document(document: dict[str, Any], limit: int) -> None:
+    if not _is_shallow(document):
+        raise ValueError(f"is nested deeper than {DEPTH_MAX} levels")
+    try:
+        size = len(json.dumps(document, allow_nan=False))
+    except ValueError:
+        raise ValueError("contains a number JSON has no word for") from None
+    if size > limit:
+        raise ValueError(f"has {size:,} bytes of JSON, more than {limit:,}")
+
+
+def _is_shallow(document: Any) -> bool:
+    # By levels and not by recursion: the depth is what is not trusted.
+    level: list[Any] = [document]
+    for _ in range(DEPTH_MAX):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+        if not below:
+            return True
+        level = below
+    return not any(isinstance(value, dict | list) for value in level)
+
+
+def _refuse_to_fetch(uri: str) -> Any:
+    raise ValueError(f"a schema must stand alone, and this one refers to {uri}")
+
+
+class ToolContract(BaseModel):
+    """Everything a version of a tool is made of."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+    name: Annotated[
+        str, Field(min_length=1, max_length=NAME_MAX_LENGTH), AfterValidator(check_name)
+    ]
+    description: Annotated[
+        str, Field(max_length=DESCRIPTION_MAX_LENGTH), AfterValidator(check_text)
+    ]
+    input_schema: Annotated[dict[str, Any], AfterValidator(check_schema)]
+    output_schema: Annotated[dict[str, Any], AfterValidator(check_schema)] | None = None
+    trusted: bool = False
+    ephemeral: bool = False
+    on_collision: Literal["throw", "replace", "keep"] = "throw"
+    meta: Annotated[dict[str, Any], AfterValidator(check_meta)] = Field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of this contract, the same wherever it is worked out."""
+        return tool_digest(**self.model_dump(exclude={"meta"}))
+
+
+def explain(error: ValidationError) -> str:
+    """What is wrong with a contract, in one line, the first three problems."""
+    problems = []
+    for problem in error.errors(include_url=False, include_input=False)[:3]:
+        where = ".".join(str(part) for part in problem["loc"])
+        message = problem["msg"].removeprefix("Value error, ")
+        problems.append(f"{where}: {message}" if where else message)
+    return "; ".join(problems)

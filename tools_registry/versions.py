@@ -1,0 +1,118 @@
+"""How versions come about: publishing one, and an executor registering the tools it has.
+
+What a contract may look like is `tools_registry.schemas`'. All functions need the tenant's
+scope.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tenants.models import Tenant
+from tools_registry.models import Tool, ToolVersion
+from tools_registry.schemas import ToolContract
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """Who publishes: a user by name, or an executor by its key's id."""
+
+    user_name: str = ""
+    key_id: str = ""
+
+
+class AlreadyPublishedError(Exception):
+    """This very contract is a version already."""
+
+    def __init__(self, version: ToolVersion) -> None:
+        super().__init__(f"This is version {version.number} already.")
+        self.version = version
+
+
+@dataclass
+class Registration:
+    """What became of each contract an executor brought."""
+
+    registered: list[ToolVersion] = field(default_factory=list)
+    """New versions, each now the current one of its tool."""
+    known: list[ToolVersion] = field(default_factory=list)
+    kept: list[tuple[ToolContract, Tool]] = field(default_factory=list)
+    """`keep`: the tool is registered with another contract, which stays."""
+    refused: list[tuple[ToolContract, Tool]] = field(default_factory=list)
+    """`throw`: the tool is registered with another contract; nothing changed."""
+
+
+def find_versions(tenant: Tenant, digests: Sequence[str]) -> dict[str, ToolVersion]:
+    """The tenant's versions with these digests, by digest. One query."""
+    versions = ToolVersion.objects.filter(
+        tenant=tenant, tool__tenant=tenant, digest__in=digests
+    ).select_related("tool")
+    return {version.digest: version for version in versions}
+
+
+def publish_version(tool: Tool, contract: ToolContract, publisher: Publisher) -> ToolVersion:
+    """Make a contract the tool's next and current version.
+
+    Raises AlreadyPublishedError. Locks the tool until the transaction ends: two publishers
+    get two numbers.
+    """
+    locked = Tool.objects.select_for_update().get(tenant=tool.tenant_id, pk=tool.pk)
+    known = find_versions(tool.tenant, [contract.digest]).get(contract.digest)
+    if known is not None:
+        raise AlreadyPublishedError(known)
+    tool.latest_number = locked.latest_number + 1
+    tool.save(update_fields=["latest_number"])
+    return ToolVersion.objects.create(
+        tenant=tool.tenant,
+        tool=tool,
+        number=tool.latest_number,
+        digest=contract.digest,
+        **contract.model_dump(exclude={"name"}),
+        created_by=publisher.user_name,
+        created_by_key=publisher.key_id,
+    )
+
+
+def register_contracts(
+    tenant: Tenant, contracts: Sequence[ToolContract], publisher: Publisher
+) -> Registration:
+    """Take an executor's contracts, one after the other, by the rules of `on_collision`.
+
+    A known one is no matter. A new one of a new name is version 1. A new one of a known
+    name decides by itself: `replace` becomes the current version, `keep` is left out,
+    `throw` is refused. Source: the ADK's `ToolRegistry.merge`.
+
+    1. Without any lock, drop what is known: executors start often and change seldom.
+    2. Make rows for new names; whoever else does so at the same time wins or waits.
+    3. Lock all tools concerned in the order of their names, so that two executors with the
+       same tools wait for each other instead of dying.
+    4. Look again, because of 3, and publish.
+    """
+    result = Registration()
+    found = find_versions(tenant, [contract.digest for contract in contracts])
+    unseen = [contract for contract in contracts if contract.digest not in found]
+    tools = _lock_tools(tenant, {contract.name for contract in unseen}) if unseen else {}
+    if unseen:
+        found = find_versions(tenant, [contract.digest for contract in contracts])
+    for contract in contracts:
+        known = found.get(contract.digest)
+        if known is not None:
+            result.known.append(known)
+            continue
+        tool = tools[contract.name]
+        if tool.latest_number == 0 or contract.on_collision == "replace":
+            version = publish_version(tool, contract, publisher)
+            found[version.digest] = version
+            result.registered.append(version)
+        elif contract.on_collision == "keep":
+            result.kept.append((contract, tool))
+        else:
+            result.refused.append((contract, tool))
+    return result
+
+
+def _lock_tools(tenant: Tenant, names: set[str]) -> dict[str, Tool]:
+    Tool.objects.bulk_create(
+        [Tool(tenant=tenant, name=name) for name in sorted(names)], ignore_conflicts=True
+    )
+    tools = Tool.objects.select_for_update().filter(tenant=tenant, name__in=names).order_by("name")
+    return {tool.name: tool for tool in tools}
