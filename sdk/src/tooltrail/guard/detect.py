@@ -11,58 +11,13 @@ from typing import Any, Final, Literal, is_typeddict
 
 from pydantic import BaseModel, TypeAdapter
 
+from tooltrail.guard.nodes import VOCABULARY
+
 SchemaType = Literal["json-schema", "model"]
 
 # Every keyword that says something about a value. Those that only describe it (`title`,
 # `$defs`, `$id`, `default`) do not make a mapping a schema.
-_KEYWORDS: Final = frozenset(
-    [
-        "$schema",
-        "type",
-        "properties",
-        "items",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "enum",
-        "const",
-        "required",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "format",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "contains",
-        "minContains",
-        "maxContains",
-        "prefixItems",
-        "additionalItems",
-        "unevaluatedItems",
-        "minProperties",
-        "maxProperties",
-        "additionalProperties",
-        "patternProperties",
-        "propertyNames",
-        "unevaluatedProperties",
-        "dependencies",
-        "dependentRequired",
-        "dependentSchemas",
-        "not",
-        "if",
-        "then",
-        "else",
-        "$ref",
-        "$dynamicRef",
-        "$recursiveRef",
-    ]
-)
+_KEYWORDS: Final = frozenset(["$schema"]).union(*VOCABULARY.values()) - {"default"}
 _CACHE_SIZE: Final = 512
 
 

@@ -19,7 +19,7 @@ def evaluated_members(
     if not ignoring and key in walk.evaluated:
         return walk.evaluated[key]
     own = _of_object if kind_of(value) == "object" else _of_array
-    seen = frozenset(own(walk, node, value, ignoring)).union(
+    seen: frozenset[str | int] = frozenset(own(walk, node, value, ignoring)).union(
         *(evaluated_members(walk, child, value) for child in _contributing(walk, node, value))
     )
     if not ignoring:

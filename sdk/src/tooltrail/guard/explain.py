@@ -1,6 +1,7 @@
 """Every violation of a value, in the order and the words of tool-output-guard 0.3.2.
 
-Owns the walk over the node graph. What each keyword checks and says is in `keywords`. The
+Owns the walk over the node graph. What each keyword checks and
+says is in `keywords` and `morekeywords`. The
 walk can remember which value fits which sub-schema, so that no schema takes exponential
 time, and it stops at a depth and a number of violations that no honest output reaches.
 """
@@ -9,12 +10,15 @@ from typing import Any, Final
 
 from tooltrail.guard.format import llm_message
 from tooltrail.guard.jsvalues import kind_of
-from tooltrail.guard.keywords import Plan, plan_for
 from tooltrail.guard.nodes import Node
+from tooltrail.guard.plan import Plan, plan_for
 from tooltrail.guard.violations import Violation, ViolationCode
 
 VALUE_DEPTH_LIMIT: Final = 150  # schemas inside schemas; three stack frames each
 VIOLATION_LIMIT: Final = 10_000  # nobody reads more, and a hostile schema makes any number
+
+# Half the cost of explaining is making the models; this skips a third of that.
+_MAKE: Final = Violation.__pydantic_validator__.validate_python
 
 type Found = tuple[ViolationCode, str, str, str, str]
 """A violation before it is dressed up: code, path, message, received, expected."""
@@ -122,12 +126,15 @@ def _too_deep(path: str) -> Found:
 def _dressed(
     code: ViolationCode, path: str, message: str, received: str, expected: str
 ) -> Violation:
-    return Violation(
-        path=path,
-        code=code,
-        expected=expected,
-        received=received,
-        message=message,
-        llm_message=llm_message(code, path, message, received, expected),
-        severity="error",
+    made: Violation = _MAKE(
+        {
+            "path": path,
+            "severity": "error",
+            "code": code,
+            "expected": expected,
+            "received": received,
+            "message": message,
+            "llm_message": llm_message(code, path, message, received, expected),
+        }
     )
+    return made

@@ -70,13 +70,15 @@ def compile_schema(schema: Mapping[str, Any], *, assert_formats: bool = False) -
     key = (id(schema), assert_formats)
     entry = _cache.get(key)
     if entry is not None and entry.copy == schema:
-        with suppress(KeyError):  # another thread may just have dropped it
+        try:
             _cache.move_to_end(key)
+        except KeyError:  # noqa: SIM105 - another thread just dropped it; `suppress` costs 0.3 µs
+            pass
         return entry.compiled
     plain_schema = copy_schema(schema)
     compiled = _compile(marshal.dumps(plain_schema), assert_formats)
     with _cache_lock:
-        _cache[key] = _Entry(schema, _exact(plain_schema), compiled)
+        _cache[key] = _Entry(schema, _comparable(plain_schema), compiled)
         _cache.move_to_end(key)
         while len(_cache) > _CACHE_SIZE:
             _cache.popitem(last=False)
@@ -107,12 +109,19 @@ class _Exactly:
         return type(other) is type(self.value) and other == self.value
 
 
-def _exact(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        return {key: _exact(value) for key, value in schema.items()}
-    if isinstance(schema, list):
-        return [_exact(item) for item in schema]
-    return _Exactly(schema) if isinstance(schema, bool) or schema in (0, 1) else schema
+def _comparable(schema: Any, *, is_value: bool = False) -> Any:
+    """Copy a schema such that it equals only itself; in values, 1 and True are different."""
+    match schema:
+        case dict():
+            return {
+                key: _comparable(member, is_value=is_value or key in ("const", "enum", "default"))
+                for key, member in schema.items()
+            }
+        case list():
+            return [_comparable(item, is_value=is_value) for item in schema]
+        case 0 | 1 if is_value:
+            return _Exactly(schema)
+    return schema
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
@@ -124,12 +133,13 @@ def _compile(content: bytes, assert_formats: bool) -> CompiledSchema:
                 matcher(pattern)  # refuse what the engine cannot run before any tool runs
     native = None
     if not _may_explode(graph):
-        native = _VALIDATORS[graph.draft](
-            native_schema(graph),
-            validate_formats=assert_formats,
-            pattern_options=ENGINE,
-            offline=True,
-        )
+        with suppress(ValueError):  # a lone surrogate in the schema, which has no UTF-8
+            native = _VALIDATORS[graph.draft](
+                native_schema(graph),
+                validate_formats=assert_formats,
+                pattern_options=ENGINE,
+                offline=True,
+            )
     return CompiledSchema(graph, native, may_invert(graph), assert_formats)
 
 

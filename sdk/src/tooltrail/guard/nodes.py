@@ -5,6 +5,7 @@ is malformed, remote or endless. Validating, explaining, coercing and stripping 
 graph and never look at raw schemas.
 """
 
+import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ _SINCE_2019: Final = _SINCE_07.union(
         "unevaluatedProperties",
     ]
 )
-_VOCABULARY: Final = {
+VOCABULARY: Final = {
     "07": _SINCE_07.union(["dependencies", "additionalItems"]),
     "2019-09": _SINCE_2019.union(["additionalItems", "$recursiveRef"]),
     "2020-12": _SINCE_2019.union(["prefixItems", "$dynamicRef"]),
@@ -207,8 +208,11 @@ def _draft_of(schema: Any) -> str:
 
 
 def _check_form(schema: Any, draft: str) -> None:
-    if _META[draft].is_valid(schema):
-        return
+    try:
+        if _META[draft].is_valid(schema):
+            return
+    except ValueError:  # a lone surrogate, which has no UTF-8
+        schema = json.loads(json.dumps(schema, ensure_ascii=False).encode("utf-8", "replace"))
     for problem in _META[draft].iter_errors(schema):
         *_, keyword = problem.instance_path or [""]
         # Not in the standard, but with a plain meaning that Node programs rely on: no type
@@ -287,7 +291,7 @@ class _Reader:
             self.read(*self.queue.popleft())
 
     def read(self, node: Node, base: str) -> None:
-        vocabulary = _VOCABULARY[self.draft]
+        vocabulary = VOCABULARY[self.draft]
         keywords = {key: value for key, value in node.keywords.items() if key in vocabulary}
         node.keywords = keywords
         if self.draft == "07" and "$ref" in keywords:

@@ -142,7 +142,7 @@ class ValidationError(ValueError):
         return type(self), (self.violations, self.tool_name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ValidationResult:
     """The verdict of `validate`: the data and its warnings, or the violations."""
 
@@ -152,7 +152,7 @@ class ValidationResult:
     violations: list[Violation] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GuardOutcome:
     """What the guard made of one output, for whoever records it.
 
