@@ -1,0 +1,210 @@
+"""A tenant with something in every table, and a canary in every text of it.
+
+Nobody but its own members may ever be shown the canary.
+"""
+
+import json
+import secrets
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import uuid_utils.compat
+from django.db import connection
+from django.test import Client
+
+from audit.log import pack
+from tenants.keys import create_key
+from tenants.members import add_member
+from tenants.models import ApiKey, Membership, Role, Scope, Tenant, User
+from tenants.provision import ensure_tenant
+from tenants.scope import tenant_scope
+from tests.factories import make_user
+
+# Tables of tenants that hold no text, hence no canary.
+WITHOUT_TEXT = {
+    "ledger_head": "a number",
+    "membership": "a role",
+}
+
+# What a constraint or a reader asks for; everything else is filled in by its type.
+_FITTING: dict[str, dict[str, Any]] = {
+    "tool_version": {"number": 1, "on_collision": "throw"},
+    "tool": {"latest_number": 1},
+    "invocation": {"state": "failed", "violation_count": 1, "attempt": 1},
+    "rollup": {"state": "failed"},
+    "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
+    "latency": {"buckets": [0] * 127 + [1]},
+}
+_DOCUMENTS = {"input_schema", "output_schema", "meta", "answer", "details"}
+"""Columns whose text is JSON."""
+
+
+@dataclass(frozen=True)
+class World:
+    """One tenant with one row of everything, all of the same call."""
+
+    tenant: Tenant
+    admin: User
+    canary: str
+    """Stands in every text, and as a whole is the tool's, the trace's and the key's name."""
+    at: datetime
+    call_id: UUID
+    batch_id: UUID
+    tool_id: UUID
+    api_key: ApiKey
+    membership: Membership
+
+    def client(self) -> Client:
+        """A browser in which the admin is signed in."""
+        client = Client()
+        client.force_login(self.admin)
+        return client
+
+    def key(self, scope: Scope) -> str:
+        """The text of a new API key."""
+        return create_key(self.tenant, self.canary, [scope])[1]
+
+
+def make_world(name: str) -> World:
+    """A world of its own for one test."""
+    canary = f"canary{secrets.token_hex(4)}"
+    tenant = ensure_tenant(f"{name}-{secrets.token_hex(4)}", f"{name} {canary}")
+    admin = make_user(canary)
+    at = datetime.now(UTC)
+    with tenant_scope(tenant.id):
+        membership = add_member(tenant, admin, Role.ADMIN)
+    world = World(
+        tenant=tenant,
+        admin=admin,
+        canary=canary,
+        at=at,
+        call_id=uuid_utils.compat.uuid7(),
+        batch_id=uuid_utils.compat.uuid7(),
+        tool_id=uuid.uuid4(),
+        api_key=create_key(tenant, canary, list(Scope))[0],
+        membership=membership,
+    )
+    with tenant_scope(tenant.id):
+        for table in tenant_tables():
+            if count_rows(table) == 0:
+                _insert(world, table)
+    return world
+
+
+def tenant_tables() -> list[str]:
+    """Every table with a tenant_id, tools before their versions; partitions are their parents'."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+            " WHERE a.attname = 'tenant_id' AND NOT a.attisdropped AND c.relkind IN ('r', 'p')"
+            " AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace"
+            " ORDER BY c.relname"
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def count_rows(table: str, containing: str = "") -> int:
+    """The open scope's rows of a table whose text contains something."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'SELECT count(*) FROM "{table}" t WHERE strpos(t::text, %s) > 0', [containing]
+        )
+        return int(cursor.fetchone()[0])
+
+
+def _insert(world: World, table: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
+            " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+            [table],
+        )
+        row = {column: _value(world, table, column, kind) for column, kind in cursor.fetchall()}
+        names = ", ".join(f'"{column}"' for column in row)
+        places = ", ".join("%s" for _ in row)
+        cursor.execute(f'INSERT INTO "{table}" ({names}) VALUES ({places})', list(row.values()))
+
+
+def _value(world: World, table: str, column: str, kind: str) -> Any:
+    if column in _FITTING.get(table, {}):
+        return _FITTING[table][column]
+    ids = {
+        "tenant_id": world.tenant.id,
+        "tool_id": world.tool_id,
+        "invocation_id": world.call_id,
+        "parent_invocation_id": None,
+        "batch_id": world.batch_id,
+        "start_batch_id": world.batch_id,
+        "end_batch_id": world.batch_id,
+        "start_pos": 0,
+        "end_pos": 1,
+        "user_id": world.admin.pk,
+        "created_by_id": world.admin.pk,
+        "event_count": 2,
+        "payload": pack((secrets.token_bytes(32), raw) for raw in _events(world)),
+        "leaves": bytes(64),
+    }
+    if (table, column) == ("tool", "id"):
+        return world.tool_id
+    if column in ids:
+        return ids[column]
+    if column in _DOCUMENTS:
+        return json.dumps({"description": world.canary})
+    values: dict[str, Any] = {
+        "uuid": uuid.uuid4(),
+        "text": world.canary,
+        "character varying": world.canary,
+        "character varying[]": [world.canary],
+        "text[]": [world.canary],
+        "bytea": world.canary.encode(),
+        "timestamp with time zone": world.at,
+        "date": world.at.date(),
+        "boolean": True,
+        "bigint": 1,
+        "integer": 1,
+        "bigint[]": [1],
+    }
+    if kind not in values:
+        raise AssertionError(
+            f"{table}.{column} has the type {kind}: give it a value in"
+            " tests/isolation/world.py, _FITTING or _value"
+        )
+    return values[kind]
+
+
+def _events(world: World) -> tuple[bytes, bytes]:
+    shared = {
+        "invocation_id": str(world.call_id),
+        "trace_id": world.canary,
+        "tool_name": world.canary,
+        "call_id": world.canary,
+        "started_at": world.at.isoformat(),
+    }
+    violation = {
+        "path": f"$.{world.canary}",
+        "code": "WRONG_TYPE",
+        "severity": "error",
+        "message": world.canary,
+        "expected": world.canary,
+        "received": world.canary,
+        "receivedValue": world.canary,
+        "llmMessage": world.canary,
+    }
+    start = {"type": "toolExecutionStart", **shared, "args": {"q": world.canary}}
+    end = {
+        "type": "toolExecutionEnd",
+        **shared,
+        "ended_at": world.at.isoformat(),
+        "duration_ms": 0.001,
+        "is_error": True,
+        "output": {
+            "status": "error",
+            "error": {"type": "FATAL", "message": world.canary},
+            "meta": {"took_ms": 1},
+        },
+        "guard": {"strategy": "throw", "outcome": "failed", "violations": [violation]},
+    }
+    return json.dumps(start).encode(), json.dumps(end).encode()
