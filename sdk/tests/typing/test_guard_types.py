@@ -1,0 +1,83 @@
+"""Code that moved over from tool-output-guard, under mypy strict."""
+
+from collections.abc import Callable
+from typing import Any, assert_type
+
+from pydantic import BaseModel
+from tooltrail.guard import (
+    CoercionConfig,
+    Guard,
+    GuardOptions,
+    ValidationError,
+    ValidationResult,
+    Violation,
+    create_guard,
+    format_violations_for_llm,
+    guard,
+    guard_tools,
+    validate,
+)
+
+
+class Weather(BaseModel):
+    temperature: float
+    unit: str
+
+
+def test_a_result_tells_data_from_violations() -> None:
+    result = validate({"temperature": 22.0, "unit": "celsius"}, Weather)
+
+    assert_type(result, ValidationResult)
+    assert_type(result.violations, list[Violation])
+    assert result.success
+    assert format_violations_for_llm(result.violations) == "No violations found."
+
+
+def test_a_guard_is_made_once_and_wraps_many() -> None:
+    made = create_guard(Weather, GuardOptions(on_invalid="fallback", fallback_value=None))
+
+    assert_type(made, Guard)
+    assert made.wrap(lambda: {"temperature": "hot"})() is None
+
+
+def test_hooks_and_errors_are_typed() -> None:
+    seen: list[str] = []
+
+    def on_fail(violations: list[Violation]) -> None:
+        seen.extend(violation.path for violation in violations)
+
+    def get_weather(city: str) -> dict[str, Any]:
+        return {"unit": city}
+
+    guarded = guard(get_weather, Weather, on_validation_fail=on_fail, tool_name="weather")
+    try:
+        guarded("London")
+    except ValidationError as error:
+        assert_type(error.violations, list[Violation])
+        assert_type(error.tool_name, str | None)
+        seen.append(error.violations[0].code)
+
+    assert seen == ["$.temperature", "MISSING_REQUIRED"]
+
+
+def test_a_map_of_tools_stays_a_map_of_tools() -> None:
+    tools: dict[str, Callable[..., Any]] = {"one": lambda: 1, "two": lambda: "2"}
+    options = GuardOptions(
+        on_invalid="coerce-and-warn",
+        coercion=CoercionConfig(string_to_number=True),
+        on_coercion=lambda path, original, coerced: None,
+    )
+
+    guarded = guard_tools(tools, {"two": {"type": "number"}}, options)
+
+    assert guarded["one"] is tools["one"]
+    assert guarded["two"]() == 2
+
+
+def test_options_are_checked_by_name_and_word() -> None:
+    def wrong() -> None:
+        GuardOptions(on_invalid="ignore")  # type: ignore[arg-type]
+        GuardOptions(fallbackValue=0)  # type: ignore[call-arg]
+        CoercionConfig(string_to_date=True)  # type: ignore[call-arg]
+
+    assert callable(wrong)
