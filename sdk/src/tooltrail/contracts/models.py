@@ -71,11 +71,12 @@ def _add_example(schema: dict[str, Any], model: type[BaseModel]) -> None:
         schema["examples"] = [_EXAMPLES[model.__name__]]
 
 
+# `frozen` is repeated by each class below: type checkers read it there, not in the config.
 class _Contract(BaseModel):
     model_config = ConfigDict(frozen=True, json_schema_extra=_add_example)
 
 
-class ToolContext(_Contract):
+class ToolContext(_Contract, frozen=True):
     """What accompanies a call: whose it is, which run it belongs to, what it may spend.
 
     Exactly one of `run_id` and `ingestion_run_id` is given (not None). `now_iso` needs an
@@ -150,7 +151,7 @@ class ToolErrorType(StrEnum):
     FATAL = "FATAL"  # a person has to look
 
 
-class ToolResultMeta(_Contract):
+class ToolResultMeta(_Contract, frozen=True):
     """Figures of a call that worked: duration in ms, counts of sources and tokens."""
 
     took_ms: NonNegativeInt
@@ -167,13 +168,13 @@ class ToolResultMeta(_Contract):
         return value
 
 
-class ToolErrorMeta(_Contract):
+class ToolErrorMeta(_Contract, frozen=True):
     """Figures of a call that failed: ms until the failure was noticed."""
 
     took_ms: NonNegativeInt
 
 
-class ToolErrorDetail(_Contract):
+class ToolErrorDetail(_Contract, frozen=True):
     """Why a call failed: its kind, a text for people, and what is known of the cause.
 
     `cause` is a technical reason or an exception's name; `endpoint` the service or queue
@@ -203,7 +204,7 @@ def _keep_members(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     return Untyped.model_validate(value) if type(validated) is BaseModel else validated
 
 
-class ToolResult[IT: BaseModel, OT: BaseModel](_Contract):
+class ToolResult[IT: BaseModel, OT: BaseModel](_Contract, frozen=True):
     """A call that worked: what was asked (`IT`), what came out (`OT`), and its figures."""
 
     status: Literal["ok"] = "ok"
@@ -212,7 +213,7 @@ class ToolResult[IT: BaseModel, OT: BaseModel](_Contract):
     meta: ToolResultMeta
 
 
-class ToolError[IT: BaseModel](_Contract):
+class ToolError[IT: BaseModel](_Contract, frozen=True):
     """A call that failed: what was asked (`IT`), why it failed, and its figures."""
 
     status: Literal["error"] = "error"
