@@ -1,7 +1,8 @@
 """Tooltrail's SDK: ships the tool calls of LLM agents, and never slows or breaks them."""
 
+from tooltrail.producer import Stats
 from tooltrail.redact import Redactor
 from tooltrail.spool import SpoolFullError
-from tooltrail.trail import Stats, Trail
+from tooltrail.trail import Trail
 
 __all__ = ["Redactor", "SpoolFullError", "Stats", "Trail"]

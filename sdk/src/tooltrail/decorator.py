@@ -9,16 +9,38 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from tooltrail.guard import create_guard
 from tooltrail.recording import Call
 
-Guard = Callable[[Any, Call], Any]
+OutputGuard = Callable[[Any, Call], Any]
 """Judges a tool's output: returns what the caller gets, or raises; notes its verdict."""
+
+
+def make_output_guard(schema: Any, tool: str, options: dict[str, Any]) -> OutputGuard | None:
+    """Make the guard of a tool's output; None without a schema.
+
+    `options` are `tooltrail.guard`'s. Raises ValueError for a schema or options that are none.
+    """
+    if schema is None:
+        if options:
+            raise ValueError(f"{', '.join(options)}: a guard needs an output_schema")
+        return None
+    guard = create_guard(schema, {"tool_name": tool, **options})
+
+    def judge(output: Any, call: Call) -> Any:
+        verdict = guard.enforce(output)
+        call.judged(verdict)
+        if verdict.error is not None:
+            raise verdict.error
+        return verdict.data
+
+    return judge
 
 
 def wrap(
     fn: Callable[..., Any],
     begin: Callable[[tuple[Any, ...], dict[str, Any]], Call],
-    guard: Guard | None,
+    guard: OutputGuard | None,
 ) -> Callable[..., Any]:
     """Wrap a function, sync or async; the wrapper is of the same kind.
 

@@ -15,7 +15,8 @@ from typing import Any
 from pydantic_core import to_json, to_jsonable_python
 
 from tooltrail.capture import Capture, encode_json
-from tooltrail.failures import error_detail
+from tooltrail.contracts import describe_failure
+from tooltrail.guard import GuardOutcome, Violation
 from tooltrail.redact import Note, opaque
 from tooltrail.scope import (
     Scope,
@@ -34,6 +35,7 @@ Append = Callable[[bytes], bool]
 """Keeps one event, given as JSON text without its closing brace; False if it could not."""
 
 MESSAGE_MAX_CHARACTERS = 8192
+VIOLATIONS_MAX = 1000  # as many as the contract takes
 
 _ENVELOPE_META = ("token_usage", "cache_hit", "source_counts", "routing")
 
@@ -105,7 +107,7 @@ class Call:
         self._append = append
         self._clock = clock
         self._complain = complain
-        self._guard: Mapping[str, Any] | None = None
+        self._guard: GuardOutcome | None = None
         self._ids = ids
         self._is_open = False  # started, and so to be ended
         self._spec = spec
@@ -122,14 +124,16 @@ class Call:
         if self._append is None:
             return True
         try:
-            self._is_open = self._start(self._append, scope, args, raw_args)
+            kept = self._start(self._append, scope, args, raw_args)
         except Exception as error:
             self._complain(error)
-        return self._is_open
+            return False
+        self._is_open = True  # also when there was no room: there may be for the end
+        return kept
 
-    def judged(self, guard: Mapping[str, Any]) -> None:
-        """Note what the output guard found: `strategy`, `outcome`, `violations`."""
-        self._guard = guard
+    def judged(self, verdict: GuardOutcome) -> None:
+        """Note what the output guard made of the tool's output."""
+        self._guard = verdict
 
     def finish(self, result: Any) -> None:
         """Record that the tool returned `result`, an envelope or plain data. Never raises."""
@@ -157,7 +161,12 @@ class Call:
         try:
             notes: list[Note] = []
             took_ns = self._took_ns()
-            envelope = {"status": "error", "error": error_detail(error), "meta": {}}
+            detail = describe_failure(error, attempt=self.attempt).model_dump(mode="json")
+            if self._guard is not None and error is self._guard.error:
+                # Its own text quotes the output; the violations do so under redaction.
+                places = dict.fromkeys(each.path for each in self._guard.violations)
+                detail["message"] = f"The output breaks its schema at {', '.join(places)}"
+            envelope = {"status": "error", "error": detail, "meta": {}}
             output = self._envelope_text(envelope, took_ns, notes)
             self._end(self._append, took_ns, True, output, notes)
         except Exception as mistake:
@@ -209,7 +218,7 @@ class Call:
     ) -> None:
         # Not the wall clock: set back in between, the call would end before it started.
         ended_at = self._started_at + timedelta(microseconds=took_ns / 1000)
-        guard = b"" if self._guard is None else b',"guard":' + self._guard_text(notes)
+        guard = b"" if self._guard is None else self._guard_text(self._guard, notes)
         append(
             b'{"type":"toolExecutionEnd","event_id":"%b",%b,"ended_at":"%b","duration_ms":%b,'
             b'"is_error":%b,"output":%b%b%b'
@@ -254,26 +263,29 @@ class Call:
         detail["message"] = detail["message"][:MESSAGE_MAX_CHARACTERS]
         return b'{"status":"error","error":%b,"meta":%b}' % (encode_json(detail), meta)
 
-    def _guard_text(self, notes: list[Note]) -> bytes:
-        guard = dict(self._guard or {})
-        capture = self._spec.capture
-        guard["violations"] = [
-            clean_violation(violation, index, capture, notes)
-            for index, violation in enumerate(guard.get("violations", ()))
+    def _guard_text(self, verdict: GuardOutcome, notes: list[Note]) -> bytes:
+        violations = [
+            clean_violation(violation, index, self._spec.capture, notes)
+            for index, violation in enumerate(verdict.violations[:VIOLATIONS_MAX])
         ]
-        return encode_json(guard)
+        if len(verdict.violations) > VIOLATIONS_MAX:
+            reason = f"{len(verdict.violations)} violations, the first are kept"
+            notes.append({"path": "$.guard.violations", "reason": reason})
+        return b',"guard":{"strategy":"%b","outcome":"%b","violations":%b}' % (
+            verdict.strategy.encode(),
+            verdict.outcome.encode(),
+            encode_json(violations),
+        )
 
 
 def clean_violation(
-    violation: Any, index: int, capture: Capture, notes: list[Note]
+    violation: Violation, index: int, capture: Capture, notes: list[Note]
 ) -> dict[str, Any]:
     """A violation as it may be written: without received values that are secret."""
-    if hasattr(violation, "model_dump"):
-        violation = violation.model_dump(mode="python", exclude_unset=True)
-    members: dict[str, Any] = dict(violation)
+    members = violation.model_dump(exclude_unset=True)
     place = f"$.guard.violations[{index}]"
     redactor = capture.redactor
-    names = members.get("path", "").replace("[", ".").split(".")
+    names = violation.path.replace("[", ".").split(".")
     is_secret = redactor is not None and any(map(redactor.is_secret_name, names))
     if is_secret or capture.mode != "full":
         # The texts quote the value for enums, constants and patterns.
@@ -312,7 +324,7 @@ def _as_envelope(result: Any) -> Mapping[str, Any] | None:
         # The data itself stays an object: encoding comes after redaction.
         members = {"status": result.status, "data": getattr(result, "data", None)}
         for name in ("error", "meta"):
-            member = getattr(result, name, None)
+            member: Any = getattr(result, name, None)
             is_model = hasattr(member, "model_dump")
             members[name] = member.model_dump(mode="json") if is_model else member
         result = members

@@ -16,55 +16,24 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import wraps
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, overload
 
 import uuid_utils
 
 from tooltrail.announcement import Announcement, Announcer
 from tooltrail.capture import Capture, encode_json
-from tooltrail.decorator import Arguments, wrap
+from tooltrail.decorator import Arguments, make_output_guard, wrap
 from tooltrail.events import NAME_MAX_LENGTH
-from tooltrail.recording import Call, Clock, ToolSpec
+from tooltrail.producer import Producer, Stats
+from tooltrail.recording import Append, Call, Clock, ToolSpec
 from tooltrail.redact import Note, Redactor
 from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.settings import CaptureMode, Settings, SpoolMode, WhenFull
-from tooltrail.shipper import Shipper
-from tooltrail.spool import Spool, SpoolFullError
-from tooltrail.spool.memory import MemorySpool
-from tooltrail.transport import Transport
+from tooltrail.spool import SpoolFullError
 from tooltrail.turns import Turn
 
 logger = logging.getLogger("tooltrail")
-
-USER_AGENT = "tooltrail-python/0.1"
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """What became of the events of this process, counted since it began.
-
-    emitted = written + dropped while writing. `adopted` are a dead process's, `sent` counts
-    every attempt, `rejected` lie in the server's inbox, `waiting` are not acknowledged yet.
-    """
-
-    emitted: int = 0
-    written: int = 0
-    adopted: int = 0
-    sent: int = 0
-    acknowledged: int = 0
-    duplicates: int = 0
-    rejected: int = 0
-    waiting: int = 0
-    dropped: Mapping[str, int] | None = None
-
-
-class _Producer(NamedTuple):
-    """This process's own part, never shared with a forked child."""
-
-    spool: Spool
-    shipper: Shipper | None
 
 
 class Trail:
@@ -113,7 +82,7 @@ class Trail:
         self._clock = clock
         self._ids = ids or _new_id
         self._announcer = Announcer()
-        self._producer: _Producer | None = None
+        self._producer: Producer | None = None
         self._making = threading.Lock()
         self._complained: set[str] = set()
         self._raises_when_full = self.settings.when_full == "raise"
@@ -192,6 +161,10 @@ class Trail:
         )
         rule = self._make_capture(capture, redact)
         arguments = Arguments(fn)
+        options = (
+            guard_options if on_invalid is None else {"on_invalid": on_invalid} | guard_options
+        )
+        output_guard = make_output_guard(output_schema, announcement.name, options)
         spec: ToolSpec | None = None
 
         def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -203,7 +176,7 @@ class Trail:
                 self._announcer.add(announcement)
             return self._begin(spec, *arguments.bind(args, kwargs))
 
-        return wrap(fn, begin, None)
+        return wrap(fn, begin, output_guard)
 
     @contextmanager
     def record(
@@ -306,7 +279,7 @@ class Trail:
             raise SpoolFullError("the call cannot be recorded, so the tool was not run")
         return call
 
-    def _make_call(self, spec: ToolSpec, append: Callable[[bytes], bool] | None) -> Call:
+    def _make_call(self, spec: ToolSpec, append: Append | None) -> Call:
         return Call(spec, append=append, ids=self._ids, clock=self._clock, complain=self._complain)
 
     def _make_capture(self, mode: str | None, redact: Redactor | bool | None) -> Capture:
@@ -323,18 +296,7 @@ class Trail:
     def stats(self) -> Stats:
         """What became of this process's events so far."""
         producer = self._producer
-        if producer is None:
-            return Stats(dropped={})
-        shipper = producer.shipper
-        counts = producer.spool.snapshot()
-        if shipper is not None:
-            counts |= {
-                "sent": shipper.sent,
-                "acknowledged": shipper.acknowledged,
-                "duplicates": shipper.duplicates,
-                "rejected": shipper.rejected,
-            }
-        return Stats(**counts)
+        return Stats() if producer is None else producer.stats()
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Send what waits, now, and wait for it `timeout` seconds at most.
@@ -342,32 +304,25 @@ class Trail:
         Returns whether the server has all that was emitted before. Never raises.
         """
         producer = self._producer
-        if producer is None or producer.shipper is None:
-            return True
-        return producer.shipper.flush(timeout)
+        return producer is None or producer.flush(timeout)
 
     def close(self, timeout: float | None = None) -> bool:
         """Flush, end the thread and let the spool go; a later event begins anew.
 
         Gives up when the server does not answer: what is left lies in the spool for the next
-        process. Returns whether the server has everything.
+        process. Returns whether the server has everything. Never raises.
         """
         with self._making:
             producer, self._producer = self._producer, None
         if producer is None:
             return True
-        is_done = True
-        if producer.shipper is not None:
-            seconds = self.settings.exit_timeout if timeout is None else timeout
-            is_done = producer.shipper.flush(seconds, give_up_on_failure=True)
-            producer.shipper.stop(0.5)
         try:
-            producer.spool.close()
+            return producer.close(self.settings.exit_timeout if timeout is None else timeout)
         except OSError as error:
             self._complain(error)
-        return is_done
+            return False
 
-    def _append_to(self) -> Callable[[bytes], bool] | None:
+    def _append_to(self) -> Append | None:
         """Where events go; None when the trail is off."""
         if not self.is_enabled:
             return None
@@ -376,48 +331,14 @@ class Trail:
             return _refuse
         return producer.spool.append
 
-    def _make_producer(self) -> _Producer:
+    def _make_producer(self) -> Producer:
         with self._making:
             if self._producer is None:
-                self._producer = self._new_producer()
+                self._producer = self._open_producer()
             return self._producer
 
-    def _new_producer(self) -> _Producer:
-        settings = self.settings
-        url, api_key = cast("str", settings.url), cast("str", settings.api_key)
-        shipper: Shipper | None = None
-
-        def ready() -> None:
-            if shipper is not None:
-                shipper.wake()
-
-        spool = self._open_spool(url, api_key, ready)
-        shipper = Shipper(
-            spool,
-            Transport(url, api_key, USER_AGENT),
-            self._announcer,
-            max_age_days=settings.max_age_days,
-            keeps_all=self._raises_when_full,
-        )
-        return _Producer(spool, shipper)
-
-    def _open_spool(self, url: str, api_key: str, ready: Callable[[], None]) -> Spool:
-        settings = self.settings
-        if settings.spool != "memory":
-            try:
-                # Here, because there is no flock on Windows.
-                from tooltrail.spool.home import make_root
-                from tooltrail.spool.segments import SegmentSpool
-
-                root = make_root(settings.spool_dir, url, api_key)
-                fsync = settings.spool == "fsync"
-                return SegmentSpool(root, settings.max_bytes, ready, fsync=fsync)
-            except (OSError, ImportError) as error:
-                self._warn_once(
-                    f"no spool file can be made ({type(error).__name__}), so events are in "
-                    "memory only"
-                )
-        return MemorySpool(settings.max_bytes, ready)
+    def _open_producer(self) -> Producer:
+        return Producer.open(self.settings, self._announcer, self._warn_once)
 
     def _has_destination(self) -> bool:
         if self.settings.url and self.settings.api_key:

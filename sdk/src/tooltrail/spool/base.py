@@ -7,6 +7,7 @@ One segment becomes one batch, so nothing is copied between writing and sending 
 id, given when the segment is sealed, is fixed before the first send.
 """
 
+import json
 import logging
 import os
 import secrets
@@ -27,6 +28,7 @@ logger = logging.getLogger("tooltrail")
 
 BATCH_EVENTS = 500
 BATCH_BYTES = 1024 * 1024
+_GAP = b'{"type":"gap"'
 
 
 class SpoolFullError(RuntimeError):
@@ -56,12 +58,19 @@ class _Loss:
     producer_id: str
     numbers: range
     reason: str
+    event_id: str | None = None  # once it has been written: it keeps its name, and its extent
+
+    @classmethod
+    def read(cls, line: bytes) -> "_Loss":
+        event = json.loads(line)
+        numbers = range(event["from_seq"], event["to_seq"] + 1)
+        return cls(event["producer_id"], numbers, event["reason"], event["event_id"])
 
     def event(self) -> bytes:
         return to_json(
             {
                 "type": "gap",
-                "event_id": str(uuid_utils.uuid7()),
+                "event_id": self.event_id or str(uuid_utils.uuid7()),
                 "producer_id": self.producer_id,
                 "from_seq": self.numbers.start,
                 "to_seq": self.numbers.stop - 1,
@@ -190,9 +199,12 @@ class Spool(ABC):
             self._erase(batch)
 
     def give_up(self, batch: Batch, reason: str) -> None:
-        """Drop a batch and note every number in it as lost."""
+        """Drop a batch and note every number in it as lost; gaps it declares are not lost."""
         try:
-            held = numbers(self.read(batch))
+            lines = self.read(batch)
+            held = numbers(lines)
+            with self._lock:
+                self._losses += [_Loss.read(line) for line in lines if line.startswith(_GAP)]
         except OSError:  # the file is gone; its name told what it held
             held = {self.producer_id: [range(batch.first_seq, batch.first_seq + batch.count)]}
         for producer_id, ranges in held.items():
@@ -290,6 +302,7 @@ class Spool(ABC):
             last = self._losses[-1] if self._losses else None
             if (
                 last is not None
+                and last.event_id is None
                 and (last.producer_id, last.reason) == (producer_id, reason)
                 and last.numbers.stop == lost.start
             ):

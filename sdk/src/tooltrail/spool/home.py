@@ -12,9 +12,7 @@ A home whose lock can be taken belongs to a dead process. Homes are only ever lo
 the own root, so one key's events are never sent with another's.
 """
 
-import fcntl
 import json
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +21,13 @@ from pathlib import Path
 
 from tooltrail.settings import default_spool_dir
 
-logger = logging.getLogger("tooltrail")
+# Not on Windows. Nor imported when needed: a fork in the middle of an import locks the child up.
+try:
+    import fcntl
+except ImportError:
+    HAS_FILE_LOCKS = False
+else:
+    HAS_FILE_LOCKS = True
 
 LOCK = "lock"
 REJECTED = "rejected"

@@ -10,7 +10,6 @@ any point leaves either the old one or the new ones to send:
 3. the parts get their names and the old file is removed.
 """
 
-import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,8 +19,6 @@ from uuid import UUID
 from tooltrail.spool.base import Batch, Spool, new_batch_id
 from tooltrail.spool.home import REJECTED, claimed, homes, make_home, remove_home
 from tooltrail.spool.lines import open_lines, salvage, seal_line
-
-logger = logging.getLogger("tooltrail")
 
 _OPEN, _SEALED, _SLIM, _PART, _REPLACED = ".open", ".batch", ".slim", ".part", ".replaced"
 
@@ -116,14 +113,24 @@ class SegmentSpool(Spool):
         self._length += written
 
     def _open_segment(self) -> None:
-        if self._lock_fd < 0:
-            self._lock_fd = make_home(self._root, self.producer_id)
         self._path = self._home / f"{self._open_first_seq:012d}{_OPEN}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._fd = os.open(self._path, flags, 0o600)
+        self._settle()
+        try:
+            self._fd = os.open(self._path, flags, 0o600)
+        except FileNotFoundError:  # somebody has cleared the folder away
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+            self._settle()
+            self._fd = os.open(self._path, flags, 0o600)
         self._length = 0
         if self._fsync:
             self._sync_home()
+
+    def _settle(self) -> None:
+        if self._lock_fd < 0:
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock_fd = make_home(self._root, self.producer_id)
 
     def _close_segment(self, batch: Batch) -> None:
         os.close(self._fd)
@@ -161,8 +168,7 @@ class SegmentSpool(Spool):
 
     def _take_over(self, home: Path) -> None:
         """Move a dead process's events into this process's home. Raises OSError."""
-        if self._lock_fd < 0:
-            self._lock_fd = make_home(self._root, self.producer_id)
+        self._settle()
         _finish_replacements(home)
         for path in sorted(home.iterdir()):
             if path.suffix == _OPEN:

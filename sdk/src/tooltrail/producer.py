@@ -1,0 +1,116 @@
+"""One process's end of the line: its spool, and the shipper that empties it.
+
+Owns how the two are put together from the settings, their end, and the counters of both. A
+forked child lets its parent's producer go and makes one of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from tooltrail.announcement import Announcer
+from tooltrail.settings import Settings
+from tooltrail.shipper import Shipper
+from tooltrail.spool import Spool
+from tooltrail.spool.home import HAS_FILE_LOCKS, make_root
+from tooltrail.spool.memory import MemorySpool
+from tooltrail.spool.segments import SegmentSpool
+from tooltrail.transport import Transport
+
+USER_AGENT = "tooltrail-python/0.1"
+_THREAD_ENDS_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What became of the events of this process, counted since it began.
+
+    emitted = written + what was dropped while writing. `adopted` are a dead process's, `sent`
+    counts every attempt, `rejected` lie in the server's inbox, `waiting` are not acknowledged
+    yet, declared losses included. `dropped` counts events by reason.
+    """
+
+    emitted: int = 0
+    written: int = 0
+    adopted: int = 0
+    sent: int = 0
+    acknowledged: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    waiting: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+class Producer:
+    """Spool and shipper. The shipper may be absent: what is kept then stays."""
+
+    def __init__(self, spool: Spool, shipper: Shipper | None = None) -> None:
+        self.spool = spool
+        self.shipper = shipper
+
+    @classmethod
+    def open(
+        cls, settings: Settings, announcer: Announcer, warn: Callable[[str], None]
+    ) -> "Producer":
+        """Make the spool the settings ask for, in memory where no file can be made."""
+        url, api_key = cast("str", settings.url), cast("str", settings.api_key)
+        producer: Producer | None = None
+
+        def ready() -> None:
+            if producer is not None and producer.shipper is not None:
+                producer.shipper.wake()
+
+        spool = _open_spool(settings, url, api_key, ready, warn)
+        shipper = Shipper(
+            spool,
+            Transport(url, api_key, USER_AGENT),
+            announcer,
+            max_age_days=settings.max_age_days,
+            keeps_all=settings.when_full == "raise",
+        )
+        producer = cls(spool, shipper)
+        return producer
+
+    def flush(self, timeout: float) -> bool:
+        """Send what waits and wait for it; whether the server has it all."""
+        return self.shipper is None or self.shipper.flush(timeout)
+
+    def close(self, timeout: float) -> bool:
+        """Try to send what waits, then end the thread and leave the rest to be adopted.
+
+        Returns whether the server has it all. Raises OSError.
+        """
+        is_sent = True
+        if self.shipper is not None:
+            is_sent = self.shipper.flush(timeout, give_up_on_failure=True)
+            self.shipper.stop(_THREAD_ENDS_SECONDS)
+        self.spool.close()
+        return is_sent
+
+    def stats(self) -> Stats:
+        """The counters of both."""
+        counts = self.spool.snapshot()
+        if self.shipper is not None:
+            for name in ("sent", "acknowledged", "duplicates", "rejected"):
+                counts[name] = getattr(self.shipper, name)
+        return Stats(**counts)
+
+
+def _open_spool(
+    settings: Settings,
+    url: str,
+    api_key: str,
+    ready: Callable[[], None],
+    warn: Callable[[str], None],
+) -> Spool:
+    if settings.spool == "memory":
+        return MemorySpool(settings.max_bytes, ready)
+    try:
+        if not HAS_FILE_LOCKS:
+            raise OSError("no file locks")
+        root = make_root(settings.spool_dir, url, api_key)
+    except OSError as error:
+        reason = type(error).__name__
+        warn(f"no spool file can be made ({reason}), so events wait in memory only")
+        return MemorySpool(settings.max_bytes, ready)
+    return SegmentSpool(root, settings.max_bytes, ready, fsync=settings.spool == "fsync")

@@ -1,0 +1,236 @@
+"""Killed, forked and hurried processes: nothing is lost, nothing doubled, no key mixed up."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tooltrail import Trail
+
+from sdk.tests.trail.conftest import KEY
+from sdk.tests.trail.server import Server
+
+PROLOGUE = """
+import os, sys, time, logging
+from tooltrail import Trail
+trail = Trail()
+@trail.tool(version="1")
+def echo(n):
+    return n
+"""
+
+
+@pytest.fixture
+def start(server: Server, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Start a Python process with a trail and a tool `echo`."""
+
+    def start(code: str, **env: str) -> subprocess.Popen[str]:
+        variables = {
+            **os.environ,
+            "TOOLTRAIL_URL": server.url,
+            "TOOLTRAIL_API_KEY": KEY,
+            "TOOLTRAIL_SPOOL_DIR": str(tmp_path),
+            **env,
+        }
+        return subprocess.Popen(
+            [sys.executable, "-c", PROLOGUE + textwrap.dedent(code)],
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    return out
+
+
+def adopt(server: Server, make_trail: Callable[..., Trail]) -> Trail:
+    """A new process's trail, once it has brought home what others left."""
+    trail = make_trail()
+
+    @trail.tool(version="1")
+    def hello() -> None: ...
+
+    hello()
+    server.wait(lambda: any(event["tool_name"] == "hello" for event in server.events))
+    assert trail.flush(20)
+    return trail
+
+
+def by_producer(server: Server) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for event in server.events:
+        found.setdefault(event["producer_id"], []).append(event["producer_seq"])
+    return found
+
+
+def is_contiguous(seqs: list[int]) -> bool:
+    return sorted(seqs) == list(range(len(seqs)))
+
+
+def test_a_script_delivers_before_it_ends(server: Server, start: Any, tmp_path: Path) -> None:
+    finish(start("for n in range(10): echo(n)"))
+    assert len(server.events) == 20
+    assert not list(tmp_path.glob("*/*/*")), "nothing is left behind"
+
+
+def test_a_killed_process_loses_no_call_that_had_begun(
+    server: Server, start: Any, make_trail: Any
+) -> None:
+    server.plan = lambda request: (503, {}, {})
+    process = start(
+        """
+        n = 0
+        while True:
+            echo(n)
+            print(n, flush=True)
+            n += 1
+        """
+    )
+    for line in process.stdout:
+        if int(line) == 700:
+            break
+    process.send_signal(signal.SIGKILL)
+    rest = process.communicate(timeout=60)[0]
+    last = max([700, *map(int, rest.split())])
+    server.plan = lambda request: None
+    adopt(server, make_trail)
+    ends = {
+        event["output"]["data"]
+        for event in server.events
+        if event["type"] == "toolExecutionEnd" and event["tool_name"] == "echo"
+    }
+    assert set(range(last + 1)) <= ends, "each call that returned is there"
+    assert len(ends) <= last + 2
+    assert all(map(is_contiguous, by_producer(server).values()))
+
+
+@pytest.mark.parametrize("goodbye", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
+def test_sudden_ends(server: Server, start: Any, make_trail: Any, goodbye: str) -> None:
+    process = start(f"echo(1)\n{goodbye}")
+    process.communicate(timeout=60)
+    adopt(server, make_trail)
+    assert Counter(event["tool_name"] for event in server.events) == {"echo": 2, "hello": 2}
+
+
+def test_a_server_asleep_does_not_hold_up_the_end(server: Server, start: Any) -> None:
+    with server.arrived:  # nobody gets an answer while this is held
+        finish(start("echo(1)", TOOLTRAIL_EXIT_TIMEOUT="0.2"))
+
+
+def test_forked_children_are_producers_of_their_own(
+    server: Server, start: Any, make_trail: Any
+) -> None:
+    finish(
+        start(
+            """
+            import warnings; warnings.simplefilter("ignore")
+            import multiprocessing
+            echo(0)
+            children = []
+            for child in range(3):
+                pid = os.fork()
+                if pid == 0:
+                    for n in range(100): echo(n)
+                    os._exit(0)
+                children.append(pid)
+            context = multiprocessing.get_context("fork")
+            process = context.Process(target=echo, args=(1,))
+            process.start(); process.join()
+            for pid in children: os.waitpid(pid, 0)
+            for n in range(99): echo(n)
+            """
+        )
+    )
+    adopt(server, make_trail)
+    producers = by_producer(server)
+    assert sorted(map(len, producers.values())) == [2, 2, 200, 200, 200, 200]
+    assert all(map(is_contiguous, producers.values()))
+
+
+def test_a_fork_in_the_middle_of_writing_does_not_deadlock(
+    server: Server, start: Any, make_trail: Any
+) -> None:
+    finish(
+        start(
+            """
+            import threading, warnings; warnings.simplefilter("ignore")
+            stop = False
+            def busy():
+                while not stop: echo(0)
+            thread = threading.Thread(target=busy); thread.start()
+            for child in range(5):
+                pid = os.fork()
+                if pid == 0:
+                    echo(1)
+                    os._exit(0)
+                os.waitpid(pid, 0)
+            stop = True
+            thread.join()
+            trail.flush(20)
+            """
+        )
+    )
+    adopt(server, make_trail)
+    assert all(map(is_contiguous, by_producer(server).values()))
+    assert len(by_producer(server)) == 7
+
+
+def test_spawned_children_and_daemon_threads(server: Server, start: Any, make_trail: Any) -> None:
+    finish(
+        start(
+            """
+            import threading
+            done = threading.Event()
+            def forever():
+                echo(1); done.set()
+                while True: time.sleep(60)
+            threading.Thread(target=forever, daemon=True).start()
+            done.wait()
+            """
+        )
+    )
+    assert len(server.events) == 2
+
+
+def test_one_key_never_sends_another_s_events(
+    server: Server, start: Any, make_trail: Any, tmp_path: Path
+) -> None:
+    other = KEY.replace("key1", "key2")
+    start("echo(1); os.kill(os.getpid(), 9)", TOOLTRAIL_API_KEY=other).communicate(timeout=60)
+    adopt(server, make_trail)
+    assert {event["tool_name"] for event in server.events} == {"hello"}
+    assert len(list(tmp_path.glob("*/*/*.open"))) == 1
+
+
+def test_an_unwritable_spool_is_a_warning_and_memory(server: Server, start: Any) -> None:
+    process = start("echo(1); print(trail.flush(20))", TOOLTRAIL_SPOOL_DIR="/proc/nowhere")
+    out, err = process.communicate(timeout=60)
+    assert out == "True\n"
+    assert "events wait in memory only" in err
+    assert len(server.events) == 2
+
+
+def test_the_sdk_needs_neither_django_nor_a_thread_before_the_first_event(start: Any) -> None:
+    out = finish(
+        start(
+            """
+            import threading
+            print(any(name.split(".")[0] in ("django", "psycopg") for name in sys.modules))
+            print(threading.active_count())
+            """
+        )
+    )
+    assert out == "False\n1\n"

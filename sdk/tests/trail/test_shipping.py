@@ -1,0 +1,339 @@
+"""From the spool to the server: what each answer means, and that nothing is lost or doubled."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tooltrail import SpoolFullError, Trail, shipper
+
+from sdk.tests.trail.server import Reply, Request, Server
+
+MakeTrail = Callable[..., Trail]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Back off for hundredths of a second, so that tests wait for events and not for time."""
+    monkeypatch.setattr(shipper, "BACKOFF_MAX_SECONDS", 0.02)
+    monkeypatch.setattr(shipper, "REFUSED_SECONDS", 0.02)
+
+
+def calls(trail: Trail, count: int, text: str = "x") -> None:
+    @trail.tool(name="echo", version="1")
+    def echo(n: int, text: str) -> str:
+        return text
+
+    with trail.trace("t"):
+        for n in range(count):
+            echo(n, text)
+
+
+def numbers(server: Server) -> list[int]:
+    return sorted(event["producer_seq"] for event in server.events)
+
+
+def test_calls_arrive_once_in_batches_the_server_takes(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    trail = make_trail()
+    calls(trail, 700)
+    assert trail.flush(20)
+    assert numbers(server) == list(range(1400))
+    batches = [request for request in server.requests if request.batch_id]
+    assert all(len(request.events) <= 500 for request in batches)
+    assert len({request.batch_id for request in batches}) == len(batches)
+    assert batches[0].headers["Content-Encoding"] == "gzip"
+    assert batches[0].headers["Content-Type"] == "application/x-ndjson"
+    assert batches[0].headers["Authorization"].startswith("Bearer tt_")
+    stats = trail.stats()
+    assert (stats.emitted, stats.acknowledged, stats.waiting) == (1400, 1400, 0)
+
+
+def test_a_batch_is_at_most_a_mebibyte(make_trail: MakeTrail, server: Server) -> None:
+    trail = make_trail(redact=False)
+    calls(trail, 20, "x" * 100_000)
+    assert trail.flush(20)
+    assert numbers(server) == list(range(40))
+    assert max(len(request.body) for request in server.requests) <= 1024 * 1024
+
+
+def test_a_start_is_sent_while_its_tool_still_runs(make_trail: MakeTrail, server: Server) -> None:
+    trail = make_trail()
+
+    @trail.tool
+    def wait() -> None:
+        server.wait(lambda: bool(server.events))
+
+    wait()
+    assert server.events[0]["type"] == "toolExecutionStart"
+
+
+@pytest.mark.parametrize("mode", ["process", "fsync", "memory"])
+def test_every_spool_mode_ships(make_trail: MakeTrail, server: Server, mode: str) -> None:
+    trail = make_trail(spool=mode)
+    calls(trail, 3)
+    assert trail.flush(20)
+    assert numbers(server) == list(range(6))
+
+
+FAILURES: dict[str, Reply] = {
+    "no answer": (0, {}, {}),
+    "busy": (503, {}, {"Retry-After": "0"}),
+    "too many": (429, {}, {"Retry-After": "0"}),
+    "broken": (500, {}, {}),
+    "bad gateway": (502, {}, {"Retry-After": "nonsense"}),
+    "key refused": (401, {}, {}),
+    "scope refused": (403, {}, {}),
+    "no such address": (404, {}, {}),
+    "moved": (302, {}, {"Location": "http://127.0.0.1:9/"}),
+    "a stranger's page": (200, {"hello": "world"}, {}),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
+def test_what_is_not_taken_is_kept_and_sent_again_under_the_same_id(
+    make_trail: MakeTrail, server: Server, failure: Reply, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = [failure] * 3
+    server.plan = lambda request: failures.pop() if failures and request.batch_id else None
+    trail = make_trail()
+    calls(trail, 2, "hunter2")
+    trail.flush(20)
+    server.wait(lambda: len(server.events) == 4)
+    assert trail.flush(20)
+    assert len({request.batch_id for request in server.requests if request.batch_id}) == 1
+    assert numbers(server) == [0, 1, 2, 3]
+    assert "hunter2" not in caplog.text
+    assert len(caplog.records) <= 2
+
+
+def test_an_answer_lost_after_the_commit_doubles_nothing(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    lost: list[str] = []
+
+    def plan(request: Request) -> Reply | None:
+        if request.batch_id and not lost:
+            lost.append(request.batch_id)
+            server._store(request)
+            return 0, {}, {}
+        return None
+
+    server.plan = plan
+    trail = make_trail()
+    calls(trail, 2)
+    assert trail.flush(20)
+    assert numbers(server) == [0, 1, 2, 3]
+    assert server.duplicates == 0
+
+
+def test_retry_after_is_honoured_even_by_flush(make_trail: MakeTrail, server: Server) -> None:
+    server.plan = lambda request: (429, {}, {"Retry-After": "600"}) if request.batch_id else None
+    trail = make_trail()
+    calls(trail, 1)
+    assert not trail.flush(0.3)
+    assert not trail.flush(0.3)
+    assert len(server.requests) == 1
+    assert trail.stats().waiting == 2
+
+
+@pytest.mark.parametrize("status", [400, 415, 422])
+def test_what_the_server_can_never_take_is_laid_aside(
+    make_trail: MakeTrail, server: Server, tmp_path: Path, status: int
+) -> None:
+    refused: list[Reply] = [(status, {"detail": "no lines"}, {})]
+    server.plan = lambda request: refused.pop() if refused and request.batch_id else None
+    trail = make_trail()
+    calls(trail, 1)
+    assert trail.flush(20)
+    calls(trail, 1)
+    assert trail.flush(20)
+    assert numbers(server) == [2, 3]
+    [parked] = tmp_path.glob("*/rejected/*.ndjson")
+    assert parked.read_bytes().count(b"\n") == 2
+    assert parked.with_suffix(".reason").read_text() == f"{status} no lines\n"
+
+
+def test_a_batch_too_large_is_split_until_it_fits(make_trail: MakeTrail, server: Server) -> None:
+    server.plan = lambda request: (413, {}, {}) if len(request.events) > 2 else None
+    trail = make_trail()
+    calls(trail, 5)
+    assert trail.flush(20)
+    assert numbers(server) == list(range(10))
+    assert server.duplicates == 0
+
+
+def test_an_event_too_large_loses_its_payload_first(make_trail: MakeTrail, server: Server) -> None:
+    server.plan = lambda request: (413, {}, {}) if len(request.body) > 1000 else None
+    trail = make_trail()
+    calls(trail, 1, "x" * 5000)
+    assert trail.flush(20)
+    start, end = server.events
+    assert start["args"] is None
+    assert start["removed"] == [{"path": "$.args", "reason": "spool-full"}]
+    assert end["output"] == {"status": "ok", "meta": {"took_ms": end["output"]["meta"]["took_ms"]}}
+
+
+def test_rejected_lines_lie_in_the_server_s_inbox_and_are_counted(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    answer = {
+        "accepted": 1,
+        "duplicates": 0,
+        "rejected": [{"line": 2, "event_id": None, "code": "conflict", "message": ""}],
+    }
+    server.plan = lambda request: (200, answer, {}) if request.batch_id else None
+    trail = make_trail()
+    calls(trail, 1)
+    assert trail.flush(20)
+    assert (trail.stats().rejected, trail.stats().waiting) == (1, 0)
+
+
+def test_the_server_sets_the_pace(make_trail: MakeTrail, server: Server) -> None:
+    answer = {"accepted": 1, "next_after_ms": 60_000}
+    server.plan = lambda request: (200, answer, {}) if request.batch_id else None
+    trail = make_trail()
+    calls(trail, 1)
+    assert trail.flush(20)
+    producer = trail._producer
+    assert producer is not None
+    assert producer.shipper is not None
+    assert producer.shipper._pace == shipper.PACE_MAX_SECONDS
+    calls(trail, 1)
+    assert trail.flush(20), "flush does not wait for the pace"
+
+
+def test_a_sleeping_server_costs_the_host_nothing(make_trail: MakeTrail, server: Server) -> None:
+    awake = server.arrived
+    asleep = [True]
+
+    def plan(request: Request) -> Reply | None:
+        awake.wait_for(lambda: not asleep, 20)
+        return None
+
+    server.plan = plan
+    trail = make_trail()
+    calls(trail, 600)
+    began = time.monotonic()
+    assert not trail.flush(0.2)
+    assert time.monotonic() - began < 10  # it honours its time-out, however busy the machine
+    assert trail.stats().written == 1200
+    with awake:
+        asleep.clear()
+        awake.notify_all()
+    assert trail.flush(20)
+    assert numbers(server) == list(range(1200))
+
+
+def test_without_a_server_events_wait_on_file_for_the_next_process(
+    server: Server, make_trail: MakeTrail, tmp_path: Path
+) -> None:
+    server.plan = lambda request: (503, {}, {})
+    first = make_trail()
+    calls(first, 3)
+    assert not first.close(0.2)
+    server.plan = lambda request: None
+    second = make_trail()
+    calls(second, 1)
+    server.wait(lambda: len(server.events) == 8)
+    assert second.flush(20)
+    assert second.stats().adopted == 6
+    assert second.stats().acknowledged == 8
+    second.close()
+    assert not list(tmp_path.glob("*/*/*"))
+
+
+def test_budget_takes_payloads_before_events_and_declares_what_is_lost(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    server.plan = lambda request: (503, {}, {}) if request.batch_id else None
+    trail = make_trail(max_bytes=600_000)
+    calls(trail, 1500, "x" * 100)
+    trail.flush(0.5)
+    server.plan = lambda request: None
+    assert trail.flush(30)
+    assert trail.flush(30)  # the losses declared meanwhile
+    gaps = [(gap["from_seq"], gap["to_seq"]) for gap in server.gaps.values()]
+    declared = [n for low, high in gaps for n in range(low, high + 1)]
+    assert sorted(numbers(server) + declared) == list(range(3000))
+    slim = [event for event in server.events if event.get("removed")]
+    assert slim
+    assert all(event["tool_name"] == "echo" for event in slim)
+    assert {gap["reason"] for gap in server.gaps.values()} <= {"spool-full"}
+
+
+def test_an_executor_that_must_not_run_unrecorded_does_not(
+    make_trail: MakeTrail, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.plan = lambda request: (503, {}, {}) if request.batch_id else None
+    trail = make_trail(max_bytes=10_000, when_full="raise")
+    ran: list[int] = []
+
+    @trail.tool
+    def act(n: int) -> None:
+        ran.append(n)
+
+    with pytest.raises(SpoolFullError):
+        for n in range(1000):
+            act(n)
+    monkeypatch.delenv("TOOLTRAIL_URL", raising=False)
+    with pytest.raises(ValueError, match="TOOLTRAIL_URL"):
+        Trail(when_full="raise")
+    server.plan = lambda request: None
+    assert trail.flush(20)
+    assert len(server.events) == 2 * len(ran)
+
+
+def test_tools_are_announced_once_digest_first(make_trail: MakeTrail, server: Server) -> None:
+    import json
+
+    def plan(request: Request) -> Reply | None:
+        if request.path != "/api/v1/tools":
+            return None
+        tools = json.loads(request.body)["tools"]
+        return 200, {"unknown": [t["digest"] for t in tools if "name" not in t]}, {}
+
+    server.plan = plan
+    trail = make_trail()
+
+    @trail.tool(output_schema={"type": "integer"}, trusted=True, meta={"team": "hats"})
+    def double(n: int) -> int:
+        """Twice as much.
+
+        Args:
+            n: what to double
+        """
+        return 2 * n
+
+    double(1)
+    server.wait(lambda: sum(r.path == "/api/v1/tools" for r in server.requests) == 2)
+    double(2)
+    assert trail.flush(20)
+    first, second = (json.loads(r.body) for r in server.requests if r.path == "/api/v1/tools")
+    [digest_only], [body] = first["tools"], second["tools"]
+    assert list(digest_only) == ["digest"]
+    assert body["digest"] == digest_only["digest"] == server.events[0]["tool_version"]
+    assert body["name"] == "double"
+    assert body["description"].startswith("Twice as much.")
+    assert body["input_schema"]["properties"]["n"]["type"] == "integer"
+    assert body["output_schema"] == {"type": "integer"}
+    assert (body["trusted"], body["ephemeral"], body["on_collision"]) == (True, False, "throw")
+    assert body["meta"] == {"team": "hats"}
+
+
+def test_a_registry_that_refuses_is_asked_once(
+    make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.plan = lambda r: (403, {}, {}) if r.path == "/api/v1/tools" else None
+    trail = make_trail()
+    calls(trail, 1)
+    assert trail.flush(20)
+    server.wait(lambda: any(r.path == "/api/v1/tools" for r in server.requests))
+    calls(trail, 1)
+    assert trail.flush(20)
+    trail.close()
+    assert sum(r.path == "/api/v1/tools" for r in server.requests) == 1
+    assert [r.getMessage() for r in caplog.records].count(
+        "tooltrail: the registry takes no tools from this key (403)"
+    ) == 1

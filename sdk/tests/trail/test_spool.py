@@ -1,0 +1,299 @@
+"""The spool by itself: full disks, torn and damaged files, kills in the middle of things."""
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tooltrail.spool.base import Batch
+from tooltrail.spool.home import claimed, make_home, make_root, remove_home
+from tooltrail.spool.lines import numbers, open_lines, salvage, seal_line
+from tooltrail.spool.segments import SegmentSpool
+from tooltrail.spool.slim import slim_line
+
+KEY = "tt_0198c0de000070008000000000000001_key1_secret_crc"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_root(tmp_path, "http://tooltrail", KEY)
+
+
+@pytest.fixture
+def spool(root: Path) -> Iterator[SegmentSpool]:
+    spool = SegmentSpool(root, 1_000_000, lambda: None)
+    yield spool
+    spool.close()
+
+
+def everything(spool: SegmentSpool) -> list[dict[str, Any]]:
+    spool.declare()
+    spool.seal()
+    return [json.loads(line) for batch in spool.batches() for line in spool.read(batch)]
+
+
+def event(n: int) -> bytes:
+    return b'{"type":"toolExecutionStart","n":%d' % n
+
+
+def die(spool: SegmentSpool) -> None:
+    """Leave everything as a killed process would: files as they are, the lock free."""
+    spool.abandon()
+
+
+def test_lines_survive_their_round_trip() -> None:
+    texts = [b'{"a":"\\t\\n"}', b"{}", '{"é":"😀"}'.encode()]
+    data = b"".join(map(seal_line, texts))
+    assert open_lines(data) == texts
+    assert salvage(data, 0).lines == texts
+    assert salvage(data, 0).lost == []
+
+
+def numbered(count: int, start: int = 0) -> list[bytes]:
+    return [
+        seal_line(b'{"producer_id":"p","producer_seq":%d}' % seq)
+        for seq in range(start, start + count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("damage", "kept", "lost"),
+    [
+        (lambda lines: lines[-1][:-7], [5, 6, 7, 8], [9]),
+        (lambda lines: lines[-1][:1], [5, 6, 7, 8], [9]),
+        (lambda lines: lines[-1].replace(b"p", b"q", 1), [5, 6, 7, 8], [9]),
+        (lambda lines: b"\0" * 50, [5, 6, 7, 8], [9]),
+        (lambda lines: b"", [5, 6, 7, 8], []),
+    ],
+)
+def test_a_torn_tail_costs_its_own_line(damage: Any, kept: list[int], lost: list[int]) -> None:
+    lines = numbered(5, start=5)
+    found = salvage(b"".join(lines[:-1]) + damage(lines), 5)
+    assert numbers(found.lines) == {"p": [range(kept[0], kept[-1] + 1)]}
+    assert [seq for each in found.lost for seq in each] == lost
+
+
+def test_damage_in_the_middle_is_known_by_the_numbers_missing() -> None:
+    lines = numbered(10)
+    data = b"".join([*lines[:2], b"\0" * 200, *lines[5:8], b"rubbish\n", lines[9]])
+    found = salvage(data, 0)
+    # The zeros have no line feed, so they took the line that follows with them.
+    assert [list(each) for each in found.lost] == [[2, 3, 4, 5], [8]]
+    assert len(found.lines) == 5
+
+
+def test_a_full_disk_loses_events_and_says_which(
+    spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, room = os.write, [400]
+
+    def short_write(fd: int, data: bytes) -> int:
+        taken = min(len(data), room[0])
+        room[0] -= taken
+        if not taken:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(fd, data[:taken])
+
+    monkeypatch.setattr(os, "write", short_write)
+    kept = [spool.append(event(n)) for n in range(10)]
+    assert kept == [True] * kept.count(True) + [False] * kept.count(False)
+    assert 0 < kept.count(True) < 10
+    room[0] = 10_000
+    assert spool.append(event(10))
+    *before, gap, last = everything(spool)
+    assert [each["producer_seq"] for each in before] == list(range(len(before)))
+    assert gap["type"] == "gap"
+    assert (gap["from_seq"], gap["to_seq"]) == (len(before), 9)
+    assert gap["reason"] == "no-space-left-on-device"
+    assert gap["count"] == 10 - len(before)
+    assert last["producer_seq"] == 10
+    assert spool.snapshot()["dropped"] == {"no-space-left-on-device": gap["count"]}
+
+
+def test_a_folder_that_vanishes_is_made_again_and_the_loss_declared(
+    spool: SegmentSpool, root: Path
+) -> None:
+    assert spool.append(event(0))
+    for path in (root / spool.producer_id).iterdir():
+        path.unlink()
+    (root / spool.producer_id).rmdir()
+    spool.seal()
+    assert spool.append(event(1))
+    gap, last = everything(spool)
+    assert (gap["from_seq"], gap["to_seq"], last["producer_seq"]) == (0, 0, 1)
+
+
+def test_the_dead_are_adopted_whole_and_only_once(root: Path, spool: SegmentSpool) -> None:
+    dead = SegmentSpool(root, 1_000_000, lambda: None)
+    for n in range(3):
+        dead.append(event(n))
+    dead.seal()
+    sealed = dead.batches()[0].id
+    dead.append(event(3))
+    die(dead)
+    spool.adopt()
+    spool.adopt()
+    assert [each["n"] for each in everything(spool)] == [0, 1, 2, 3]
+    assert spool.batches()[0].id == sealed, "an id given once stays: it may have been sent"
+    assert not (root / dead.producer_id).exists()
+
+
+def test_the_living_are_left_alone(root: Path, spool: SegmentSpool) -> None:
+    living = SegmentSpool(root, 1_000_000, lambda: None)
+    living.append(event(0))
+    spool.adopt()
+    assert everything(spool) == []
+    assert len(everything(living)) == 1
+    living.close()
+
+
+def test_a_damaged_segment_is_adopted_without_what_is_damaged(
+    root: Path, spool: SegmentSpool
+) -> None:
+    dead = SegmentSpool(root, 1_000_000, lambda: None)
+    for n in range(3):
+        dead.append(event(n))
+    die(dead)
+    [segment] = (root / dead.producer_id).glob("*.open")
+    segment.write_bytes(segment.read_bytes()[:-20])
+    spool.adopt()
+    events = everything(spool)
+    assert [each.get("n") for each in events] == [0, 1, None]
+    gap = events[-1]
+    assert (gap["producer_id"], gap["from_seq"], gap["to_seq"]) == (dead.producer_id, 2, 2)
+    assert gap["reason"] == "damaged"
+
+
+def test_rubbish_in_the_root_never_stops_a_start(root: Path, spool: SegmentSpool) -> None:
+    (root / "a-file").write_text("x")
+    (root / "no-lock").mkdir()
+    home = root / "dead-1-aa"
+    os.close(make_home(root, home.name))
+    (home / "000000000000.open").write_bytes(b"\0" * 100)
+    (home / "not-a-batch.batch").write_bytes(b"\xff\n\n{}")
+    (home / "notes.txt").write_text("x")
+    spool.adopt()
+    assert spool.append(event(0))
+    assert [each.get("n") for each in everything(spool)][-1] == 0
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_kill_while_a_batch_is_replaced_leaves_old_or_new(
+    root: Path, spool: SegmentSpool, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = SegmentSpool(root, 1_000_000, lambda: None)
+    for n in range(4):
+        dead.append(event(n))
+    dead.seal()
+    [batch] = dead.batches()
+    lines = dead.read(batch)
+
+    class KilledError(BaseException): ...
+
+    renames = 0
+    rename = Path.rename
+
+    def dying_rename(path: Path, target: Path) -> Path:
+        nonlocal renames
+        renames += 1
+        if renames == step:
+            raise KilledError
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", dying_rename)
+    with pytest.raises(KilledError):
+        dead.replace(batch, [lines[:2], lines[2:]], is_slim=False)
+    monkeypatch.setattr(Path, "rename", rename)
+    die(dead)
+    spool.adopt()
+    assert [each["n"] for each in everything(spool)] == [0, 1, 2, 3]
+
+
+def test_two_keys_never_meet(tmp_path: Path) -> None:
+    other_key = KEY.replace("key1", "key2")
+    first = make_root(tmp_path, "http://tooltrail", KEY)
+    assert first != make_root(tmp_path, "http://tooltrail", other_key)
+    assert first != make_root(tmp_path, "http://elsewhere", KEY)
+    assert first == make_root(tmp_path, "http://tooltrail/", KEY.replace("secret", "renewed"))
+    assert first.stat().st_mode & 0o777 == 0o700
+    origin = (first / "origin.json").read_text()
+    assert json.loads(origin) == {"url": "http://tooltrail", "key_id": "key1"}
+
+
+def test_a_home_is_claimed_by_one_at_a_time(root: Path) -> None:
+    os.close(make_home(root, "dead"))
+    with claimed(root / "dead") as first, claimed(root / "dead") as second:
+        assert (first, second) == (True, False)
+        remove_home(root / "dead")
+    assert not (root / "dead").exists()
+
+
+def test_giving_up_a_batch_keeps_the_gaps_it_declares(spool: SegmentSpool) -> None:
+    spool._lose("somebody", range(3, 5), "damaged")
+    spool.append(event(0))
+    spool.seal()
+    spool.give_up(spool.batches()[0], "expired")
+    gaps = {gap["producer_id"]: gap for gap in everything(spool)}
+    assert gaps["somebody"]["reason"] == "damaged"
+    assert gaps[spool.producer_id]["reason"] == "expired"
+
+
+def test_quiet_processes_keep_their_fair_share(root: Path, spool: SegmentSpool) -> None:
+    loud = SegmentSpool(root, 10_000_000, lambda: None)
+    for n in range(20):
+        loud.append(event(n) + b',"x":"%b"' % (b"x" * 100_000))
+    spool.adopt()
+    assert spool.allowance == 500_000
+    loud.close()
+    die(loud)
+
+
+def test_a_slim_event_keeps_its_place_and_its_verdict() -> None:
+    full = {
+        "type": "toolExecutionEnd",
+        "invocation_id": "i",
+        "output": {
+            "status": "error",
+            "error": {"type": "TIMEOUT", "message": "hunter2", "details": {"x": 1}},
+            "meta": {"took_ms": 3, "routing": {"hunter2": 1}},
+        },
+        "guard": {
+            "strategy": "throw",
+            "outcome": "failed",
+            "violations": [{"path": "$.a", "code": "WRONG_TYPE", "received_value": "hunter2"}],
+        },
+        "producer_id": "p",
+        "producer_seq": 4,
+    }
+    line = slim_line(json.dumps(full).encode())
+    assert b"hunter2" not in line
+    slim = json.loads(line)
+    assert slim["output"] == {
+        "status": "error",
+        "error": {"type": "TIMEOUT", "message": ""},
+        "meta": {"took_ms": 3},
+    }
+    assert slim["guard"]["violations"] == [{"path": "$.a", "code": "WRONG_TYPE"}]
+    assert numbers([line]) == {"p": [range(4, 5)]}
+    assert slim_line(b"rubbish") == b"rubbish"
+
+
+def test_old_batches_expire_but_not_when_the_clock_was_set(
+    spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    from tooltrail.announcement import Announcer
+    from tooltrail.shipper import Shipper
+    from tooltrail.transport import Transport
+
+    batch = Batch("0198c0de-0000-7000-8000-000000000000", 0, 1, 1)
+    transport = Transport("http://127.0.0.1:9", KEY, "test")
+    shipper = Shipper(spool, transport, Announcer(), max_age_days=7)
+    assert shipper._is_expired(batch)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 30 * 86_400)
+    assert not shipper._is_expired(batch)
