@@ -21,6 +21,10 @@ CASES = (
     ("medium", "medium", 8, 15),
     ("large", "large_1000", 400, 1071),
 )
+    ("small", "small", 2, 0.6),
+    ("medium", "medium", 8, 15),
+    ("large", "large_1000", 400, 1071),
+)
 FAILING_TARGET = 150
 
 

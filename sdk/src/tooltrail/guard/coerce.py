@@ -11,16 +11,13 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tooltrail.guard.explain import Walk
+from tooltrail.guard.explain import VALUE_DEPTH_LIMIT, Walk
 from tooltrail.guard.format import build_violation
 from tooltrail.guard.jsvalues import js_json, js_text, kind_of
 from tooltrail.guard.nodes import Node
 from tooltrail.guard.options import CoercionConfig
 from tooltrail.guard.regex import matcher
 from tooltrail.guard.violations import Violation
-
-_STEP_LIMIT: Final = 1_000_000  # visits; a schema that needs more is out to cost time
-_DEPTH_LIMIT: Final = 150
 
 # What JavaScript's Number() accepts once white space is trimmed; the words of an ECMAScript
 # StringNumericLiteral, where Python would also take `1_000`, `nan` and full-width digits.
@@ -75,12 +72,22 @@ class _Coercer:
         self.config = config
         self.wanted = wanted
         self.made: list[Coercion] = []
-        self.steps = 0
+        # What was found to need nothing: it is met again wherever sub-schemas overlap, and
+        # without this as often as there are ways to it.
+        self.settled: dict[tuple[int, str], Any] = {}
 
     def value(self, node: Node, value: Any, path: str, depth: int) -> Any:
-        self.steps += 1
-        if depth > _DEPTH_LIMIT or self.steps > _STEP_LIMIT or node.always is not None:
+        if depth > VALUE_DEPTH_LIMIT or node.always is not None:
             return value
+        key = (id(node), path)
+        if key in self.settled and self.settled[key] is value:
+            return value
+        coerced = self.convert_all(node, value, path, depth)
+        if coerced is value:
+            self.settled[key] = value
+        return coerced
+
+    def convert_all(self, node: Node, value: Any, path: str, depth: int) -> Any:
         made = self.convert(node, value, path) if self.wanted(path) else None
         if made is not None:
             self.made.append(made)

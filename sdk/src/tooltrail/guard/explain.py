@@ -14,7 +14,7 @@ from tooltrail.guard.nodes import Node
 from tooltrail.guard.plan import Plan, plan_for
 from tooltrail.guard.violations import Violation, ViolationCode
 
-VALUE_DEPTH_LIMIT: Final = 150  # schemas inside schemas; three stack frames each
+VALUE_DEPTH_LIMIT: Final = 200  # schemas inside schemas; three or four stack frames each
 VIOLATION_LIMIT: Final = 10_000  # nobody reads more, and a hostile schema makes any number
 
 # Half the cost of explaining is making the models; this skips a third of that.

@@ -4,7 +4,7 @@ Owns the differences between that library's value rules and JavaScript's, which 
 texts: lengths count UTF-16 units there, and patterns match them.
 """
 
-from collections import deque
+from collections import Counter, deque
 from typing import Any, Final
 
 from tooltrail.guard.nodes import Graph, Node
@@ -46,8 +46,12 @@ def may_invert(graph: Graph) -> bool:
 
 
 class _Writer:
+    """Writes each node where it stands, or, if there are several ways to it, as a definition."""
+
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.ways = Counter(id(child) for node in graph.nodes for _, _, child in node.subschemas())
+        self.ways[id(graph.root)] += 1
         self.definitions: dict[int, int] = {}
         self.queue: deque[Node] = deque()
 
@@ -66,17 +70,22 @@ class _Writer:
             self.queue.append(node)
         return {"$ref": f"#/definitions/{self.definitions[id(node)]}"}
 
+    def subschema(self, node: Node) -> Any:
+        if node.always is not None:
+            return node.always
+        return self.reference(node) if self.ways[id(node)] > 1 else self.node(node)
+
     def node(self, node: Node) -> Any:
         if node.always is not None:
             return node.always
         out: dict[str, Any] = {}
-        more: list[dict[str, Any]] = []
+        more: list[Any] = []
         for keyword, value in node.keywords.items():
             match keyword:
                 case "default":
                     continue
                 case "$ref" | "$dynamicRef" | "$recursiveRef":
-                    more.append(self.reference(node.children[keyword]))
+                    more.append(self.subschema(node.children[keyword]))
                 case "type" | "enum" | "anyOf" | "oneOf" if value == []:
                     more.append({"not": {}})
                 case "allOf" if value == []:
@@ -86,7 +95,7 @@ class _Writer:
                 case "patternProperties":
                     members = node.children[keyword].items()
                     more.append({"propertyNames": _BASIC_PLANE})
-                    out[keyword] = {plain(key): self.node(child) for key, child in members}
+                    out[keyword] = {plain(key): self.subschema(child) for key, child in members}
                 case "maxLength":
                     # Half as many characters are never too many units; up to all of them
                     # are not if none takes two.
@@ -104,8 +113,8 @@ class _Writer:
 
     def children(self, children: Any, value: Any) -> Any:
         if isinstance(children, Node):
-            return self.node(children)
+            return self.subschema(children)
         if isinstance(children, list):
-            return [self.node(child) for child in children]
-        written = {key: self.node(child) for key, child in children.items()}
+            return [self.subschema(child) for child in children]
+        written = {key: self.subschema(child) for key, child in children.items()}
         return {**(value or {}), **written}  # `dependencies` on plain names have no node

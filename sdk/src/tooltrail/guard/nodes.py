@@ -19,7 +19,7 @@ from tooltrail.guard.jsvalues import js_order
 
 # Far more than a readable schema nests, far less than Python's stack allows.
 SCHEMA_DEPTH_LIMIT: Final = 100
-SCHEMA_SIZE_LIMIT: Final = 100_000  # values in the schema; read in about 50 ms
+SCHEMA_SIZE_LIMIT: Final = 25_000  # values in the schema; read in about 50 ms
 _REFERENCE_LIMIT: Final = 50  # sub-schemas applied to one value, each inside the last
 
 _THE_19: Final = frozenset(
@@ -190,7 +190,7 @@ def read_schema(schema: Any) -> Graph:
     reader = _Reader(schema, draft)
     root = reader.node(schema, "")
     reader.read_all()
-    graph = Graph(root, list(reader.nodes.values()), draft)
+    graph = _without_detours(Graph(root, list(reader.nodes.values()), draft))
     _refuse_endless(graph)
     return graph
 
@@ -203,7 +203,7 @@ def _draft_of(schema: Any) -> str:
                 return draft
         if "2020-12" in declared:
             return "2020-12"
-    has_list = any(isinstance(each.get("items"), list) for _, each in _locations(schema, ""))
+    has_list = any(isinstance(each.get("items"), list) for _, each in _locations(schema))
     return "07" if has_list else "2020-12"
 
 
@@ -225,14 +225,15 @@ def _check_form(schema: Any, draft: str) -> None:
         raise SchemaError(f"malformed schema at #/{place}: {problem.message[:300]}")
 
 
-def _locations(schema: Any, base: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _locations(schema: Any, draft: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """List (base URI, schema) for every place the standard knows as a sub-schema."""
-    stack = [(base, schema)]
+    stack = [("", schema)]
     while stack:
         base, each = stack.pop()
         if not isinstance(each, dict):
             continue
-        if isinstance(own := each.get("$id"), str) and not own.startswith("#"):
+        is_hidden = draft == "07" and "$ref" in each  # draft-07: its neighbours do not count
+        if isinstance(own := each.get("$id"), str) and not (own.startswith("#") or is_hidden):
             base = urldefrag(_join(base, own)).url
         yield base, each
         for keyword, value in each.items():
@@ -245,6 +246,8 @@ def _locations(schema: Any, base: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _join(base: str, reference: str) -> str:
+    if reference.startswith("#"):
+        return base + reference  # `urljoin` forgets a base such as urn:uuid:…
     try:
         return urljoin(base, reference)
     except ValueError as problem:
@@ -263,7 +266,7 @@ class _Reader:
         self.dynamic: dict[str, list[Any]] = {}
         self.known: set[int] = set()
         self.bases: dict[int, str] = {}
-        for base, each in _locations(schema, ""):
+        for base, each in _locations(schema, draft):
             self.known.add(id(each))
             self.bases[id(each)] = base
             if "$id" in each:
@@ -345,6 +348,28 @@ class _Reader:
                 raise SchemaError(f"reference '#{pointer}' leads nowhere")
             base = self.bases.get(id(schema), base)
         return schema, base
+
+
+def _without_detours(graph: Graph) -> Graph:
+    """Let every way to a node that is only a reference lead to where that one leads."""
+    for node in graph.nodes:
+        for keyword, child in node.children.items():
+            if isinstance(child, Node):
+                node.children[keyword] = _destination(child)
+            elif isinstance(child, list):
+                node.children[keyword] = [_destination(each) for each in child]
+            else:
+                node.children[keyword] = {key: _destination(each) for key, each in child.items()}
+    nodes = [node for node in graph.nodes if node.keywords.keys() != {"$ref"}]
+    return Graph(_destination(graph.root), nodes, graph.draft)
+
+
+def _destination(node: Node) -> Node:
+    for _ in range(_REFERENCE_LIMIT):
+        if node.keywords.keys() != {"$ref"}:
+            return node
+        node = node.children["$ref"]
+    raise SchemaError("references lead to references without end")
 
 
 def _refuse_endless(graph: Graph) -> None:
