@@ -6,11 +6,14 @@ import sys
 
 from django.core.management import execute_from_command_line
 
+from config import instance
 from config.env import EnvironmentVariableError
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
+        if sys.argv[1:2] == ["up"]:
+            instance.ensure_secrets()  # before the settings are read: they hold them
         execute_from_command_line(sys.argv)
     except EnvironmentVariableError as error:
         sys.exit(f"tooltrail: {error}")

@@ -29,7 +29,7 @@ def load_secrets() -> dict[str, str]:
         return {}
     except OSError as error:
         raise env.EnvironmentVariableError(
-            f"TOOLTRAIL_VAR: {error.strerror}: {error.filename}"
+            f"cannot read {_SECRETS} (TOOLTRAIL_VAR): {error.strerror}"
         ) from error
     return stored
 
@@ -46,12 +46,20 @@ def ensure_secrets() -> dict[str, str]:
 
 
 def save_secrets(values: dict[str, str]) -> None:
-    """Replace the stored secrets as a whole, atomically."""
-    VAR.mkdir(mode=0o711, parents=True, exist_ok=True)
+    """Replace the stored secrets as a whole, atomically.
+
+    Raises EnvironmentVariableError where the folder cannot be written.
+    """
     draft = _SECRETS.with_suffix(".new")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(values, file, indent=1)
-    draft.replace(_SECRETS)
+    try:
+        VAR.mkdir(mode=0o711, parents=True, exist_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(values, file, indent=1)
+        draft.replace(_SECRETS)
+    except OSError as error:
+        raise env.EnvironmentVariableError(
+            f"cannot write to {VAR} (TOOLTRAIL_VAR): {error.strerror}"
+        ) from error
     load_secrets.cache_clear()
 
 

@@ -160,4 +160,6 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.text("TOOLTRAIL_LOG_LEVEL", "INFO")},
+    # At INFO it names every task at every start of every command.
+    "loggers": {"procrastinate": {"level": "WARNING"}},
 }

@@ -28,7 +28,8 @@ from config.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from config.instance import BASE_DIR, POSTGRES, load_secrets
 
 _READY_TIMEOUT_S = 60.0
-_CHILDREN_STOP_S = 2.5  # the database has the rest of the five seconds
+_CHILDREN_STOP_S = 1.8
+_DATABASE_STOP_S = 1.8  # and what the children left of theirs
 _RESTART_MAX_S = 60.0
 _LOOK_EVERY_S = 1.0
 _READY_EVERY_S = 0.05
@@ -214,7 +215,7 @@ class Supervisor:
             child.signal(signal.SIGKILL)  # also what a child left behind
             child.wait()
         if self.postgres is not None:
-            self.postgres.stop()
+            self.postgres.stop(within_s=deadline + _DATABASE_STOP_S - time.monotonic())
         self._end_guardian()
 
     def _tell_guardian(self) -> None:
@@ -306,9 +307,9 @@ def main() -> int:
                 is_essential=True,
             )
         )
-        supervisor.add(Child("worker", worker_command()))
         if supervisor.wait_until_ready(options.host, options.port):
             _announce(url, options.tenant, as_json=options.json)
+            supervisor.add(Child("worker", worker_command()))  # the first page comes first
             if options.demo:
                 key = load_secrets()[f"{options.tenant}.api_key"]
                 environment = {"TOOLTRAIL_URL": url, "TOOLTRAIL_API_KEY": key}

@@ -78,11 +78,15 @@ def run(options: Options) -> NoReturn:
     os.set_inheritable(lock, True)
     os.chdir(instance.BASE_DIR)
     flags = {"--demo": options.demo, "--json": options.as_json, "--embedded": is_embedded}
-    _become(
-        *("-m", "config.supervise", "--host", options.host, "--port", str(port)),
-        *("--lock", str(lock)),
-        *(("--tenant", tenant.slug) if tenant else ()),
-        *(flag for flag, is_on in flags.items() if is_on),
+    sys.stderr.flush()
+    os.execv(  # noqa: S606  ourselves
+        sys.executable,
+        [
+            *(sys.executable, "-m", "config.supervise", "--lock", str(lock)),
+            *("--host", options.host, "--port", str(port)),
+            *(("--tenant", tenant.slug) if tenant else ()),
+            *(flag for flag, is_on in flags.items() if is_on),
+        ],
     )
 
 
@@ -120,10 +124,7 @@ def _free_port(host: str, port: int) -> int:
 
 def _start_embedded() -> None:
     instance.POSTGRES.start()
-    database.initialise(instance.POSTGRES.admin_url, instance.ensure_secrets())
-    if "owner" not in connections:
-        # The first start: the settings were read before there were secrets. Once more.
-        _become(*sys.argv)
+    database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
 
 
 def _migrate() -> None:
@@ -148,7 +149,7 @@ def _provision(name: str | None) -> Tenant | None:
         tenant = ensure_tenant(slug, name if slug != name else name.capitalize())
     except ValueError as error:
         raise UpError(str(error)) from error
-    stored = dict(instance.ensure_secrets())
+    stored = dict(instance.load_secrets())
     password = stored.get(f"{slug}.password") or secrets.token_urlsafe(12)
     user = ensure_member(tenant, slug, password)
     api_key = stored.get(f"{slug}.api_key", "")
@@ -179,9 +180,3 @@ def _collect_static() -> None:
         return
     call_command("collectstatic", interactive=False, clear=True, verbosity=0)
     stamp.write_text(digest.hexdigest())
-
-
-def _become(*arguments: str) -> NoReturn:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606  ourselves

@@ -1,0 +1,121 @@
+"""What a running installation costs: seconds to the first answer, memory when idle, disk.
+
+    uv run bench/footprint.py [--starts 3] [--idle 20] [--installed]
+
+Starts `uv run manage.py up --demo` on a folder of its own, as a newcomer would, first with
+an empty folder, then again. Memory is the proportional set size (PSS) of every process,
+uv and PostgreSQL included and the demo executor excluded (Linux: /proc/*/smaps_rollup).
+`--installed` also makes a fresh environment as `uv sync` does and adds up its files.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def start(var: Path) -> tuple[subprocess.Popen[str], float]:
+    """Start everything; returns the process and the seconds to its announcement."""
+    began = time.monotonic()
+    process = subprocess.Popen(
+        ["uv", "run", "manage.py", "up", "--demo", "--json", "--port", "0"],
+        cwd=ROOT,
+        env=os.environ | {"TOOLTRAIL_VAR": str(var)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    facts = json.loads(process.stdout.readline())
+    assert facts["url"]
+    return process, time.monotonic() - began
+
+
+def processes(parent: int, var: Path) -> list[psutil.Process]:
+    """All of an installation's processes but the demo executor and what it starts."""
+    found = [psutil.Process(parent), *psutil.Process(parent).children(recursive=True)]
+    postmaster = int((var / "postgres/data/postmaster.pid").read_text().split("\n", 1)[0])
+    found += [psutil.Process(postmaster), *psutil.Process(postmaster).children()]
+    demo = [process for process in found if "audit.demo" in process.cmdline()]
+    excluded = {child.pid for process in demo for child in process.children(recursive=True)}
+    excluded |= {process.pid for process in demo}
+    return [process for process in found if process.pid not in excluded]
+
+
+def pss_mib(pid: int) -> float:
+    """A process's proportional set size in MiB."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    raise ValueError(f"no PSS for process {pid}")
+
+
+def name_of(process: psutil.Process) -> str:
+    """What a process is, in a word or two."""
+    command = " ".join(process.cmdline())
+    for mark, name in {
+        "config.supervise": "supervisor",
+        "granian": "web server",
+        "procrastinate worker": "worker",
+        "while read": "guardian",
+        "multiprocessing": "web server",
+        "postgres": "database",
+    }.items():
+        if mark in command:
+            return name
+    return process.name()
+
+
+def installed_mib() -> float:
+    """Size on disk of the environment that `uv run manage.py up` makes on a fresh clone."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            ["uv", "sync", "--quiet", "--compile-bytecode"],
+            cwd=ROOT,
+            env=os.environ | {"UV_PROJECT_ENVIRONMENT": f"{folder}/venv", "UV_LINK_MODE": "copy"},
+            check=True,
+        )
+        files = (path for path in Path(folder).rglob("*") if not path.is_symlink())
+        return sum(path.stat().st_blocks * 512 for path in files) / 2**20
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--starts", type=int, default=3)
+    parser.add_argument("--idle", type=float, default=20, help="seconds before memory is read")
+    parser.add_argument("--installed", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
+        var = Path(folder) / "var"
+        for number in range(options.starts):
+            process, seconds = start(var)
+            kind = "first start, new database" if number == 0 else "later start"
+            print(f"{kind:28} {seconds:6.1f} s to the first 200")
+            if number == options.starts - 1:
+                time.sleep(options.idle)
+                by_name: dict[str, float] = {}
+                for found in processes(process.pid, var):
+                    name = name_of(found)
+                    by_name[name] = by_name.get(name, 0.0) + pss_mib(found.pid)
+                for name, size in sorted(by_name.items(), key=lambda item: -item[1]):
+                    print(f"  {name:26} {size:6.1f} MiB PSS")
+                print(f"{'idle, all but the demo':28} {sum(by_name.values()):6.1f} MiB PSS")
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            print(f"{'stopped':28} {time.monotonic() - began:6.1f} s")
+    if options.installed:
+        print(f"{'installed':28} {installed_mib():6.1f} MiB on disk, byte code included")
+
+
+if __name__ == "__main__":
+    main()
