@@ -83,7 +83,7 @@ def read_events(
     )
     found: dict[tuple[UUID, int], StoredEvent] = {}
     for batch_id, received_at, first_index, event_count, payload in batches:
-        events = None if payload is None else unpack(payload)
+        events = None if payload is None else unpack(bytes(payload))
         for place in wanted:
             position = place[1]
             if place[0] != batch_id or not 0 <= position < event_count:

@@ -1,9 +1,18 @@
 """Plain functions that make valid, dull rows; a test overrides what it is about."""
 
+import json
 import secrets
+import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from tenants.models import Membership, Role, Tenant, User
+import uuid_utils.compat
+from django.test import Client
+
+from tenants.keys import create_key
+from tenants.models import Membership, Role, Scope, Tenant, User
 from tenants.scope import tenant_scope
 
 PASSWORD = "correct horse battery staple"
@@ -44,3 +53,70 @@ def make_cast(name: str) -> Cast:
         auditor=members[Role.AUDITOR],
         viewer=members[Role.VIEWER],
     )
+
+
+def make_call(
+    *,
+    started_at: datetime | None = None,
+    duration_ms: float = 20.0,
+    is_open: bool = False,
+    **members: Any,
+) -> list[dict[str, Any]]:
+    """A call's start and end event, or with `is_open` its start alone; begun a minute ago.
+
+    `members` are those of the wire contract. `args` goes into the start, `is_error`, `output`
+    and `guard` into the end, all others into both.
+    """
+    started_at = started_at or datetime.now(UTC) - timedelta(minutes=1)
+    args = members.pop("args", {"city": "London"})
+    ending = {
+        "is_error": members.pop("is_error", False),
+        "output": members.pop("output", {"status": "ok", "data": {}, "meta": {"took_ms": 20}}),
+        "guard": members.pop("guard", None),
+    }
+    shared = {
+        "invocation_id": str(uuid.uuid4()),
+        "trace_id": "trace-123",
+        "tool_name": "get_weather",
+        "call_id": "c" * 64,
+        "started_at": started_at.isoformat(),
+        **members,
+    }
+    start = {"type": "toolExecutionStart", "event_id": _new_event_id(), **shared, "args": args}
+    ended_at = (started_at + timedelta(milliseconds=duration_ms)).isoformat()
+    end = {
+        "type": "toolExecutionEnd",
+        "event_id": _new_event_id(),
+        **shared,
+        "ended_at": ended_at,
+        "duration_ms": duration_ms,
+        **ending,
+    }
+    return [start] if is_open else [start, end]
+
+
+def _new_event_id() -> str:
+    return str(uuid_utils.compat.uuid7())
+
+
+def make_ingest_key(tenant: Tenant) -> str:
+    """The text of a key that may send events and read figures."""
+    return create_key(tenant, "executor", [Scope.INGEST, Scope.READ])[1]
+
+
+def send_events(
+    tenant: Tenant, events: Iterable[dict[str, Any]], *, key: str | None = None
+) -> dict[str, Any]:
+    """Send events through the real endpoint as one batch; the answer, which must be a 200."""
+    answer = Client().post(
+        "/api/v1/events",
+        data="\n".join(json.dumps(event) for event in events).encode(),
+        content_type="application/x-ndjson",
+        headers={
+            "Authorization": f"Bearer {key or make_ingest_key(tenant)}",
+            "Idempotency-Key": str(uuid_utils.compat.uuid7()),
+        },
+    )
+    assert answer.status_code == 200, answer.content
+    document: dict[str, Any] = answer.json()
+    return document

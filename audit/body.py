@@ -1,0 +1,150 @@
+"""A request body into lines: inflated as it arrives, under limits.
+
+Pure but for reading the stream. Memory stays bounded by `audit.limits`, whatever is sent.
+"""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import zstandard
+
+from audit.limits import (
+    MAX_COMPRESSED_BYTES,
+    MAX_INFLATED_BYTES,
+    MAX_LINE_BYTES,
+    MAX_LINES,
+    MAX_RATIO,
+    RATIO_FREE_BYTES,
+    LimitExceededError,
+)
+
+ENCODINGS = ("gzip", "zstd", "identity")
+_CHUNK = 64 * 1024
+_SIP = 512
+_ZSTD_WINDOW = 8 * 1024 * 1024  # what RFC 9659 allows for HTTP
+
+
+class UnreadableBodyError(Exception):
+    """A body is not what its encoding says, was cut off, or holds no line: 400."""
+
+
+class Stream(Protocol):
+    """Where a body is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes; empty at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line and its number in the body, from 1. `raw` is without the line feed."""
+
+    number: int
+    raw: bytes
+
+
+def read_body(stream: Stream, encoding: str) -> bytes:
+    """The inflated body. `encoding` is one of `ENCODINGS`.
+
+    Raises LimitExceededError as soon as a limit is passed, UnreadableBodyError for bytes that
+    are not of the encoding or end early.
+    """
+    counted = _Counted(stream)
+    inflate = {"gzip": _gunzip, "zstd": _unzstd, "identity": _copy}[encoding]
+    parts: list[bytes] = []
+    size = 0
+    for part in inflate(counted):
+        size += len(part)
+        if size > MAX_INFLATED_BYTES:
+            raise LimitExceededError("too_large", f"the body inflates beyond {MAX_INFLATED_BYTES}")
+        if size > RATIO_FREE_BYTES and size > counted.size * MAX_RATIO:
+            raise LimitExceededError("ratio", f"the body inflates over {MAX_RATIO} times its size")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def split_lines(body: bytes) -> list[Line]:
+    """The lines that are not blank.
+
+    Raises LimitExceededError for too many lines or too long a one, UnreadableBodyError for none.
+    """
+    if body.count(b"\n") > MAX_LINES * 2:  # blank ones included: do not even split
+        raise LimitExceededError("too_many_lines", f"more than {MAX_LINES} lines")
+    lines = [
+        Line(number, raw) for number, raw in enumerate(body.split(b"\n"), 1) if raw and raw.strip()
+    ]
+    if not lines:
+        raise UnreadableBodyError("the body holds no line")
+    if len(lines) > MAX_LINES:
+        raise LimitExceededError("too_many_lines", f"more than {MAX_LINES} lines")
+    for line in lines:
+        if len(line.raw) > MAX_LINE_BYTES:
+            raise LimitExceededError(
+                "line_too_long", f"line {line.number} is longer than {MAX_LINE_BYTES} bytes"
+            )
+    return lines
+
+
+class _Counted:
+    """A stream that refuses to give more than the limit."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.size = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._stream.read(_CHUNK if size < 0 else size)
+        self.size += len(data)
+        if self.size > MAX_COMPRESSED_BYTES:
+            raise LimitExceededError("too_large", f"the body is over {MAX_COMPRESSED_BYTES} bytes")
+        return data
+
+
+def _copy(stream: _Counted) -> Iterator[bytes]:
+    while data := stream.read(_CHUNK):
+        yield data
+
+
+def _gunzip(stream: _Counted) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    is_open = False  # within a gzip member; a body may be several of them
+    try:
+        while data := stream.read(_CHUNK):
+            while data:
+                is_open = True
+                yield inflater.decompress(data, _CHUNK)
+                data = inflater.unconsumed_tail
+                if inflater.eof:
+                    data, is_open = inflater.unused_data, False
+                    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+            while is_open and (part := inflater.decompress(b"", _CHUNK)):
+                yield part
+    except zlib.error as error:
+        raise UnreadableBodyError(f"the body is not gzip: {error}") from None
+    if is_open:
+        raise UnreadableBodyError("the gzip body ends early")
+
+
+def _unzstd(stream: _Counted) -> Iterator[bytes]:
+    # The object that tells a whole frame from one cut off has no limit on what it returns.
+    # A block takes 4 bytes at least and inflates to 128 KiB at most: 16 MiB for such a sip.
+    frames = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    inflater = frames.decompressobj(write_size=_SIP * 32)
+    is_open = False
+    try:
+        while data := stream.read(_CHUNK):
+            for at in range(0, len(data), _SIP):
+                sip = data[at : at + _SIP]
+                while sip:
+                    is_open = True
+                    yield inflater.decompress(sip)
+                    sip = b""
+                    if inflater.eof:
+                        sip, is_open = inflater.unused_data, False
+                        inflater = frames.decompressobj(write_size=_SIP * 32)
+    except zstandard.ZstdError as error:
+        raise UnreadableBodyError(f"the body is not zstd: {error}") from None
+    if is_open:
+        raise UnreadableBodyError("the zstd body ends early")

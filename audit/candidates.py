@@ -1,0 +1,153 @@
+"""What a request wants to add to the log: its events with their ids and places in time.
+
+Pure. From lines to candidates, or to refusals for the inbox. What depends on what is stored
+already (duplicates, conflicts, days without a partition) is `audit.ingest`'s.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from tooltrail.ledger import NO_INVOCATION, Kind
+
+from audit import wire
+from audit.body import Line
+from audit.decode import Instants, RefusedLineError, TooDeepError, decode_line, event_id_in
+from audit.limits import MAX_DEPTH, LimitExceededError
+
+DAY_US = 86_400_000_000
+CLOCKS_DIFFER_US = DAY_US  # how far a time may lie ahead of ours, or an end before its start
+
+# Namespace of the ids given to ADK events, which have none. Never to be changed.
+_ADK_NAMESPACE = UUID("6a1f0a3c-3f0e-5d8b-9f57-6d1c1f3b7a52")
+
+
+@dataclass(slots=True)
+class Candidate:
+    """An event that may enter the log. Times are microseconds, days days since 1970 in UTC.
+
+    `position` is its place among its batch's events, set once that is known. A gap has no
+    invocation, times or day.
+    """
+
+    line: int
+    raw: bytes
+    event: wire.WireEvent
+    event_id: UUID
+    kind: Kind
+    invocation_id: UUID = NO_INVOCATION
+    started_us: int = 0
+    ended_us: int = 0
+    day: int = 0
+    position: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A line for the inbox, and why. `raw` is what may be kept of it."""
+
+    line: int
+    event_id: UUID | None
+    code: str
+    message: str
+    raw: bytes
+    raw_length: int
+
+
+@dataclass(slots=True)
+class Reading:
+    """A request's lines, read."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    rejections: list[Rejection] = field(default_factory=list)
+
+
+def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
+    """Read a request's lines. Raises LimitExceededError for one nested too deep."""
+    reading = Reading()
+    instants = Instants()
+    now_us = instants.read(now.isoformat())
+    seen: Counter[str] = Counter()
+    for line in lines:
+        try:
+            event = decode_line(line.raw, instants)
+        except RefusedLineError as refused:
+            reading.rejections.append(
+                Rejection(
+                    line.number,
+                    event_id_in(line.raw),
+                    refused.code,
+                    refused.message,
+                    refused.raw,
+                    len(line.raw),
+                )
+            )
+            continue
+        except TooDeepError:
+            raise LimitExceededError(
+                "too_deep", f"line {line.number} is nested deeper than {MAX_DEPTH}"
+            ) from None
+        candidate = Candidate(
+            line.number,
+            line.raw,
+            event,
+            event.event_id or uuid5(batch_id, str(line.number)),
+            _kind(event),
+        )
+        if isinstance(event, wire.CallEvent):
+            _place(candidate, event, instants, seen)
+            refusal = _untimely(candidate, now_us)
+            if refusal is not None:
+                reading.rejections.append(reject(candidate, *refusal))
+                continue
+        reading.candidates.append(candidate)
+    return reading
+
+
+def reject(candidate: Candidate, code: str, message: str) -> Rejection:
+    """The rejection of a candidate."""
+    raw = candidate.raw
+    return Rejection(candidate.line, candidate.event_id, code, message, raw, len(raw))
+
+
+def _kind(event: wire.WireEvent) -> Kind:
+    if isinstance(event, wire.StartEvent):
+        return Kind.START
+    return Kind.END if isinstance(event, wire.EndEvent) else Kind.GAP
+
+
+def _place(
+    candidate: Candidate, event: wire.CallEvent, instants: Instants, seen: Counter[str]
+) -> None:
+    candidate.started_us = instants.read(event.started_at)
+    candidate.day = candidate.started_us // DAY_US
+    if isinstance(event, wire.EndEvent):
+        candidate.ended_us = instants.read(event.ended_at)
+    candidate.invocation_id = event.invocation_id or _adk_id(candidate, event, seen)
+
+
+def _adk_id(candidate: Candidate, event: wire.CallEvent, seen: Counter[str]) -> UUID:
+    """An ADK event's invocation: turn, call id, start, and which of the equal ones it is.
+
+    Identical parallel calls of one millisecond stay two; their starts and their ends must
+    each come in one request, which is where equal ones are counted.
+    """
+    what = f"{event.turn_id or ''}\x1f{event.call_id}\x1f{candidate.started_us}"
+    kind_and_what = f"{candidate.kind}\x1f{what}"
+    k = seen[kind_and_what]
+    seen[kind_and_what] = k + 1
+    return uuid5(_ADK_NAMESPACE, f"{what}\x1f{k}")
+
+
+def _untimely(candidate: Candidate, now_us: int) -> tuple[str, str] | None:
+    if candidate.started_us > now_us + CLOCKS_DIFFER_US:
+        return "in_future", "started_at lies more than a day ahead of the server's clock"
+    if candidate.kind is not Kind.END:
+        return None
+    if candidate.ended_us > now_us + CLOCKS_DIFFER_US:
+        return "in_future", "ended_at lies more than a day ahead of the server's clock"
+    if candidate.ended_us < candidate.started_us - CLOCKS_DIFFER_US:
+        return "ended_before_started", "ended_at lies more than a day before started_at"
+    return None

@@ -1,0 +1,135 @@
+"""What a request adds to traces, rollups and latency: derived from the rows it changed.
+
+Pure. Only the rows the upsert returned count, and of each only what this request brought:
+a call is new when both its events are this batch's or missing, and completed now when its
+end is. Counting the request's events instead would count twice what several writers send.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from audit.histogram import BUCKET_COUNT, bucket_of
+
+BIGINT_MAX = 2**63 - 1
+
+
+class Changed(NamedTuple):
+    """A row of `invocation` as the upsert left it, and what of it is this batch's."""
+
+    started_on: date
+    invocation_id: UUID
+    started_at: datetime
+    ended_at: datetime | None
+    duration_us: int | None
+    state: str
+    tool_name: str
+    tool_version: str
+    trace_id: str
+    run_id: str | None
+    error_type: str
+    violation_count: int
+    prompt_tokens: int
+    completion_tokens: int
+    cache_hit: bool | None
+    took_start: bool
+    took_end: bool
+    is_new: bool
+
+
+@dataclass(slots=True)
+class TraceDelta:
+    """What a trace's row of one day gains."""
+
+    first_started_at: datetime
+    first_tool_name: str
+    last_at: datetime
+    run_id: str | None = None
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    violations: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(slots=True)
+class RollupDelta:
+    """What a rollup row gains."""
+
+    calls: int = 0
+    violating_calls: int = 0
+    violations: int = 0
+    duration_us: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cache_hits: int = 0
+
+
+type TraceKey = tuple[date, str]
+type HourKey = tuple[date, datetime, str, str]
+type RollupKey = tuple[date, datetime, str, str, str, str]
+
+
+@dataclass(slots=True)
+class Deltas:
+    """All of a request's additions, by the key of the row they go to."""
+
+    traces: dict[TraceKey, TraceDelta] = field(default_factory=dict)
+    rollups: dict[RollupKey, RollupDelta] = field(default_factory=dict)
+    latencies: dict[HourKey, list[int]] = field(default_factory=dict)
+
+
+def derive(rows: Iterable[Changed]) -> Deltas:
+    """Sum up what these rows add."""
+    deltas = Deltas()
+    for row in rows:
+        _add_to_trace(deltas, row)
+        if not (row.is_new or row.took_end):
+            continue
+        hour = row.started_at.replace(minute=0, second=0, microsecond=0)
+        key = (row.started_on, hour, row.tool_name, row.tool_version)
+        if row.is_new:
+            deltas.rollups.setdefault((*key, "started", ""), RollupDelta()).calls += 1
+        if row.took_end:
+            _add_completion(deltas, row, key)
+    return deltas
+
+
+def _add_to_trace(deltas: Deltas, row: Changed) -> None:
+    key = (row.started_on, row.trace_id)
+    last_at = row.started_at if row.ended_at is None else max(row.started_at, row.ended_at)
+    trace = deltas.traces.get(key)
+    if trace is None:
+        trace = deltas.traces[key] = TraceDelta(row.started_at, row.tool_name, last_at)
+    first = (row.started_at, row.tool_name)
+    if first < (trace.first_started_at, trace.first_tool_name):
+        trace.first_started_at, trace.first_tool_name = first
+    trace.last_at = max(trace.last_at, last_at)
+    if row.run_id is not None:
+        trace.run_id = row.run_id if trace.run_id is None else min(trace.run_id, row.run_id)
+    trace.started += row.is_new
+    if row.took_end:
+        trace.completed += 1
+        trace.failed += row.state == "failed"
+        trace.violations += row.violation_count
+        trace.prompt_tokens += row.prompt_tokens
+        trace.completion_tokens += row.completion_tokens
+
+
+def _add_completion(deltas: Deltas, row: Changed, key: HourKey) -> None:
+    duration_us = row.duration_us or 0
+    rollup = deltas.rollups.setdefault((*key, row.state, row.error_type), RollupDelta())
+    rollup.calls += 1
+    rollup.violating_calls += row.violation_count > 0
+    rollup.violations += row.violation_count
+    rollup.duration_us += duration_us
+    rollup.prompt_tokens += row.prompt_tokens
+    rollup.completion_tokens += row.completion_tokens
+    rollup.cache_hits += row.cache_hit is True
+    buckets = deltas.latencies.get(key)
+    if buckets is None:
+        buckets = deltas.latencies[key] = [0] * BUCKET_COUNT
+    buckets[bucket_of(duration_us)] += 1

@@ -1,0 +1,314 @@
+"""The statements that write the index, the inbox and the log, one a table and request.
+
+Runs `sql/ingest.sql` with whole columns as binary arrays, in the order of keys so that
+writers cannot deadlock. What to write is decided elsewhere (`audit.ingest`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, cast
+from uuid import UUID
+
+import psycopg
+from django.db import connection
+
+from audit import pg_arrays, sql, wire
+from audit.candidates import Candidate, Rejection
+from audit.deltas import BIGINT_MAX, Changed, Deltas
+from audit.limits import RAW_KEPT_BYTES
+from audit.merge import Call
+from audit.projection import SHARED, Ending, Row, project, violations
+from tenants.models import new_id
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_ENCODERS: dict[str, Callable[[Sequence[Any]], pg_arrays.PgArray | None]] = {
+    **dict.fromkeys(SHARED, pg_arrays.texts),
+    "parent_invocation_id": pg_arrays.uuids,
+    "timeouts_ms": pg_arrays.bigints,
+    "budget_tokens": pg_arrays.bigints,
+    "ended_us": pg_arrays.instants,
+    "duration_us": pg_arrays.bigints,
+    "state": pg_arrays.texts,
+    "error_type": pg_arrays.texts,
+    "error_code": pg_arrays.texts,
+    "error_message": pg_arrays.texts,
+    "upstream_status": pg_arrays.ints,
+    "retry_after_ms": pg_arrays.bigints,
+    "attempt": pg_arrays.ints,
+    "guard_strategy": pg_arrays.texts,
+    "guard_outcome": pg_arrays.texts,
+    "violation_count": pg_arrays.ints,
+    "prompt_tokens": pg_arrays.bigints,
+    "completion_tokens": pg_arrays.bigints,
+    "cache_hit": pg_arrays.booleans,
+}
+
+
+class IndexWriter:
+    """Writes for one batch of one tenant, inside its open scope."""
+
+    def __init__(self, tenant_id: UUID, batch_id: UUID, now: datetime) -> None:
+        self._constants = {"tenant_id": tenant_id, "batch_id": batch_id, "now": now}
+        # psycopg's own cursor: Django's interpolates values into the text, which rules out
+        # binary parameters.
+        raw_connection = cast(psycopg.Connection[Any], connection.connection)
+        pg_arrays.adapt(raw_connection)
+        self._cursor = psycopg.Cursor(raw_connection)
+
+    def run(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Run a statement of `sql/ingest.sql`; its rows. Raises Django's database errors."""
+        with connection.wrap_database_errors:
+            self._cursor.execute(
+                sql.QUERIES[name],
+                self._constants | parameters,
+                binary=True,
+                prepare=True,
+            )
+            return self._cursor.fetchall() if self._cursor.description else []
+
+    def find_near(self, calls: Sequence[Call]) -> dict[tuple[int, UUID], tuple[int, int]]:
+        """By key, the day and start of the row each call has, on its day or a day either side."""
+        if not calls:
+            return {}
+        return {
+            (calls[n - 1].day, calls[n - 1].invocation_id): (day, microseconds(started_at))
+            for n, day, started_at in self.run("calls_near", **_keys(calls))
+        }
+
+    def upsert_calls(self, calls: Sequence[Call]) -> list[Changed]:
+        """Write the calls, which are in order of key; the rows of which a slot was free."""
+        if not calls:
+            return []
+        rows = [project(call) for call in calls]
+        return [Changed(*row) for row in self.run("upsert_invocations", **_columns(rows))]
+
+    def taken_slots(self, calls: Sequence[Call]) -> dict[tuple[int, UUID], tuple[Any, ...]]:
+        """By key: start batch and position, end batch and position of the call's row."""
+        return {(row[0], row[1]): row[2:] for row in self.run("taken_slots", **_keys(calls))}
+
+    def write_violations(self, completed: Sequence[tuple[Changed, wire.EndEvent]]) -> None:
+        """Write the violations of calls completed now."""
+        rows = [
+            (
+                days_since_epoch(row.started_on),
+                row.invocation_id,
+                ordinal,
+                microseconds(row.started_at),
+                row.tool_name,
+                row.tool_version,
+                *found,
+                event.guard.strategy,
+                event.guard.outcome,
+            )
+            for row, event in completed
+            if event.guard is not None
+            for ordinal, found in enumerate(violations(event))
+        ]
+        if not rows:
+            return
+        columns = list(zip(*rows, strict=True))
+        self.run(
+            "insert_violations",
+            started_on=pg_arrays.days(columns[0]),
+            invocation_id=pg_arrays.uuids(columns[1]),
+            ordinal=pg_arrays.ints(columns[2]),
+            started_at=pg_arrays.instants(columns[3]),
+            **{
+                name: pg_arrays.texts(column)
+                for name, column in zip(_VIOLATION_TEXTS, columns[4:], strict=True)
+            },
+        )
+
+    def write_deltas(self, deltas: Deltas) -> None:
+        """Add to traces, rollups and latencies, each in the order of its key."""
+        if traces := sorted(deltas.traces.items()):
+            self._upsert(
+                "upsert_traces",
+                [
+                    (
+                        *key,
+                        microseconds(each.first_started_at),
+                        microseconds(each.last_at),
+                        each.first_tool_name,
+                        each.run_id,
+                        each.started,
+                        each.completed,
+                        each.failed,
+                        each.violations,
+                        min(each.prompt_tokens, BIGINT_MAX),
+                        min(each.completion_tokens, BIGINT_MAX),
+                    )
+                    for key, each in traces
+                ],
+                _TRACE_COLUMNS,
+            )
+        if rollups := sorted(deltas.rollups.items()):
+            self._upsert(
+                "upsert_rollups",
+                [
+                    (
+                        key[0],
+                        microseconds(key[1]),
+                        *key[2:],
+                        each.calls,
+                        each.violating_calls,
+                        each.violations,
+                        min(each.duration_us, BIGINT_MAX),
+                        min(each.prompt_tokens, BIGINT_MAX),
+                        min(each.completion_tokens, BIGINT_MAX),
+                        each.cache_hits,
+                    )
+                    for key, each in rollups
+                ],
+                _ROLLUP_COLUMNS,
+            )
+        if latencies := sorted(deltas.latencies.items()):
+            self._upsert(
+                "upsert_latencies",
+                [
+                    (key[0], microseconds(key[1]), *key[2:], f"{{{','.join(map(str, buckets))}}}")
+                    for key, buckets in latencies
+                ],
+                _LATENCY_COLUMNS,
+            )
+
+    def write_gaps(self, gaps: Sequence[wire.GapEvent]) -> set[tuple[str, int, int]]:
+        """Write the losses not said before; those. `gaps` are of different keys."""
+        if not gaps:
+            return set()
+        ordered = sorted(gaps, key=lambda gap: (gap.producer_id, gap.from_seq, gap.to_seq))
+        rows = self.run(
+            "insert_gaps",
+            producer_id=pg_arrays.texts([gap.producer_id for gap in ordered]),
+            from_seq=pg_arrays.bigints([gap.from_seq for gap in ordered]),
+            to_seq=pg_arrays.bigints([gap.to_seq for gap in ordered]),
+            reason=pg_arrays.texts([gap.reason for gap in ordered]),
+            lost_count=pg_arrays.bigints([gap.count for gap in ordered]),
+        )
+        return {(producer_id, first, last) for producer_id, first, last in rows}
+
+    def write_producers(self, producers: Mapping[str, tuple[int | None, int | None, int]]) -> None:
+        """By producer: the lowest and highest number heard, and how many events are new."""
+        if not producers:
+            return
+        ordered = sorted(producers.items())
+        self.run(
+            "upsert_producers",
+            producer_id=pg_arrays.texts([producer_id for producer_id, _ in ordered]),
+            first_seq=pg_arrays.bigints([each[0] for _, each in ordered]),
+            last_seq=pg_arrays.bigints([each[1] for _, each in ordered]),
+            event_count=pg_arrays.bigints([each[2] for _, each in ordered]),
+        )
+
+    def write_rejections(self, rejections: Sequence[Rejection]) -> None:
+        """Put lines into the inbox."""
+        if not rejections:
+            return
+        self.run(
+            "insert_rejected",
+            id=pg_arrays.uuids([new_id() for _ in rejections]),
+            line=pg_arrays.ints([each.line for each in rejections]),
+            event_id=pg_arrays.uuids([each.event_id for each in rejections]),
+            code=pg_arrays.texts([each.code for each in rejections]),
+            message=pg_arrays.texts([each.message for each in rejections]),
+            raw=pg_arrays.blobs([each.raw[:RAW_KEPT_BYTES] for each in rejections]),
+            raw_length=pg_arrays.ints([each.raw_length for each in rejections]),
+        )
+
+    def _upsert(
+        self, name: str, rows: list[tuple[Any, ...]], columns: tuple[tuple[str, Any], ...]
+    ) -> None:
+        values = zip(columns, zip(*rows, strict=True), strict=True)
+        self.run(name, **{column: encode(each) for (column, encode), each in values})
+
+
+def microseconds(instant: datetime) -> int:
+    """Microseconds since 1970."""
+    since = instant - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def days_since_epoch(day: date) -> int:
+    """Days since 1970."""
+    return day.toordinal() - _EPOCH_DAY
+
+
+def _dates(values: Sequence[date]) -> pg_arrays.DayArray | None:
+    return pg_arrays.days([days_since_epoch(value) for value in values])
+
+
+_VIOLATION_TEXTS = (
+    "tool_name",
+    "tool_version",
+    "path",
+    "path_pattern",
+    "code",
+    "severity",
+    "expected",
+    "received",
+    "strategy",
+    "outcome",
+)
+_TRACE_COLUMNS = (
+    ("started_on", _dates),
+    ("trace_id", pg_arrays.texts),
+    ("first_started_at", pg_arrays.instants),
+    ("last_at", pg_arrays.instants),
+    ("first_tool_name", pg_arrays.texts),
+    ("run_id", pg_arrays.texts),
+    ("started_count", pg_arrays.bigints),
+    ("completed_count", pg_arrays.bigints),
+    ("failed_count", pg_arrays.bigints),
+    ("violation_count", pg_arrays.bigints),
+    ("prompt_tokens", pg_arrays.bigints),
+    ("completion_tokens", pg_arrays.bigints),
+)
+_HOUR_COLUMNS = (
+    ("started_on", _dates),
+    ("hour_at", pg_arrays.instants),
+    ("tool_name", pg_arrays.texts),
+    ("tool_version", pg_arrays.texts),
+)
+_ROLLUP_COLUMNS = (
+    *_HOUR_COLUMNS,
+    ("state", pg_arrays.texts),
+    ("error_type", pg_arrays.texts),
+    ("call_count", pg_arrays.bigints),
+    ("violating_call_count", pg_arrays.bigints),
+    ("violation_count", pg_arrays.bigints),
+    ("duration_us", pg_arrays.bigints),
+    ("prompt_tokens", pg_arrays.bigints),
+    ("completion_tokens", pg_arrays.bigints),
+    ("cache_hit_count", pg_arrays.bigints),
+)
+_LATENCY_COLUMNS = (*_HOUR_COLUMNS, ("buckets", pg_arrays.texts))
+
+
+def _keys(calls: Sequence[Call]) -> dict[str, Any]:
+    return {
+        "invocation_ids": pg_arrays.uuids([call.invocation_id for call in calls]),
+        "days": pg_arrays.days([call.day for call in calls]),
+    }
+
+
+def _position(candidate: Candidate | None) -> int | None:
+    return None if candidate is None else candidate.position
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, Any]:
+    calls = [row.call for row in rows]
+    columns: dict[str, Any] = {
+        "started_on": pg_arrays.days([call.day for call in calls]),
+        "invocation_id": pg_arrays.uuids([call.invocation_id for call in calls]),
+        "started_at": pg_arrays.instants([call.started_us for call in calls]),
+        "start_pos": pg_arrays.ints([_position(call.start) for call in calls]),
+        "end_pos": pg_arrays.ints([_position(call.end) for call in calls]),
+        "pair_conflict": pg_arrays.booleans([row.pair_conflict for row in rows]),
+    }
+    for name, values in zip(SHARED, zip(*(row.shared for row in rows), strict=True), strict=True):
+        columns[name] = _ENCODERS[name](values)
+    endings = zip(*(row.ending for row in rows), strict=True)
+    for name, values in zip(Ending._fields, endings, strict=True):
+        columns["ended_at" if name == "ended_us" else name] = _ENCODERS[name](values)
+    return columns

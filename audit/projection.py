@@ -1,0 +1,153 @@
+"""From a call's events to the columns of its row in the index.
+
+Pure. Members of a payload that are not of the right type, or too large for their column, have
+been dropped before (`audit.envelope`); texts are cut to what a list can show, as the whole is
+in the log.
+"""
+
+import re
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from audit import wire
+from audit.merge import Call
+
+ERROR_TYPE_MAX = 64  # characters; it is part of rollup's key
+TEXT_MAX = 500
+
+SHARED = (
+    "tool_name",
+    "tool_version",
+    "trace_id",
+    "parent_invocation_id",
+    "call_id",
+    "tool_call_id",
+    "turn_id",
+    "run_id",
+    "ingestion_run_id",
+    "workflow_id",
+    "collection_id",
+    "document_id",
+    "document_version_id",
+    "case_id",
+    "idempotency_key",
+    "timeouts_ms",
+    "budget_tokens",
+    "locale",
+    "safety_mode",
+    "producer_id",
+)
+"""The columns that start and end both tell; where they differ, the stored value stays."""
+
+_shared_of = attrgetter(*SHARED)
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class Ending(NamedTuple):
+    """The columns only an end event fills; the defaults are those of an open call."""
+
+    ended_us: int | None = None
+    duration_us: int | None = None
+    state: str = "open"
+    error_type: str = ""
+    error_code: str | None = None
+    error_message: str | None = None
+    upstream_status: int | None = None
+    retry_after_ms: int | None = None
+    attempt: int | None = None
+    guard_strategy: str | None = None
+    guard_outcome: str | None = None
+    violation_count: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cache_hit: bool | None = None
+
+
+class Row(NamedTuple):
+    """A call's row, but for its tenant and batch."""
+
+    call: Call
+    shared: tuple[Any, ...]
+    ending: Ending
+    pair_conflict: bool
+
+
+OPEN = Ending()
+
+
+def project(call: Call) -> Row:
+    """The row of a call."""
+    start, end = call.start, call.end
+    if start is None or end is None:
+        only = start or end
+        assert only is not None, "a call has an event"
+        shared = _shared_of(only.event)
+        differs = only.started_us != call.started_us
+    else:
+        shared, others = _shared_of(start.event), _shared_of(end.event)
+        differs = start.started_us != end.started_us
+        if shared != others:
+            pairs = list(zip(shared, others, strict=True))
+            shared = tuple(b if a is None else a for a, b in pairs)
+            differs = differs or any(a is not None and b is not None and a != b for a, b in pairs)
+    return Row(call, shared, OPEN if end is None else _ending(end.event, end.ended_us), differs)
+
+
+def violations(event: wire.EndEvent) -> Iterator[tuple[str, ...]]:
+    """A row per violation: path, its pattern, code, severity, expected, received."""
+    if event.guard is None:
+        return
+    for found in event.guard.violations:
+        path = found.path[:TEXT_MAX]
+        yield (
+            path,
+            _INDEX.sub("[*]", path),
+            found.code,
+            found.severity,
+            found.expected[:TEXT_MAX],
+            found.received[:TEXT_MAX],
+        )
+
+
+def _ending(event: Any, ended_us: int) -> Ending:
+    assert isinstance(event, wire.EndEvent)
+    guard, output = event.guard, event.output
+    failure = output.error if output is not None and output.status == "error" else None
+    guard_failed = guard is not None and guard.outcome in ("failed", "error-result")
+    failed = event.is_error or (output is not None and output.status == "error") or guard_failed
+    meta = output.meta if output is not None else None
+    usage = meta.token_usage if meta is not None else None
+    said = failure or wire.EnvelopeError()
+    return Ending(
+        ended_us=ended_us,
+        duration_us=round(event.duration_ms * 1000),
+        state="failed" if failed else "ok",
+        error_type=_error_type(said.type, guard_failed) if failed else "",
+        error_code=_cut(said.code),
+        error_message=_cut(said.message),
+        upstream_status=said.upstream_status,
+        retry_after_ms=said.retry_after_ms,
+        attempt=said.attempt,
+        guard_strategy=guard.strategy if guard is not None else None,
+        guard_outcome=guard.outcome if guard is not None else None,
+        violation_count=len(guard.violations) if guard is not None else 0,
+        prompt_tokens=(usage.prompt or 0) if usage is not None else 0,
+        completion_tokens=(usage.completion or 0) if usage is not None else 0,
+        cache_hit=meta.cache_hit if meta is not None else None,
+    )
+
+
+def _error_type(said: str | None, guard_failed: bool) -> str:
+    """What a failure counts as: the envelope's word, else GUARD or ERROR.
+
+    GUARD: the output guard refused what the tool returned. ERROR: the tool raised, and nothing
+    says more (an ADK event does not).
+    """
+    if said:
+        return said[:ERROR_TYPE_MAX]
+    return "GUARD" if guard_failed else "ERROR"
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None else text[:TEXT_MAX]

@@ -1,0 +1,297 @@
+-- stored_answer --
+-- Is this batch known? Then its answer, and what its body was.
+SELECT answer, body_sha256
+FROM batch
+WHERE tenant_id = %(tenant_id)s AND batch_on = %(batch_on)s AND batch_id = %(batch_id)s
+
+-- calls_near --
+-- The rows of calls whose ends came without their starts: of the same day, else a day either side.
+SELECT wanted.n, found.started_on - date '1970-01-01', found.started_at
+FROM unnest(%(invocation_ids)b::uuid[], %(days)b::date[])
+         WITH ORDINALITY AS wanted (invocation_id, day, n),
+     LATERAL (
+         SELECT i.started_on, i.started_at
+         FROM invocation i
+         WHERE i.tenant_id = %(tenant_id)s
+           AND i.invocation_id = wanted.invocation_id
+           AND i.started_on IN (wanted.day, wanted.day - 1, wanted.day + 1)
+         ORDER BY abs(i.started_on - wanted.day), i.started_on
+         LIMIT 1
+     ) AS found
+
+-- upsert_invocations --
+-- One row per call of the batch, in order of key so that writers cannot deadlock. A slot that
+-- is taken stays as it is, and a row none of whose slots was free is not returned. What the
+-- rollups are keyed by (start, tool, version, trace) is fixed by whichever event came first.
+INSERT INTO invocation AS i (
+    tenant_id, started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
+    tool_version, trace_id, parent_invocation_id, call_id, tool_call_id, error_type, error_code,
+    error_message, upstream_status, retry_after_ms, attempt, guard_strategy, guard_outcome,
+    violation_count, prompt_tokens, completion_tokens, cache_hit, turn_id, run_id,
+    ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
+    idempotency_key, timeouts_ms, budget_tokens, locale, safety_mode, producer_id,
+    start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict
+)
+SELECT
+    %(tenant_id)s, started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
+    coalesce(tool_version, ''), trace_id, parent_invocation_id, call_id, tool_call_id, error_type,
+    error_code, error_message, upstream_status, retry_after_ms, attempt, guard_strategy,
+    guard_outcome, violation_count, prompt_tokens, completion_tokens, cache_hit, turn_id, run_id,
+    ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
+    idempotency_key, timeouts_ms, budget_tokens, locale, safety_mode, producer_id,
+    CASE WHEN start_pos IS NOT NULL THEN %(batch_id)s END, start_pos,
+    CASE WHEN end_pos IS NOT NULL THEN %(batch_id)s END, end_pos, pair_conflict
+FROM unnest(
+    %(started_on)b::date[], %(invocation_id)b::uuid[], %(started_at)b::timestamptz[],
+    %(ended_at)b::timestamptz[], %(duration_us)b::bigint[], %(state)b::text[],
+    %(tool_name)b::text[], %(tool_version)b::text[], %(trace_id)b::text[],
+    %(parent_invocation_id)b::uuid[], %(call_id)b::text[], %(tool_call_id)b::text[],
+    %(error_type)b::text[], %(error_code)b::text[], %(error_message)b::text[],
+    %(upstream_status)b::integer[], %(retry_after_ms)b::bigint[], %(attempt)b::integer[],
+    %(guard_strategy)b::text[], %(guard_outcome)b::text[], %(violation_count)b::integer[],
+    %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[], %(cache_hit)b::boolean[],
+    %(turn_id)b::text[], %(run_id)b::text[], %(ingestion_run_id)b::text[],
+    %(workflow_id)b::text[], %(collection_id)b::text[], %(document_id)b::text[],
+    %(document_version_id)b::text[], %(case_id)b::text[], %(idempotency_key)b::text[],
+    %(timeouts_ms)b::bigint[], %(budget_tokens)b::bigint[], %(locale)b::text[],
+    %(safety_mode)b::text[], %(producer_id)b::text[], %(start_pos)b::integer[],
+    %(end_pos)b::integer[], %(pair_conflict)b::boolean[]
+) AS u (
+    started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, tool_version,
+    trace_id, parent_invocation_id, call_id, tool_call_id, error_type, error_code, error_message,
+    upstream_status, retry_after_ms, attempt, guard_strategy, guard_outcome, violation_count,
+    prompt_tokens, completion_tokens, cache_hit, turn_id, run_id, ingestion_run_id, workflow_id,
+    collection_id, document_id, document_version_id, case_id, idempotency_key, timeouts_ms,
+    budget_tokens, locale, safety_mode, producer_id, start_pos, end_pos, pair_conflict
+)
+ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
+    ended_at = CASE WHEN i.end_batch_id IS NULL THEN excluded.ended_at ELSE i.ended_at END,
+    duration_us = CASE WHEN i.end_batch_id IS NULL THEN excluded.duration_us ELSE i.duration_us END,
+    state = CASE WHEN i.end_batch_id IS NULL THEN excluded.state ELSE i.state END,
+    error_type = CASE WHEN i.end_batch_id IS NULL THEN excluded.error_type ELSE i.error_type END,
+    error_code = CASE WHEN i.end_batch_id IS NULL THEN excluded.error_code ELSE i.error_code END,
+    error_message =
+        CASE WHEN i.end_batch_id IS NULL THEN excluded.error_message ELSE i.error_message END,
+    upstream_status =
+        CASE WHEN i.end_batch_id IS NULL THEN excluded.upstream_status ELSE i.upstream_status END,
+    retry_after_ms =
+        CASE WHEN i.end_batch_id IS NULL THEN excluded.retry_after_ms ELSE i.retry_after_ms END,
+    attempt = CASE WHEN i.end_batch_id IS NULL THEN excluded.attempt ELSE i.attempt END,
+    guard_strategy =
+        CASE WHEN i.end_batch_id IS NULL THEN excluded.guard_strategy ELSE i.guard_strategy END,
+    guard_outcome =
+        CASE WHEN i.end_batch_id IS NULL THEN excluded.guard_outcome ELSE i.guard_outcome END,
+    violation_count =
+        CASE WHEN i.end_batch_id IS NULL THEN excluded.violation_count ELSE i.violation_count END,
+    prompt_tokens =
+        CASE WHEN i.end_batch_id IS NULL THEN excluded.prompt_tokens ELSE i.prompt_tokens END,
+    completion_tokens =
+        CASE WHEN i.end_batch_id IS NULL THEN excluded.completion_tokens
+             ELSE i.completion_tokens END,
+    cache_hit = CASE WHEN i.end_batch_id IS NULL THEN excluded.cache_hit ELSE i.cache_hit END,
+    parent_invocation_id = coalesce(i.parent_invocation_id, excluded.parent_invocation_id),
+    tool_call_id = coalesce(i.tool_call_id, excluded.tool_call_id),
+    turn_id = coalesce(i.turn_id, excluded.turn_id),
+    run_id = coalesce(i.run_id, excluded.run_id),
+    ingestion_run_id = coalesce(i.ingestion_run_id, excluded.ingestion_run_id),
+    workflow_id = coalesce(i.workflow_id, excluded.workflow_id),
+    collection_id = coalesce(i.collection_id, excluded.collection_id),
+    document_id = coalesce(i.document_id, excluded.document_id),
+    document_version_id = coalesce(i.document_version_id, excluded.document_version_id),
+    case_id = coalesce(i.case_id, excluded.case_id),
+    idempotency_key = coalesce(i.idempotency_key, excluded.idempotency_key),
+    timeouts_ms = coalesce(i.timeouts_ms, excluded.timeouts_ms),
+    budget_tokens = coalesce(i.budget_tokens, excluded.budget_tokens),
+    locale = coalesce(i.locale, excluded.locale),
+    safety_mode = coalesce(i.safety_mode, excluded.safety_mode),
+    producer_id = coalesce(i.producer_id, excluded.producer_id),
+    start_batch_id = coalesce(i.start_batch_id, excluded.start_batch_id),
+    start_pos = CASE WHEN i.start_batch_id IS NULL THEN excluded.start_pos ELSE i.start_pos END,
+    end_batch_id = coalesce(i.end_batch_id, excluded.end_batch_id),
+    end_pos = CASE WHEN i.end_batch_id IS NULL THEN excluded.end_pos ELSE i.end_pos END,
+    pair_conflict = i.pair_conflict OR excluded.pair_conflict OR (
+        i.started_at <> excluded.started_at
+        OR i.tool_name <> excluded.tool_name
+        OR (i.tool_version <> '' AND excluded.tool_version <> ''
+            AND i.tool_version <> excluded.tool_version)
+        OR i.trace_id <> excluded.trace_id
+        OR i.parent_invocation_id <> excluded.parent_invocation_id
+        OR i.call_id <> excluded.call_id
+        OR i.tool_call_id <> excluded.tool_call_id
+        OR i.turn_id <> excluded.turn_id
+        OR i.run_id <> excluded.run_id
+        OR i.ingestion_run_id <> excluded.ingestion_run_id
+        OR i.workflow_id <> excluded.workflow_id
+        OR i.collection_id <> excluded.collection_id
+        OR i.document_id <> excluded.document_id
+        OR i.document_version_id <> excluded.document_version_id
+        OR i.case_id <> excluded.case_id
+        OR i.idempotency_key <> excluded.idempotency_key
+        OR i.timeouts_ms <> excluded.timeouts_ms
+        OR i.budget_tokens <> excluded.budget_tokens
+        OR i.locale <> excluded.locale
+        OR i.safety_mode <> excluded.safety_mode
+        OR i.producer_id <> excluded.producer_id
+    ) IS TRUE
+WHERE (i.start_batch_id IS NULL AND excluded.start_batch_id IS NOT NULL)
+   OR (i.end_batch_id IS NULL AND excluded.end_batch_id IS NOT NULL)
+RETURNING
+    started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, tool_version,
+    trace_id, run_id, error_type, violation_count, prompt_tokens, completion_tokens, cache_hit,
+    start_batch_id IS NOT DISTINCT FROM %(batch_id)s AS took_start,
+    end_batch_id IS NOT DISTINCT FROM %(batch_id)s AS took_end,
+    coalesce(start_batch_id, %(batch_id)s) = %(batch_id)s
+        AND coalesce(end_batch_id, %(batch_id)s) = %(batch_id)s AS is_new
+
+-- taken_slots --
+-- Where the events lie that hold the slots of these calls.
+SELECT i.started_on - date '1970-01-01', i.invocation_id, i.start_batch_id, i.start_pos,
+       i.end_batch_id, i.end_pos
+FROM unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS wanted (invocation_id, day)
+JOIN invocation i
+  ON i.tenant_id = %(tenant_id)s
+ AND i.started_on = wanted.day
+ AND i.invocation_id = wanted.invocation_id
+
+-- insert_violations --
+-- The violations of the calls completed by this batch.
+INSERT INTO violation (
+    tenant_id, started_on, invocation_id, ordinal, started_at, tool_name, tool_version, path,
+    path_pattern, code, severity, expected, received, strategy, outcome, found_by
+)
+SELECT %(tenant_id)s, started_on, invocation_id, ordinal, started_at, tool_name, tool_version,
+       path, path_pattern, code, severity, expected, received, strategy, outcome, 'executor'
+FROM unnest(
+    %(started_on)b::date[], %(invocation_id)b::uuid[], %(ordinal)b::integer[],
+    %(started_at)b::timestamptz[], %(tool_name)b::text[], %(tool_version)b::text[],
+    %(path)b::text[], %(path_pattern)b::text[], %(code)b::text[], %(severity)b::text[],
+    %(expected)b::text[], %(received)b::text[], %(strategy)b::text[], %(outcome)b::text[]
+) AS u (
+    started_on, invocation_id, ordinal, started_at, tool_name, tool_version, path, path_pattern,
+    code, severity, expected, received, strategy, outcome
+)
+ON CONFLICT DO NOTHING
+
+-- upsert_traces --
+-- What the changed calls add to their traces, per day.
+INSERT INTO trace AS t (
+    tenant_id, started_on, trace_id, first_started_at, last_at, first_tool_name, run_id,
+    started_count, completed_count, failed_count, violation_count, prompt_tokens,
+    completion_tokens
+)
+SELECT %(tenant_id)s, u.*
+FROM unnest(
+    %(started_on)b::date[], %(trace_id)b::text[], %(first_started_at)b::timestamptz[],
+    %(last_at)b::timestamptz[], %(first_tool_name)b::text[], %(run_id)b::text[],
+    %(started_count)b::bigint[], %(completed_count)b::bigint[], %(failed_count)b::bigint[],
+    %(violation_count)b::bigint[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[]
+) AS u
+ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
+    first_started_at = least(t.first_started_at, excluded.first_started_at),
+    last_at = greatest(t.last_at, excluded.last_at),
+    first_tool_name = CASE
+        WHEN excluded.first_started_at < t.first_started_at THEN excluded.first_tool_name
+        WHEN excluded.first_started_at > t.first_started_at THEN t.first_tool_name
+        ELSE least(t.first_tool_name COLLATE "C", excluded.first_tool_name COLLATE "C")
+    END,
+    run_id = least(t.run_id COLLATE "C", excluded.run_id COLLATE "C"),
+    started_count = t.started_count + excluded.started_count,
+    completed_count = t.completed_count + excluded.completed_count,
+    failed_count = t.failed_count + excluded.failed_count,
+    violation_count = t.violation_count + excluded.violation_count,
+    prompt_tokens = add_capped(t.prompt_tokens, excluded.prompt_tokens),
+    completion_tokens = add_capped(t.completion_tokens, excluded.completion_tokens)
+
+-- upsert_rollups --
+-- What the changed calls add to the counters of their hour.
+INSERT INTO rollup AS r (
+    tenant_id, started_on, hour_at, tool_name, tool_version, state, error_type, call_count,
+    violating_call_count, violation_count, duration_us, prompt_tokens, completion_tokens,
+    cache_hit_count
+)
+SELECT %(tenant_id)s, u.*
+FROM unnest(
+    %(started_on)b::date[], %(hour_at)b::timestamptz[], %(tool_name)b::text[],
+    %(tool_version)b::text[], %(state)b::text[], %(error_type)b::text[], %(call_count)b::bigint[],
+    %(violating_call_count)b::bigint[], %(violation_count)b::bigint[], %(duration_us)b::bigint[],
+    %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[], %(cache_hit_count)b::bigint[]
+) AS u
+ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version, state, error_type)
+DO UPDATE SET
+    call_count = r.call_count + excluded.call_count,
+    violating_call_count = r.violating_call_count + excluded.violating_call_count,
+    violation_count = r.violation_count + excluded.violation_count,
+    duration_us = add_capped(r.duration_us, excluded.duration_us),
+    prompt_tokens = add_capped(r.prompt_tokens, excluded.prompt_tokens),
+    completion_tokens = add_capped(r.completion_tokens, excluded.completion_tokens),
+    cache_hit_count = r.cache_hit_count + excluded.cache_hit_count
+
+-- upsert_latencies --
+-- What the completed calls add to the histograms of their hour, each given as an array's text.
+INSERT INTO latency AS l (tenant_id, started_on, hour_at, tool_name, tool_version, buckets)
+SELECT %(tenant_id)s, started_on, hour_at, tool_name, tool_version, buckets::bigint[]
+FROM unnest(
+    %(started_on)b::date[], %(hour_at)b::timestamptz[], %(tool_name)b::text[],
+    %(tool_version)b::text[], %(buckets)b::text[]
+) AS u (started_on, hour_at, tool_name, tool_version, buckets)
+ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version) DO UPDATE SET
+    buckets = add_buckets(l.buckets, excluded.buckets)
+
+-- insert_gaps --
+-- Losses producers own up to; one said before is not returned.
+INSERT INTO gap (tenant_id, producer_id, from_seq, to_seq, reason, lost_count, heard_at)
+SELECT %(tenant_id)s, producer_id, from_seq, to_seq, reason, lost_count, %(now)s
+FROM unnest(
+    %(producer_id)b::text[], %(from_seq)b::bigint[], %(to_seq)b::bigint[], %(reason)b::text[],
+    %(lost_count)b::bigint[]
+) AS u (producer_id, from_seq, to_seq, reason, lost_count)
+ON CONFLICT DO NOTHING
+RETURNING producer_id, from_seq, to_seq
+
+-- upsert_producers --
+-- How far each producer's numbering has come. Any order of batches gives the same row.
+INSERT INTO producer AS p (
+    tenant_id, producer_id, first_seq, last_seq, event_count, last_heard_at
+)
+SELECT %(tenant_id)s, producer_id, first_seq, last_seq, event_count, %(now)s
+FROM unnest(
+    %(producer_id)b::text[], %(first_seq)b::bigint[], %(last_seq)b::bigint[],
+    %(event_count)b::bigint[]
+) AS u (producer_id, first_seq, last_seq, event_count)
+ON CONFLICT (tenant_id, producer_id) DO UPDATE SET
+    first_seq = least(p.first_seq, excluded.first_seq),
+    last_seq = greatest(p.last_seq, excluded.last_seq),
+    event_count = p.event_count + excluded.event_count,
+    last_heard_at = greatest(p.last_heard_at, excluded.last_heard_at)
+
+-- insert_rejected --
+-- Lines for the inbox.
+INSERT INTO rejected_event (
+    tenant_id, id, received_at, batch_id, line, event_id, code, message, raw, raw_length
+)
+SELECT %(tenant_id)s, id, %(now)s, %(batch_id)s, line, event_id, code, message, raw, raw_length
+FROM unnest(
+    %(id)b::uuid[], %(line)b::integer[], %(event_id)b::uuid[], %(code)b::text[],
+    %(message)b::text[], %(raw)b::bytea[], %(raw_length)b::integer[]
+) AS u (id, line, event_id, code, message, raw, raw_length)
+ON CONFLICT DO NOTHING
+
+-- advance_ledger --
+-- Takes the tenant's head, which puts batches in order until commit, and moves it on.
+INSERT INTO ledger_head AS h (tenant_id, size)
+VALUES (%(tenant_id)s, %(event_count)s)
+ON CONFLICT (tenant_id) DO UPDATE SET size = h.size + excluded.size
+RETURNING size
+
+-- insert_batch --
+-- The log's row. Nothing is returned when another request with the same id came first.
+INSERT INTO batch (
+    tenant_id, batch_on, batch_id, received_at, first_index, event_count, body_sha256, answer,
+    leaves, payload
+)
+VALUES (
+    %(tenant_id)s, %(batch_on)s, %(batch_id)s, %(now)s, %(first_index)s, %(event_count)s,
+    %(body_sha256)b, %(answer)s, %(leaves)b, %(payload)b
+)
+ON CONFLICT DO NOTHING
+RETURNING 1

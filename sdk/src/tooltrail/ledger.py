@@ -1,0 +1,70 @@
+"""The ledger's hashes: from the bytes of an event to its leaf in the tenant's Merkle log.
+
+Pure, and all that proving an event needs, so that a proof can be checked without a server.
+    commit = SHA256(0x02 ‖ salt ‖ raw)
+    entry  = version u8, kind u8, event_id 16, invocation_id 16, received_us u64, raw_len u32,
+             commit 32 (big endian)
+    leaf   = SHA256(0x00 ‖ entry), a leaf of RFC 6962
+The salt makes erased bytes unguessable: without it the commitment says nothing about them.
+"""
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from hashlib import sha256
+from uuid import UUID
+
+VERSION = 1
+SALT_LENGTH = 32
+NO_INVOCATION = UUID(int=0)
+"""What stands in the entry of an event that belongs to no invocation (a gap)."""
+
+_ENTRY = struct.Struct(">BB16s16sQI32s")
+
+
+class Kind(IntEnum):
+    """What an entry records. The first three are sent by executors, the rest made by the server."""
+
+    START = 1
+    END = 2
+    GAP = 3
+    ACTION = 4
+    ERASURE = 5
+    RETENTION = 6
+    HOLD = 7
+    KEY = 8
+    EPOCH = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the ledger says of one event; `received_us` is microseconds since 1970 in UTC."""
+
+    kind: Kind
+    event_id: UUID
+    invocation_id: UUID
+    received_us: int
+    raw_length: int
+    commit: bytes
+
+    def to_bytes(self) -> bytes:
+        """The entry's one and only form: 78 bytes."""
+        return _ENTRY.pack(
+            VERSION,
+            self.kind,
+            self.event_id.bytes,
+            self.invocation_id.bytes,
+            self.received_us,
+            self.raw_length,
+            self.commit,
+        )
+
+
+def commit_of(salt: bytes, raw: bytes) -> bytes:
+    """The commitment to an event's bytes."""
+    return sha256(b"\x02" + salt + raw).digest()
+
+
+def leaf_of(entry: bytes) -> bytes:
+    """The leaf hash of an entry's bytes."""
+    return sha256(b"\x00" + entry).digest()

@@ -1,0 +1,34 @@
+"""The unmanaged models say what the SQL made."""
+
+import pytest
+from django.apps import apps
+from django.db import connection, models
+
+TYPES = {
+    "uuid": models.UUIDField,
+    "date": models.DateField,
+    "timestamp with time zone": models.DateTimeField,
+    "bigint": models.BigIntegerField,
+    "integer": models.IntegerField,
+    "text": models.TextField,
+    "bytea": models.BinaryField,
+    "boolean": models.BooleanField,
+}
+
+
+@pytest.mark.parametrize("model", list(apps.get_app_config("audit").get_models()))
+def test_a_models_fields_are_its_tables_columns(model: type[models.Model]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT column_name, data_type, is_nullable = 'YES' FROM information_schema.columns"
+            " WHERE table_name = %s",
+            [model._meta.db_table],
+        )
+        columns = {name: (TYPES[kind], nullable) for name, kind, nullable in cursor.fetchall()}
+    fields = {
+        field.column: (type(field), field.null)
+        for field in model._meta.concrete_fields
+        if field.column is not None
+    }
+    assert fields == columns
+    assert not model._meta.managed
