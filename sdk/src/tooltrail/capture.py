@@ -1,7 +1,6 @@
 """How much of a payload an event carries, as JSON text.
 
-Redaction comes first, then shape or nothing where that is asked for, then the length limit:
-what is cut off can no longer be searched for secrets.
+The length limit comes last: what is cut off can no longer be searched for secrets.
 """
 
 import json
@@ -29,13 +28,14 @@ class Capture:
             notes.append({"path": path, "reason": "not captured"})
             return b"null"
         try:
-            if self.redactor is not None:
-                value, removed = self.redactor.clean(value, path)
-                notes += removed
             if self.mode == "shape":
                 notes.append({"path": path, "reason": "shape only"})
                 value = shape(to_jsonable_python(value, fallback=opaque, bytes_mode="base64"))
             text = encode_json(value)
+            if self.redactor is not None and not self.redactor.is_harmless(text.decode()):
+                value, removed = self.redactor.clean(value, path)
+                notes += removed
+                text = encode_json(value)
         except Exception as error:
             notes.append({"path": path, "reason": f"not JSON: {type(error).__name__}"})
             return b"null"

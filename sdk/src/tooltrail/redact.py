@@ -21,6 +21,7 @@ _PathParts = tuple[str, ...]
 
 SECRET_WORDS = (
     "password",
+    "pass word",
     "passwd",
     "pwd",
     "passphrase",
@@ -43,11 +44,22 @@ SECRET_ENDINGS = ("token", "auth", "jwt", "bearer")
 
 SECRET_PATTERNS = {
     "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
-    "json web token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.",
-    "bearer token": r"(?i:\bbearer\s+[\w.~+/-]{16,})",
-    "access key": r"\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_\w{36}|\bsk-[\w-]{20,}|\btt_[0-9a-f-]{32,36}_",
+    "json web token": r"\beyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.",
+    "bearer token": r"(?i:\bbearer\s+[0-9a-z_.~+/-]{16,})",
+    "access key": (
+        r"\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[0-9A-Za-z]{36}|\bsk-[0-9A-Za-z_-]{20,}"
+        r"|\btt_[0-9a-f-]{32,36}_"
+    ),
 }
 """Texts that carry a credential in a well-known form; such a text is removed whole."""
+
+# What each of these patterns leaves in JSON text, where a `\b` may have become a `\n`.
+_PATTERN_TRACES = (
+    r"-----BEGIN|eyJ|AKIA[0-9A-Z]{16}|gh[pousr]_[0-9A-Za-z]{36}|sk-[0-9A-Za-z_-]{20}"
+    r"|tt_[0-9a-f-]{32}"
+)
+# Between two words of a name in JSON text: anything but letters and digits, escapes included.
+_BETWEEN_WORDS = r"(?:[^0-9A-Za-z\\]|\\[a-z\\\"/]|\\u[0-9a-f]{4})*"
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PATH_PART = re.compile(r"\.([^.\[\]]+)|\[(\*|\d+)\]")
@@ -82,7 +94,25 @@ class Redactor:
         self._any_pattern = (
             _compile("|".join(f"(?:{text})" for text in chosen.values())) if chosen else None
         )
+        self._has_own_patterns = bool(patterns)
+        traces = [_BETWEEN_WORDS.join(_words(word)) for word in words]
+        traces += [f"{ending}[^a-z]" for ending in endings]
+        trace = f"(?i:{'|'.join(traces)})" if traces else ""
+        self._trace = _compile(f"{trace}|{_PATTERN_TRACES}" if defaults else trace or "$^")
         self._verdicts: dict[Any, bool] = {}
+
+    def is_harmless(self, text: str) -> bool:
+        """Whether this JSON text surely holds no secret and is not too deep.
+
+        One search, for the path of every call; False only means that `clean` must look. What
+        is written in a text of its own, as patterns and paths of the user are, it cannot tell.
+        """
+        return not (
+            self._has_own_patterns
+            or self._paths
+            or self._trace(text)
+            or text.count("{") + text.count("[") > DEPTH_MAX
+        )
 
     def clean(self, value: Any, path: str = "$") -> tuple[Any, list[Note]]:
         """Return the value without its secrets, and a note for each.
@@ -109,7 +139,7 @@ class Redactor:
         return verdict
 
     def _is_clean(self, value: Any, depth: int) -> bool:
-        """Whether this is plain JSON without a secret. On the path of every call: no copies."""
+        """Whether this is plain JSON without a secret."""
         kind = type(value)
         if kind is str:
             return self._any_pattern is None or not self._any_pattern(value)

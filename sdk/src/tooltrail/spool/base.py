@@ -154,6 +154,18 @@ class Spool(ABC):
         elif self._open_count == 1:
             self._on_ready()
 
+    def enqueue(self, lines: list[bytes]) -> None:
+        """Take finished events of somebody else's as one batch. Raises OSError."""
+        size = sum(map(len, lines)) + LINE_OVERHEAD * len(lines)
+        with self._lock:
+            first = first_number(lines, 0)
+            batch = Batch(new_batch_id(), first, len(lines), size, order=self._take_order())
+            self._store(batch, lines)
+            self._batches.append(batch)
+            self._sealed_bytes += size
+            self.adopted += len(lines)
+            self._on_ready()
+
     def seal(self) -> None:
         """Make what has been written since the last batch a batch, ready to send."""
         with self._lock:
@@ -278,6 +290,10 @@ class Spool(ABC):
     @abstractmethod
     def _close_segment(self, batch: Batch) -> None:
         """Turn the open segment into this batch."""
+
+    @abstractmethod
+    def _store(self, batch: Batch, lines: list[bytes]) -> None:
+        """Keep these lines as this batch, all or none of them."""
 
     @abstractmethod
     def _erase(self, batch: Batch) -> None: ...

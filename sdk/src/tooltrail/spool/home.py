@@ -66,6 +66,15 @@ def make_root(spool_dir: Path | None, url: str, api_key: str) -> Path:
     return root
 
 
+def read_origin(root: Path) -> dict[str, str]:
+    """Whose events wait in a root: `url` and `key_id`; empty texts where that is lost."""
+    try:
+        origin = json.loads((root / ORIGIN).read_text())
+        return {"url": str(origin["url"]), "key_id": str(origin["key_id"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"url": "", "key_id": ""}
+
+
 def make_home(root: Path, producer_id: str) -> int:
     """Make a home and return the descriptor of its lock, held. Raises OSError.
 

@@ -37,6 +37,9 @@ class MemorySpool(Spool):
         self._contents[batch.id] = open_lines(b"".join(self._segment))
         self._segment = []
 
+    def _store(self, batch: Batch, lines: list[bytes]) -> None:
+        self._contents[batch.id] = lines
+
     def _erase(self, batch: Batch) -> None:
         self._contents.pop(batch.id, None)
 

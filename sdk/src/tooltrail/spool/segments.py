@@ -18,7 +18,7 @@ from uuid import UUID
 
 from tooltrail.spool.base import Batch, Spool, new_batch_id
 from tooltrail.spool.home import REJECTED, claimed, homes, make_home, remove_home
-from tooltrail.spool.lines import open_lines, salvage, seal_line
+from tooltrail.spool.lines import LINE_OVERHEAD, open_lines, salvage, seal_line
 
 _OPEN, _SEALED, _SLIM, _PART, _REPLACED = ".open", ".batch", ".slim", ".part", ".replaced"
 
@@ -151,6 +151,13 @@ class SegmentSpool(Spool):
     def _batch_path(self, batch: Batch) -> Path:
         return self._home / _file_name(batch)
 
+    def _store(self, batch: Batch, lines: list[bytes]) -> None:
+        self._settle()
+        target = self._batch_path(batch)
+        draft = target.with_suffix(_PART)
+        draft.write_bytes(b"".join(map(seal_line, lines)))
+        draft.rename(target)
+
     def _erase(self, batch: Batch) -> None:
         self._batch_path(batch).unlink(missing_ok=True)
 
@@ -185,17 +192,14 @@ class SegmentSpool(Spool):
         whole = not found.lost
         if not whole:  # other bytes, so another id
             batch = Batch(new_batch_id(), batch.first_seq, 0, 0, batch.is_slim)
-            data = b"".join(map(seal_line, found.lines))
         count, order = len(found.lines), self._take_order()
-        batch = Batch(batch.id, batch.first_seq, count, len(data), batch.is_slim, order)
+        size = sum(map(len, found.lines)) + LINE_OVERHEAD * count
+        batch = Batch(batch.id, batch.first_seq, count, size, batch.is_slim, order)
         if found.lines:
-            target = self._batch_path(batch)
             if whole:
-                path.rename(target)
+                path.rename(self._batch_path(batch))
             else:
-                draft = target.with_suffix(_PART)
-                draft.write_bytes(data)
-                draft.rename(target)
+                self._store(batch, found.lines)
             with self._lock:
                 self._batches.append(batch)
                 self._batches.sort(key=lambda each: each.id)

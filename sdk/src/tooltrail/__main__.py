@@ -1,0 +1,7 @@
+"""`python -m tooltrail`: the same as the `tooltrail` command."""
+
+import sys
+
+from tooltrail.commands import main
+
+sys.exit(main())

@@ -1,0 +1,117 @@
+"""The command: what waits, and sending it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tooltrail.commands import main
+from tooltrail.spool.home import make_root
+from tooltrail.spool.segments import SegmentSpool
+
+from sdk.tests.trail.conftest import KEY
+from sdk.tests.trail.server import Server
+
+
+@pytest.fixture(autouse=True)
+def environment(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLTRAIL_URL", server.url)
+    monkeypatch.setenv("TOOLTRAIL_API_KEY", KEY)
+    monkeypatch.setenv("TOOLTRAIL_SPOOL_DIR", str(tmp_path))
+
+
+def event(n: int) -> dict[str, Any]:
+    return {
+        "type": "toolExecutionStart",
+        "invocation_id": f"0198c0de-0000-7000-8000-{n:012d}",
+        "trace_id": "t",
+        "tool_name": "echo",
+        "call_id": "c",
+        "started_at": "2026-01-01T00:00:00Z",
+        "args": {"n": n},
+    }
+
+
+def leave_behind(server: Server, spool_dir: Path, key: str, count: int) -> None:
+    """Do as a process killed with events in its spool."""
+    spool = SegmentSpool(make_root(spool_dir, server.url, key), 1_000_000, lambda: None)
+    for n in range(count):
+        spool.append(json.dumps(event(n))[:-1].encode())
+    spool.abandon()
+
+
+def test_status_says_what_waits_and_since_when(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out == "No event waits here.\n"
+    leave_behind(server, tmp_path, KEY, 3)
+    assert main(["status"]) == 1
+    out = capsys.readouterr().out
+    assert f"{server.url}  key key1" in out
+    assert "3 events wait" in out
+    assert "0 processes write here, 1 have left events behind" in out
+    assert main(["status", "--json"]) == 1
+    [spool] = json.loads(capsys.readouterr().out)["spools"]
+    assert (spool["waiting"], spool["dead"], spool["key_id"]) == (3, 1, "key1")
+    assert "secret" not in out
+
+
+def test_flush_sends_what_the_dead_left(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave_behind(server, tmp_path, KEY, 3)
+    assert main(["flush", "--json"]) == 0
+    stats = json.loads(capsys.readouterr().out)
+    assert (stats["acknowledged"], stats["waiting"]) == (3, 0)
+    assert len(server.events) == 3
+    assert main(["status"]) == 0
+
+
+def test_flush_without_a_server_keeps_everything(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave_behind(server, tmp_path, KEY, 3)
+    server.plan = lambda request: (503, {}, {})
+    assert main(["flush", "--timeout", "0.3"]) == 1
+    assert "3 still waiting" in capsys.readouterr().out
+    assert main(["status"]) == 1
+    server.plan = lambda request: None
+    assert main(["flush"]) == 0
+    assert len(server.events) == 3
+
+
+def test_send_brings_a_file_of_events(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "events.ndjson"
+    file.write_text("".join(json.dumps(event(n)) + "\n\n" for n in range(1200)))
+    assert main(["send", str(file)]) == 0
+    assert [each["args"]["n"] for each in server.events] == list(range(1200))
+    assert [len(request.events) for request in server.requests] == [500, 500, 200]
+
+
+def test_send_adopts_another_key_s_events_when_told(server: Server, tmp_path: Path) -> None:
+    leave_behind(server, tmp_path, KEY.replace("key1", "old"), 2)
+    leave_behind(server, tmp_path, KEY.replace("key1", "foreign"), 2)
+    assert main(["flush"]) == 0
+    assert not server.events
+    assert main(["send", "--adopt", "old"]) == 0
+    assert len(server.events) == 2
+    assert main(["status"]) == 1, "the foreign key's still wait"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["send"], ["send", "nowhere.ndjson"], ["send", "x", "--adopt", "y"]]
+)
+def test_wrong_usage_is_one_clear_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_missing_key_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TOOLTRAIL_API_KEY")
+    assert main(["flush"]) == 2
+    assert "TOOLTRAIL_API_KEY" in capsys.readouterr().err

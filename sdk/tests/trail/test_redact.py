@@ -1,0 +1,163 @@
+"""What counts as a secret, and that none gets past the quick look."""
+
+import json
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tooltrail.capture import Capture, encode_json
+from tooltrail.redact import MARK, SECRET_ENDINGS, SECRET_WORDS, Note, Redactor
+from tooltrail.testing import MemoryTrail
+
+REDACTOR = Redactor()
+TOKEN = "tt_0198c0de-0000-7000-8000-000000000001_key1_secret_crc"
+
+
+def encode(
+    value: Any, redactor: Redactor = REDACTOR, path: str = "$.args"
+) -> tuple[Any, list[Note]]:
+    """As an event would carry it, with the notes."""
+    notes: list[Note] = []
+    text = Capture("full", redactor, 1_000_000).encode(value, path, notes)
+    return json.loads(text), notes
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password", "Password", "dbPassword", "DB_PASSWORD", "old-password-2", "passWord",
+        "user.password", "apiKey", "api_key", "x-api-key", "X-API-KEY", "APIKey", "apikey",
+        "authorization", "access_token", "refreshToken", "clientSecret", "AWS_SECRET_ACCESS_KEY",
+        "private_key", "credentials", "Set-Cookie", "auth", "jwt",
+    ],
+)  # fmt: skip
+def test_members_with_such_names_are_removed(name: str) -> None:
+    value = {"a": [{name: {"deep": 1}, "kept": 2}]}
+    cleaned, notes = encode(value)
+    assert cleaned == {"a": [{name: MARK, "kept": 2}]}
+    assert notes == [{"path": f"$.args.a[0].{name}", "reason": "name"}]
+    assert value == {"a": [{name: {"deep": 1}, "kept": 2}]}, "the host's own object stays"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["token_usage", "max_tokens", "tokens", "author", "secretary", "tokenizer", "key", "passage"],
+)
+def test_members_with_harmless_names_stay(name: str) -> None:
+    assert encode({name: 1}) == ({name: 1}, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "private key"),
+        ("see:\neyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.x", "json web token"),
+        ("Authorization: Bearer abcdefghij0123456789", "bearer token"),
+        ("bearer\tabcdefghij0123456789", "bearer token"),
+        ("key\nAKIAIOSFODNN7EXAMPLE", "access key"),
+        ("ghp_" + "a" * 36, "access key"),
+        ("sk-proj-" + "a" * 40, "access key"),
+        (f'curl -H "x: {TOKEN}"', "access key"),
+    ],
+)
+def test_texts_that_carry_credentials_are_removed(text: str, reason: str) -> None:
+    cleaned, notes = encode({"q": ["fine", text]})
+    assert cleaned == {"q": ["fine", MARK]}
+    assert notes == [{"path": "$.args.q[1]", "reason": reason}]
+
+
+SEPARATORS = st.sampled_from(["", "_", "-", " ", ".", "__", "\n", '"', "\\", "é", "\x01", "/"])
+CASES = st.sampled_from([str.lower, str.upper, str.title])
+
+
+@st.composite
+def secret_names(draw: st.DrawFn) -> str:
+    words = draw(st.sampled_from([*SECRET_WORDS, *SECRET_ENDINGS])).split()
+    case, separator = draw(CASES), draw(SEPARATORS)
+    before = draw(st.sampled_from(["", "db_", "x-", "é", "\n", "9"]))
+    after = draw(st.sampled_from(["", "_", "_old", "2", "é", "\n"]))
+    return before + separator.join(case(word) for word in words) + after
+
+
+@given(secret_names(), st.text(string.printable, max_size=5))
+def test_the_quick_look_misses_no_name_the_rule_knows(name: str, text: str) -> None:
+    if REDACTOR.is_secret_name(name):
+        assert not REDACTOR.is_harmless(encode_json({text: 1, "a": {name: "x"}}).decode())
+
+
+def test_users_add_names_paths_and_patterns() -> None:
+    redactor = Redactor(
+        keys=["iban"],
+        paths=["$.args.customer.*", "$.args.rows[*].email"],
+        patterns={"case number": r"^CASE-\d+$"},
+    )
+    cleaned, notes = encode(
+        {
+            "customerIban": 1,
+            "customer": {"name": "a", "age": 3},
+            "rows": [{"email": "x", "id": 1}],
+            "note": "CASE-12",
+            "password": "p",
+        },
+        redactor,
+    )
+    assert cleaned == {
+        "customerIban": MARK,
+        "customer": {"name": MARK, "age": MARK},
+        "rows": [{"email": MARK, "id": 1}],
+        "note": MARK,
+        "password": MARK,
+    }
+    assert {note["reason"] for note in notes} == {"name", "path", "case number"}
+    assert encode({"email": "x"}, redactor, "$.output.data") == ({"email": "x"}, [])
+
+
+def test_the_built_in_rules_can_be_left_out() -> None:
+    assert encode({"password": TOKEN}, Redactor(defaults=False)) == ({"password": TOKEN}, [])
+
+
+@pytest.mark.parametrize("pattern", [r"(?=a)b", r"(a)\1", "("])
+def test_patterns_that_could_take_for_ever_are_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="pattern"):
+        Redactor(patterns={"bad": pattern})
+
+
+@pytest.mark.parametrize("path", ["args.x", "$", "$.a..b", "$[x]", ""])
+def test_paths_that_cannot_be_read_are_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="path"):
+        Redactor(paths=[path])
+
+
+def test_what_is_too_deep_for_the_server_is_cut() -> None:
+    deep: Any = "bottom"
+    for _ in range(80):
+        deep = [deep]
+    cleaned, notes = encode({"deep": deep})
+    assert "too deep" in {note["reason"] for note in notes}
+    assert json.dumps(cleaned).count("[") < 64
+
+
+def test_results_and_errors_are_redacted_too(trail: MemoryTrail) -> None:
+    @trail.tool
+    def login(user: str) -> dict[str, str]:
+        if user == "x":
+            raise ValueError(f"refused: {TOKEN}")
+        return {"access_token": "hunter2"}
+
+    login("a")
+    with pytest.raises(ValueError, match="refused"):
+        login("x")
+    text = json.dumps(trail.events)
+    assert "hunter2" not in text
+    assert TOKEN not in text
+    assert trail.events[3]["output"]["error"]["message"] == MARK
+
+
+def test_redaction_can_be_switched_off_for_one_tool(trail: MemoryTrail) -> None:
+    @trail.tool(redact=False)
+    def login(password: str) -> None: ...
+
+    login("visible")
+    assert trail.events[0]["args"] == {"password": "visible"}
