@@ -10,16 +10,14 @@ _SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000
 
 
 def duration(microseconds: int | None) -> str:
-    """A length of time in three digits or two units: `96 µs`, `412 ms`, `4.21 s`, `2 h 5 min`."""
+    """A length of time in two or three digits, or two units: `1.2 ms`, `4.21 s`, `2 h 5 min`."""
     if microseconds is None:
         return "—"
     us = max(0, microseconds)
     if us < 1_000:
         return f"{us}{NBSP}µs"
     # Each limit lies where the next smaller form would round up to it.
-    if us < 9_995:
-        return f"{us / 1_000:.2f}{NBSP}ms"
-    if us < 99_950:
+    if us < 9_950:
         return f"{us / 1_000:.1f}{NBSP}ms"
     if us < 999_500:
         return f"{us / 1_000:.0f}{NBSP}ms"
@@ -43,6 +41,23 @@ def duration(microseconds: int | None) -> str:
 def count(number: int | None) -> str:
     """A whole number with its thousands parted: `12,345`."""
     return "—" if number is None else f"{number:,}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 violation`, `2 violations`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def milliseconds(number: int) -> str:
+    """A whole number of milliseconds as a duration: `900 ms`, `2.00 s`."""
+    return duration(number * 1000)
+
+
+def short_version(version: str) -> str:
+    """A tool version for narrow places: `v4` for a number, the beginning of a digest."""
+    if version.isascii() and version.isdigit():
+        return f"v{version}"
+    return version if len(version) <= 20 else f"{version[:16]}…"
 
 
 def short_count(number: int | None) -> str:

@@ -230,7 +230,7 @@ def _notes(value: Any, marks: Sequence[Mark]) -> SafeString:
         if mark.coerced is not ABSENT and not _same(mark.coerced, value):
             parts.append(format_html("→ {}", inline(mark.coerced)))
         elif mark.received is not ABSENT and not _same(mark.received, value):
-            parts.append(format_html("was {}", inline(mark.received)))
+            parts.append(format_html("· was {}", inline(mark.received)))
         notes.append(format_html_join(" ", "{}", ((part,) for part in parts)))
     if not notes:
         return SafeString("")

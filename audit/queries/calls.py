@@ -12,6 +12,15 @@ TIMELINE_LIMIT = 5_000
 """Calls of one trace that are drawn."""
 
 
+State = Literal["open", "ok", "failed"]
+Look = Literal["failed", "violation", "open", "ok"]
+
+
+def look_of(state: State, violation_count: int) -> Look:
+    """Colour and shape of a call: failed wins over a violation, and that over the rest."""
+    return "violation" if violation_count and state != "failed" else state
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call as its row in the timeline shows it."""
@@ -21,7 +30,7 @@ class Call:
     started_at: datetime
     ended_at: datetime | None
     duration_us: int | None
-    state: Literal["open", "ok", "failed"]
+    state: State
     tool_name: str
     tool_version: str
     trace_id: str
@@ -43,17 +52,9 @@ class Call:
     run_id: str | None
 
     @property
-    def look(self) -> Literal["failed", "violation", "open", "ok"]:
-        """Its colour and shape: failed wins over a violation."""
-        if self.state == "failed":
-            return "failed"
-        if self.violation_count:
-            return "violation"
-        return self.state
-
-    @property
-    def is_trouble(self) -> bool:
-        return self.look in {"failed", "violation"}
+    def look(self) -> Look:
+        """Its colour and shape."""
+        return look_of(self.state, self.violation_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,14 @@ class AlikeCall:
     started_on: date
     invocation_id: UUID
     started_at: datetime
-    state: str
+    state: State
     violation_count: int
     trace_id: str
+
+    @property
+    def look(self) -> Look:
+        """Its colour and shape."""
+        return look_of(self.state, self.violation_count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ MERGE_DAYS = 35
 SCAN_LIMIT = 50_000
 """Day rows one page of the list may walk before it asks to be sent further back (≈ 50 ms)."""
 
+REASON_SEARCH_LIMIT = 200
+"""Failed calls of one trace among which the list looks for the first to end."""
+
 _KINDS: tuple[TraceState, ...] = ("failed", "violation", "open")  # the worst first
 
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
@@ -70,6 +73,7 @@ class Reason:
     """Why a trace is worth a look: the call that failed, broke its schema or is open."""
 
     tool_name: str
+    state: str
     error_type: str
     error_code: str | None
     error_message: str | None
@@ -212,6 +216,7 @@ def _reasons(traces: Sequence[TraceDay]) -> dict[str, Reason]:
         "kinds": list(kinds.values()),
         "first_day": min(_day(trace.first_started_at) for trace in shown),
         "last_day": max(_day(trace.last_at) for trace in shown),
+        "search_limit": REASON_SEARCH_LIMIT,
     }
     return {row[0]: Reason(*row[1:]) for row in rows("trace_reasons", parameters)}
 

@@ -80,24 +80,30 @@ WHERE tenant_id = %(tenant_id)s
 ORDER BY trace_id, started_on
 
 -- trace_reasons --
--- For each trace the first call that shows why it is worth a look: the first failed one,
--- else the first with a violation, else the first open one, as `kinds` says.
-SELECT wanted.trace_id, call.tool_name, call.error_type, call.error_code, call.error_message,
-       call.upstream_status, violation.path, violation.code
+-- For each trace the call that shows why it is worth a look: of the failed ones, else of
+-- those with a violation, the first to end, because a failure passes outwards from the call
+-- it began in; else the first open one. Of a long trace only the first calls are searched.
+SELECT wanted.trace_id, call.tool_name, call.state, call.error_type, call.error_code,
+       call.error_message, call.upstream_status, violation.path, violation.code
 FROM unnest(%(trace_ids)s::text[], %(kinds)s::text[]) AS wanted (trace_id, kind)
 CROSS JOIN LATERAL (
-    SELECT started_on, invocation_id, tool_name, error_type, error_code, error_message,
-           upstream_status
-    FROM invocation
-    WHERE tenant_id = %(tenant_id)s
-      AND started_on BETWEEN %(first_day)s AND %(last_day)s
-      AND invocation.trace_id = wanted.trace_id COLLATE "C"
-      AND CASE wanted.kind
-              WHEN 'failed' THEN state = 'failed'
-              WHEN 'violation' THEN violation_count > 0
-              ELSE state = 'open'
-          END
-    ORDER BY started_at
+    SELECT *
+    FROM (
+        SELECT started_on, invocation_id, started_at, ended_at, tool_name, state, error_type,
+               error_code, error_message, upstream_status
+        FROM invocation
+        WHERE tenant_id = %(tenant_id)s
+          AND started_on BETWEEN %(first_day)s AND %(last_day)s
+          AND invocation.trace_id = wanted.trace_id COLLATE "C"
+          AND CASE wanted.kind
+                  WHEN 'failed' THEN state = 'failed'
+                  WHEN 'violation' THEN violation_count > 0
+                  ELSE state = 'open'
+              END
+        ORDER BY started_at
+        LIMIT %(search_limit)s
+    ) AS candidate
+    ORDER BY ended_at, started_at
     LIMIT 1
 ) AS call
 LEFT JOIN LATERAL (

@@ -8,6 +8,9 @@ register = template.Library()
 for _function in (
     figures.duration,
     figures.count,
+    figures.counted,
+    figures.milliseconds,
+    figures.short_version,
     figures.short_count,
     figures.byte_size,
     figures.clock,

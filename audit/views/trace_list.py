@@ -1,12 +1,92 @@
-"""The list of traces."""
+"""The list of traces: what ran, newest first, and what went wrong in each."""
+
+from dataclasses import dataclass
+from datetime import datetime
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.views.decorators.http import require_safe
 
+from audit import reasons
+from audit.forms import TraceFilterForm
+from audit.queries.traces import Cursor, Reason, TraceDay, TraceFilter, trace_page
+from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
+PAGE_SIZE = 50
 
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """A trace as it is listed."""
+
+    trace: TraceDay
+    reason_tool: str
+    reason: str
+    tokens: str
+    is_today: bool
+
+    @property
+    def look(self) -> str:
+        """Colour of its reason."""
+        if self.trace.failed_count:
+            return "failed"
+        if self.trace.violation_count:
+            return "violation"
+        return "open" if self.trace.open_count else "ok"
+
+
+@require_safe
 @tenant_page()
 def trace_list(request: TenantRequest) -> HttpResponse:
-    """The traces of the session's tenant, newest first."""
-    return render(request, "audit/trace_list.html")
+    """The traces of the session's tenant that match the address' filters, a page of them."""
+    form = TraceFilterForm(request.GET)
+    form.is_valid()  # what cannot be read is reported and filters nothing
+    now = timezone.now()
+    wanted = TraceFilter(
+        state=form.cleaned_data.get("state", ""),
+        prefix=form.cleaned_data.get("trace", ""),
+        since=now - form.since if form.since else None,
+    )
+    before = _cursor(request.GET.get("before", ""))
+    after = _cursor(request.GET.get("after", ""))
+    page = trace_page(wanted, before=before, after=after, size=PAGE_SIZE)
+    context = {
+        "form": form,
+        "wanted": wanted,
+        "rows": [_row(trace, page.reasons.get(trace.trace_id), now) for trace in page.traces],
+        "newer": _text(page.newer),
+        "older": _text(page.older),
+        "scanned_until": page.scanned_until,
+        "is_first_page": not before and not after,
+        "is_filtered": bool(wanted.state or wanted.prefix or wanted.since),
+        "server_url": request.build_absolute_uri("/").rstrip("/"),
+    }
+    return render_page(request, "audit/trace_list.html", "trace-list", context)
+
+
+def _row(trace: TraceDay, reason: Reason | None, now: datetime) -> TraceRow:
+    return TraceRow(
+        trace=trace,
+        reason_tool=reason.tool_name if reason else "",
+        reason=reasons.of_trace(reason) if reason else "",
+        tokens=reasons.tokens(trace.prompt_tokens, trace.completion_tokens),
+        is_today=trace.first_started_at.date() == now.date(),
+    )
+
+
+def _cursor(text: str) -> Cursor | None:
+    """A cursor of an address, `2026-11-20T10:15:00.000001+00:00,trace-7`; None if it is none."""
+    at, _, trace_id = text.partition(",")
+    try:
+        instant = parse_datetime(at)
+    except ValueError:
+        return None
+    if instant is None or instant.tzinfo is None or "\x00" in trace_id:
+        return None
+    return Cursor(instant, trace_id)
+
+
+def _text(cursor: Cursor | None) -> str:
+    return f"{cursor.at.isoformat()},{cursor.trace_id}" if cursor else ""

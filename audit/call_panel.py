@@ -1,0 +1,227 @@
+"""Everything the panel of one call shows, gathered from the index and from the log.
+
+The figures are the index', the payloads are the log's very bytes; where the log's were
+erased, the index speaks alone. Six statements at most.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from audit import reasons
+from audit.figures import NBSP, count
+from audit.json_tree import ABSENT, Mark, Number, Tree, draw, parse
+from audit.log import LogPayloadError, StoredEvent, read_events
+from audit.queries.calls import (
+    AlikeCall,
+    CallDetail,
+    CallViolation,
+    call_violations,
+    calls_alike,
+    failures_beside,
+)
+from tenants.scope import current_tenant_id
+
+ALIKE_LIMIT = 20
+RAW_LENGTH = 4_000  # characters of an event shown in the panel; the whole has an address
+
+Kind = Literal["start", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """An event as it lies in the log."""
+
+    kind: Kind
+    ledger_index: int
+    received_at: datetime
+    size: int  # bytes; 0 when erased
+    text: str  # the beginning of its line
+    is_cut: bool
+    is_erased: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallPanel:
+    """One call, ready for its template. Trees are None for what is not known."""
+
+    call: CallDetail
+    reason: str
+    is_overdue: bool
+    running_us: int
+    violations: list[CallViolation]
+    error: list[tuple[str, str]]
+    error_message: str
+    error_more: Tree | None
+    args: Tree | None
+    output: Tree | None
+    meta: Tree | None
+    tokens: str
+    context: list[tuple[str, str]]
+    alike: list[AlikeCall]
+    alike_is_cut: bool
+    previous: tuple[Any, UUID] | None
+    next: tuple[Any, UUID] | None
+    events: list[LogEvent]
+    log_error: str
+
+
+def gather(call: CallDetail, now: datetime) -> CallPanel:
+    """The panel of a call. Must run inside the tenant's scope."""
+    violations = call_violations(call) if call.violation_count else []
+    alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
+    beside = failures_beside(call)
+    log_error = ""
+    stored: dict[Kind, StoredEvent] = {}
+    try:
+        stored = read_call_events(call)
+    except LogPayloadError as error:
+        log_error = str(error)
+    start, end = (_document(stored.get(kind)) for kind in ("start", "end"))
+    envelope = end.get("output", ABSENT)
+    data, failure, meta = _parts(envelope)
+    return CallPanel(
+        call=call,
+        reason=reasons.of_call(call, None, now) if call.state == "failed" else "",
+        is_overdue=reasons.is_overdue(call, now),
+        running_us=(now - call.started_at) // timedelta(microseconds=1),
+        violations=violations,
+        error=_error_facts(call, failure),
+        error_message=_text(failure.get("message")) or call.error_message or "",
+        error_more=_tree({k: failure[k] for k in ("cause", "details") if failure.get(k)} or ABSENT),
+        args=_tree(start.get("args", ABSENT)),
+        output=_tree(data, _marks(end, violations)),
+        # How long it took by its own account stands in the header already.
+        meta=_tree(ABSENT if isinstance(meta, dict) and set(meta) <= {"took_ms"} else meta),
+        tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
+        context=_context(call),
+        alike=alike[:ALIKE_LIMIT],
+        alike_is_cut=len(alike) > ALIKE_LIMIT,
+        previous=beside.get("previous"),
+        next=beside.get("next"),
+        events=[_log_event(kind, event) for kind, event in stored.items()],
+        log_error=log_error,
+    )
+
+
+def read_call_events(call: CallDetail) -> dict[Kind, StoredEvent]:
+    """The call's start and end as the log has them; what is not there is left out.
+
+    Raises LogPayloadError when a payload is damaged.
+    """
+    places: dict[Kind, tuple[UUID, int]] = {}
+    if call.start_batch_id is not None and call.start_pos is not None:
+        places["start"] = (call.start_batch_id, call.start_pos)
+    if call.end_batch_id is not None and call.end_pos is not None:
+        places["end"] = (call.end_batch_id, call.end_pos)
+    found = read_events(current_tenant_id(), list(places.values()))
+    return {kind: found[place] for kind, place in places.items() if place in found}
+
+
+def _document(event: StoredEvent | None) -> dict[str, Any]:
+    """The event's members. Lines were checked on arrival: what is no object was erased."""
+    if event is None or event.raw is None:
+        return {}
+    try:
+        document = parse(event.raw)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _parts(output: Any) -> tuple[Any, dict[str, Any], Any]:
+    """Data, error and meta of an output: of an AI Core envelope, or of any other value."""
+    if isinstance(output, dict):
+        meta = output.get("meta") or ABSENT
+        error = output.get("error")
+        if output.get("status") == "ok" and "data" in output:
+            return output["data"], {}, meta
+        if output.get("status") == "error" and isinstance(error, dict):
+            return ABSENT, error, meta
+    return output, {}, ABSENT
+
+
+def _member(document: dict[str, Any], name: str) -> Any:
+    """A member by its snake-case name or the ADK's camel-case one; ABSENT if it has neither."""
+    head, *rest = name.split("_")
+    camel = head + "".join(word.capitalize() for word in rest)
+    return document.get(name, document.get(camel, ABSENT))
+
+
+def _marks(end: dict[str, Any], violations: list[CallViolation]) -> dict[str, list[Mark]]:
+    """The violations by path, with the values the guard reported where the log has them."""
+    guard = end.get("guard")
+    reported = guard.get("violations") if isinstance(guard, dict) else None
+    values = reported if isinstance(reported, list) else []
+    marks: dict[str, list[Mark]] = {}
+    for position, violation in enumerate(violations):
+        value = values[position] if position < len(values) else None
+        if not isinstance(value, dict) or value.get("path") != violation.path:
+            value = {}
+        expected = f"expected {violation.expected}" if violation.expected else ""
+        received = f"received {violation.received}" if violation.received else ""
+        mark = Mark(
+            code=violation.code,
+            note=", ".join(filter(None, (expected, received))),
+            is_warning=violation.severity == "warning",
+            received=_member(value, "received_value"),
+            coerced=_member(value, "coerced_value"),
+        )
+        marks.setdefault(violation.path, []).append(mark)
+    return marks
+
+
+def _tree(value: Any, marks: dict[str, list[Mark]] | None = None) -> Tree | None:
+    return None if value is ABSENT else draw(value, marks)
+
+
+def _error_facts(call: CallDetail, failure: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [
+        ("Code", _text(failure.get("code")) or call.error_code or ""),
+        ("Upstream status", str(call.upstream_status or "")),
+        (
+            "Retry after",
+            f"{count(call.retry_after_ms)}{NBSP}ms" if call.retry_after_ms is not None else "",
+        ),
+        ("Endpoint", _text(failure.get("endpoint"))),
+        ("Attempt", str(call.attempt or "")),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _context(call: CallDetail) -> list[tuple[str, str]]:
+    named = [
+        ("Run", call.run_id),
+        ("Ingestion run", call.ingestion_run_id),
+        ("Turn", call.turn_id),
+        ("Workflow", call.workflow_id),
+        ("Case", call.case_id),
+        ("Collection", call.collection_id),
+        ("Document", call.document_id),
+        ("Document version", call.document_version_id),
+        ("Tool call id", call.tool_call_id),
+        ("Idempotency key", call.idempotency_key),
+        ("Token budget", count(call.budget_tokens) if call.budget_tokens is not None else None),
+        ("Locale", call.locale),
+        ("Safety mode", call.safety_mode),
+        ("Producer", call.producer_id),
+    ]
+    return [(name, value) for name, value in named if value]
+
+
+def _log_event(kind: Kind, event: StoredEvent) -> LogEvent:
+    text = (event.raw or b"").decode("utf-8", errors="replace")
+    return LogEvent(
+        kind=kind,
+        ledger_index=event.ledger_index,
+        received_at=event.received_at,
+        size=len(event.raw or b""),
+        text=text[:RAW_LENGTH],
+        is_cut=len(text) > RAW_LENGTH,
+        is_erased=event.raw is None,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str | Number) else ""

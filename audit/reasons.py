@@ -1,0 +1,90 @@
+"""The reason on a row, in a few words: why a call failed, broke its schema or is still open.
+
+Pure. What else is worth saying of a call that went well stands here, too.
+"""
+
+from datetime import datetime, timedelta
+
+from audit.figures import NBSP, count, duration, short_count
+from audit.queries.calls import Call, FirstViolation
+from audit.queries.traces import Reason
+
+MESSAGE_LENGTH = 80  # characters of an error message that stand on a row
+
+
+def failure(
+    error_type: str,
+    error_code: str | None,
+    upstream_status: int | None,
+    message: str | None,
+    *,
+    retry_after_ms: int | None = None,
+) -> str:
+    """`UPSTREAM 503 · retry after 500 ms · service unavailable`."""
+    head = " ".join(filter(None, (error_type or "FAILED", _status(error_code, upstream_status))))
+    parts = [head]
+    if retry_after_ms is not None:
+        parts.append(f"retry after {duration(retry_after_ms * 1000)}")
+    if message:
+        first_line = message.strip().split("\n", 1)[0].strip()
+        short = first_line[:MESSAGE_LENGTH].rstrip()
+        parts.append(short if short == first_line else f"{short}…")
+    return " · ".join(filter(None, parts))
+
+
+def _status(code: str | None, upstream_status: int | None) -> str:
+    return str(upstream_status) if upstream_status is not None else (code or "")
+
+
+def of_trace(reason: Reason) -> str:
+    """Why a trace is listed as failed, violating or open, without the tool's name."""
+    if reason.state == "failed":
+        return failure(
+            reason.error_type, reason.error_code, reason.upstream_status, reason.error_message
+        )
+    if reason.violation_path is not None:
+        return f"{reason.violation_path} {reason.violation_code}"
+    return ""
+
+
+def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
+    """What stands beside a call's bar; '' when there is nothing to say."""
+    parts: list[str] = []
+    if call.state == "open":
+        parts.append(f"open {duration((now - call.started_at) // timedelta(microseconds=1))}")
+        if is_overdue(call, now):
+            parts.append("overdue")
+    if call.state == "failed":
+        parts.append(
+            failure(
+                call.error_type,
+                call.error_code,
+                call.upstream_status,
+                call.error_message,
+                retry_after_ms=call.retry_after_ms,
+            )
+        )
+    if violation is not None:
+        more = f" +{call.violation_count - 1}" if call.violation_count > 1 else ""
+        parts.append(f"{violation.path} {violation.code}{more}")
+    if call.guard_outcome in {"coerced", "stripped", "fallback", "error-result"}:
+        parts.append(call.guard_outcome)
+    if call.attempt is not None and call.attempt > 1:
+        parts.append(f"attempt {call.attempt}")
+    if call.cache_hit:
+        parts.append("cache")
+    if tokens := call.prompt_tokens + call.completion_tokens:
+        parts.append(f"{short_count(tokens)}{NBSP}tok")
+    return " · ".join(parts)
+
+
+def is_overdue(call: Call, now: datetime) -> bool:
+    """An open call that has run longer than its own time limit."""
+    if call.state != "open" or call.timeouts_ms is None:
+        return False
+    return (now - call.started_at) / timedelta(milliseconds=1) > call.timeouts_ms
+
+
+def tokens(prompt: int, completion: int) -> str:
+    """`3,584 ▸ 1,120`: in and out; a dash when none were counted."""
+    return f"{count(prompt)} ▸ {count(completion)}" if prompt or completion else "—"

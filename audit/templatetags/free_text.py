@@ -1,0 +1,8 @@
+"""Text of agents in templates: {% load free_text %} {{ call.tool_name|visible }}."""
+
+from django import template
+
+from audit.json_tree import visible
+
+register = template.Library()
+register.filter("visible", visible)

@@ -1,0 +1,48 @@
+"""One call: a panel inside its trace, a page of its own, and its events as they came."""
+
+from datetime import date
+from uuid import UUID
+
+from django.http import Http404, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit import call_panel
+from audit.log import LogPayloadError
+from audit.queries.calls import CallDetail
+from audit.queries.calls import call_detail as find_call
+from config.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+
+
+@require_safe
+@tenant_page()
+def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponse:
+    """Arguments, output, error, violations, context and log of one call."""
+    call = _call_or_404(started_on, invocation_id)
+    context: dict[str, object] = {"panel": call_panel.gather(call, timezone.now())}
+    return render_page(request, "audit/call_detail.html", "call-panel", context)
+
+
+@require_safe
+@tenant_page()
+def call_event(
+    request: TenantRequest, started_on: date, invocation_id: UUID, kind: str
+) -> HttpResponse:
+    """The very bytes of the call's start or end, as plain text."""
+    call = _call_or_404(started_on, invocation_id)
+    try:
+        events = {str(kind): event for kind, event in call_panel.read_call_events(call).items()}
+    except LogPayloadError as error:
+        raise Http404(f"the log's payload {error}") from error
+    event = events.get(kind)
+    if event is None or event.raw is None:
+        raise Http404("no such event, or it was erased")
+    return HttpResponse(event.raw, content_type="text/plain; charset=utf-8")
+
+
+def _call_or_404(started_on: date, invocation_id: UUID) -> CallDetail:
+    call = find_call(started_on, invocation_id)
+    if call is None:
+        raise Http404("no such call")
+    return call

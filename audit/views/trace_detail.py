@@ -1,0 +1,50 @@
+"""The timeline of a trace, with one of its calls opened beside it."""
+
+from datetime import timedelta
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit import call_panel, reasons, waterfall
+from audit.forms import TimelineForm
+from audit.queries.calls import call_detail
+from audit.queries.calls import trace_detail as find_trace
+from tenants.access import TenantRequest, tenant_page
+
+
+@require_safe
+@tenant_page()
+def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
+    """All calls of a trace on one axis of time. `?call=` opens one of them."""
+    detail = find_trace(trace_id)
+    if detail is None:
+        raise Http404("no such trace")
+    now = timezone.now()
+    form = TimelineForm(request.GET)
+    form.is_valid()  # what cannot be read is reported and shows everything
+    view = form.view()
+    shown = waterfall.build(detail, view, now)
+    opened = shown.selected
+    call = call_detail(opened.started_on, opened.invocation_id) if opened else None
+    asked = {name: request.GET.get(name) for name in ("only", "find", "zoom_from", "zoom_to")}
+    kept = {name: value for name, value in asked.items() if value}
+    context = {
+        "trace": detail.summary,
+        "is_cut": detail.is_cut,
+        "shown_count": len(detail.calls),
+        "tool_count": len({call.tool_name for call in detail.calls}),
+        "cache_hits": sum(call.cache_hit is True for call in detail.calls),
+        "tokens": reasons.tokens(detail.summary.prompt_tokens, detail.summary.completion_tokens),
+        "waterfall": shown,
+        "view": view,
+        "form": form,
+        "kept": f"{urlencode(kept)}&" if kept else "",
+        "telling_offset_us": (shown.telling.started_at - detail.summary.first_started_at)
+        // timedelta(microseconds=1),
+        "panel": call_panel.gather(call, now) if call else None,
+        "is_call_unknown": opened is None,
+    }
+    return render(request, "audit/trace_detail.html", context)

@@ -1,0 +1,278 @@
+"""A trace's calls as the rows of its page: tree, bars, reasons, filter and zoom.
+
+Pure. The rules of time are `audit.timeline`'s, the words `audit.reasons`'; here they are
+put together for the template, for the part of the rows that one page shows.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from audit import reasons
+from audit.queries.calls import Call, TraceDetail
+from audit.timeline import Bar, Node, Span, Tick, Window, arrange, bar, pack, ticks, window_of
+
+PAGE_ROWS = 400
+"""Rows of one page: ≈ 350 KB of HTML, drawn in a moment; a trace of 5,000 calls has 13."""
+
+MINIMAP_LANES = 10
+MINIMAP_WIDTH = 1_000  # units of its view box
+ZOOM_STEPS = 8  # places of the minimap that lead to a closer look
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_TEXT_SHARE = 1.3  # width of a character as a share of the lane, where it is narrowest
+
+Only = Literal["", "failed", "violation", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What of a trace is shown. `zoom` is in microseconds since the trace's start."""
+
+    only: Only = ""
+    find: str = ""
+    zoom: tuple[int, int] | None = None
+    first_row: int | None = None  # None: the page with the selected call
+    selected: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The reason as it is written into a lane: from `x` on, or up to it, or in the bar."""
+
+    text: str
+    x: float
+    place: Literal["right", "left", "inside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A call's row."""
+
+    call: Call
+    node: Node
+    bar: Bar
+    reason: str
+    label: Label
+    is_selected: bool
+    is_context: bool  # here only because something below it was looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """All calls of one look in the minimap, as one SVG path."""
+
+    look: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Zoom:
+    """A place of the minimap and the stretch it leads to, in microseconds from the start."""
+
+    x: float
+    width: float
+    from_us: int
+    to_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """The page's rows and what stands around them."""
+
+    rows: list[Row]
+    ticks: list[Tick]
+    outlines: list[Outline]
+    lane_count: int
+    zooms: list[Zoom]
+    window_x: float  # the visible window in the minimap, as shares
+    window_width: float
+    is_zoomed: bool
+    selected: Call | None
+    telling: Call  # what to look at first: see _most_telling
+    telling_reason: str
+    row_count: int  # of all pages
+    first_row: int
+    previous_page: int | None
+    next_page: int | None
+
+
+def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
+    """The rows of a trace that `view` asks for."""
+    calls = {call.invocation_id: call for call in detail.calls}
+    spans = [_span(call) for call in detail.calls]
+    whole = window_of(spans)
+    window = _zoomed(whole, view.zoom)
+    nodes = arrange(spans)
+
+    def reason(call: Call) -> str:
+        return reasons.of_call(call, detail.violations.get(call.invocation_id), now)
+
+    matches = _matcher(view, reason)
+    shown, context = _filtered(nodes, calls, matches)
+    telling = _most_telling(detail.calls)
+    selected = calls.get(view.selected) if view.selected else telling
+    first = _first_row(shown, view, selected)
+    page = shown[first : first + PAGE_ROWS]
+    outlines, lane_count = _minimap(detail.calls, whole)
+    return Waterfall(
+        rows=[
+            _row(calls[node.span.id], node, window, reason(calls[node.span.id]), selected, context)
+            for node in page
+        ],
+        ticks=ticks(window, whole.start_us),
+        outlines=outlines,
+        lane_count=lane_count,
+        zooms=_zooms(whole),
+        window_x=whole.share(window.start_us),
+        window_width=whole.share(window.end_us) - whole.share(window.start_us),
+        is_zoomed=window != whole,
+        selected=selected,
+        telling=telling,
+        telling_reason=reason(telling),
+        row_count=len(shown),
+        first_row=first,
+        previous_page=max(0, first - PAGE_ROWS) if first else None,
+        next_page=first + PAGE_ROWS if first + PAGE_ROWS < len(shown) else None,
+    )
+
+
+def _most_telling(calls: Sequence[Call]) -> Call:
+    """What is opened unasked: a failed call before a violating, an open and any other one.
+
+    Of several the first to end, because a failure passes outwards from the call it began
+    in; the same rule as the list of traces'. The calls come in order of their start.
+    """
+    for look in ("failed", "violation"):
+        if alike := [call for call in calls if call.look == look]:
+            return min(alike, key=lambda call: call.ended_at or call.started_at)
+    return next((call for call in calls if call.state == "open"), calls[0])
+
+
+def _span(call: Call) -> Span:
+    start = _microseconds(call.started_at)
+    # The producer's own stopwatch is better than the difference of two clock readings.
+    end = None if call.state == "open" else start + (call.duration_us or 0)
+    return Span(call.invocation_id, call.parent_invocation_id, start, end)
+
+
+def _microseconds(instant: datetime) -> int:
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def _zoomed(whole: Window, zoom: tuple[int, int] | None) -> Window:
+    if zoom is None:
+        return whole
+    start = max(whole.start_us, whole.start_us + zoom[0])
+    end = min(whole.end_us, whole.start_us + zoom[1])
+    return Window(start, end) if start < end else whole
+
+
+def _zooms(whole: Window) -> list[Zoom]:
+    """Equal places of the minimap; each leads to itself and half of its neighbours."""
+    step = whole.span_us / ZOOM_STEPS
+    return [
+        Zoom(
+            x=100 / ZOOM_STEPS * n,
+            width=100 / ZOOM_STEPS,
+            from_us=max(0, int((n - 0.5) * step)),
+            to_us=min(whole.span_us, int((n + 1.5) * step) + 1),
+        )
+        for n in range(ZOOM_STEPS)
+    ]
+
+
+def _matcher(view: View, reason: Callable[[Call], str]) -> Callable[[Call], bool] | None:
+    """Whether a call is looked for; None when everything is."""
+    needle = view.find.casefold()
+    if not needle and not view.only:
+        return None
+
+    def matches(call: Call) -> bool:
+        if view.only == "violation" and not call.violation_count:
+            return False
+        if view.only in {"failed", "open"} and call.state != view.only:
+            return False
+        text = f"{call.tool_name} {call.tool_version} {reason(call)} {call.error_message or ''}"
+        return needle in text.casefold()
+
+    return matches
+
+
+def _filtered(
+    nodes: Sequence[Node], calls: dict[UUID, Call], matches: Callable[[Call], bool] | None
+) -> tuple[list[Node], set[UUID]]:
+    """The rows that match, with the calls above them as context."""
+    if matches is None:
+        return list(nodes), set()
+    wanted = {node.span.id for node in nodes if matches(calls[node.span.id])}
+    context: set[UUID] = set()
+    for one in wanted:
+        parent = calls[one].parent_invocation_id
+        while parent in calls and parent not in context:
+            context.add(parent)
+            parent = calls[parent].parent_invocation_id
+    context -= wanted
+    return [node for node in nodes if node.span.id in wanted | context], context
+
+
+def _first_row(shown: Sequence[Node], view: View, selected: Call | None) -> int:
+    """The first row of the page: the asked one's, else the selected call's, on a whole page."""
+    row = view.first_row or 0
+    if view.first_row is None and selected is not None:
+        row = next((n for n, node in enumerate(shown) if node.span.id == selected.invocation_id), 0)
+    return min(max(0, row), max(0, len(shown) - 1)) // PAGE_ROWS * PAGE_ROWS
+
+
+def _row(
+    call: Call,
+    node: Node,
+    window: Window,
+    reason: str,
+    selected: Call | None,
+    context: set[UUID],
+) -> Row:
+    drawn = bar(node.span, window)
+    return Row(
+        call=call,
+        node=node,
+        bar=drawn,
+        reason=reason,
+        label=_label(drawn, reason),
+        is_selected=call is selected,
+        is_context=call.invocation_id in context,
+    )
+
+
+def _label(drawn: Bar, reason: str) -> Label:
+    """Where the reason finds room: right of the bar, left of it, else the roomiest place."""
+    needed = len(reason) * _TEXT_SHARE
+    right, left = 100 - drawn.end, drawn.x
+    if right >= needed or (left < needed and right >= max(left, drawn.width)):
+        return Label(reason, drawn.end, "right")  # what does not fit is cut by the lane's edge
+    if left >= needed:
+        return Label(reason, drawn.x, "left")
+    if drawn.width >= left:
+        return Label(reason, drawn.x, "inside")
+    # Cut here, between its parts if it can be: the lane's edge would take the beginning.
+    kept = reason[: int(left / _TEXT_SHARE) - 1]
+    whole_parts = kept.rpartition(" · ")[0]
+    return Label(whole_parts or f"{kept}…", drawn.x, "left")
+
+
+def _minimap(calls: Iterable[Call], whole: Window) -> tuple[list[Outline], int]:
+    """The whole trace in small: a path of short lines for each look, worst drawn last."""
+    ordered = sorted(((_span(call), call) for call in calls), key=lambda pair: pair[0].start_us)
+    lanes = pack([span for span, _ in ordered], whole, lane_count=MINIMAP_LANES)
+    pieces: dict[str, dict[str, None]] = {"ok": {}, "open": {}, "violation": {}, "failed": {}}
+    scale = MINIMAP_WIDTH / 100
+    for (span, call), lane in zip(ordered, lanes, strict=True):
+        drawn = bar(span, whole)
+        x, width = round(drawn.x * scale), max(3, round(drawn.width * scale))
+        # Equal pieces are drawn once: thousands of calls stay some kilobytes.
+        pieces[call.look][f"M{min(x, MINIMAP_WIDTH - 3)} {lane}.5h{width}"] = None
+    outlines = [Outline(look, "".join(paths)) for look, paths in pieces.items() if paths]
+    return outlines, max(lanes, default=0) + 1
