@@ -9,6 +9,7 @@ import sys
 import time
 import timeit
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,6 @@ from tooltrail.guard import create_guard, validate
 DATA = Path(__file__).parent / "data"
 # name, file, target in µs, Node's µs
 CASES = (
-    ("small", "small", 2, 0.6),
-    ("medium", "medium", 8, 15),
-    ("large", "large_1000", 400, 1071),
-)
     ("small", "small", 2, 0.6),
     ("medium", "medium", 8, 15),
     ("large", "large_1000", 400, 1071),
@@ -49,21 +46,20 @@ def main() -> int:
     for name, file, target, node in CASES:
         case = json.loads((DATA / f"{file}.json").read_text())
         schema, data = case["schema"], case["data"]
-        guard = create_guard(schema)
         assert validate(data, schema).data is data
-        took = microseconds(lambda schema=schema, data=data: validate(data, schema))
+        took = microseconds(partial(validate, data, schema))
         rows.append((f"validate, {name}, valid", took, target, f"{node:g}"))
-        took = microseconds(lambda guard=guard, data=data: guard.enforce(data))
+        took = microseconds(partial(create_guard(schema).enforce, data))
         rows.append((f"Guard.enforce, {name}, valid", took, target, ""))
         if name == "medium":
             worst = broken(data)
             count = len(validate(worst, schema).violations)
-            took = microseconds(lambda schema=schema, worst=worst: validate(worst, schema))
+            took = microseconds(partial(validate, worst, schema))
             rows.append((f"validate, {name}, all {count} values wrong", took, FAILING_TARGET, ""))
     print(f"{'':44} {'µs':>8} {'target':>8} {'Node':>8}")
-    for label, took, target, node in rows:
-        print(f"{label:44} {took:8.2f} {target:8g} {node:>8}")
-    return int(any(took > target for _, took, target, _ in rows))
+    for label, took, limit, reference in rows:
+        print(f"{label:44} {took:8.2f} {limit:8g} {reference:>8}")
+    return int(any(took > limit for _, took, limit, _ in rows))
 
 
 if __name__ == "__main__":

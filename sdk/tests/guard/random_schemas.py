@@ -33,7 +33,7 @@ class Random(random.Random):
     def root(self) -> dict[str, Any]:
         """A whole schema, of draft 2020-12 or 07."""
         self.is_07 = self.random() < 0.3
-        schema = self.schema(3, boolean=False)
+        schema: dict[str, Any] = self.schema(3, boolean=False)
         if schema.keys() <= {"default"}:
             schema["type"] = self.choice(TYPES)  # a remark alone makes no schema
         if self.random() < 0.3:
@@ -71,17 +71,45 @@ class Random(random.Random):
         return schema
 
     def keywords(self, depth: int) -> list[str]:
-        plain = (
-            "enum const minLength maxLength pattern minimum maximum exclusiveMinimum "
-            "exclusiveMaximum minItems maxItems required multipleOf uniqueItems minProperties "
-            "maxProperties format default"
-        ).split()
+        plain = [
+            "enum",
+            "const",
+            "minLength",
+            "maxLength",
+            "pattern",
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "minItems",
+            "maxItems",
+            "required",
+            "multipleOf",
+            "uniqueItems",
+            "minProperties",
+            "maxProperties",
+            "format",
+            "default",
+        ]
         if not depth:
             return plain
-        nested = (
-            "properties properties items items additionalProperties anyOf oneOf allOf not if "
-            "then else contains patternProperties propertyNames"
-        ).split()
+        nested = [
+            "properties",
+            "properties",
+            "items",
+            "items",
+            "additionalProperties",
+            "anyOf",
+            "oneOf",
+            "allOf",
+            "not",
+            "if",
+            "then",
+            "else",
+            "contains",
+            "patternProperties",
+            "propertyNames",
+        ]
         if self.is_07:
             nested += ["dependencies", "additionalItems"]
         else:

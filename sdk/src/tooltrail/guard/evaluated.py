@@ -18,8 +18,12 @@ def evaluated_members(
     key = (id(node), id(value))
     if not ignoring and key in walk.evaluated:
         return walk.evaluated[key]
-    own = _of_object if kind_of(value) == "object" else _of_array
-    seen: frozenset[str | int] = frozenset(own(walk, node, value, ignoring)).union(
+    own: Iterator[str | int] = (
+        _of_object(walk, node, value, ignoring)
+        if kind_of(value) == "object"
+        else _of_array(walk, node, value, ignoring)
+    )
+    seen = frozenset(own).union(
         *(evaluated_members(walk, child, value) for child in _contributing(walk, node, value))
     )
     if not ignoring:

@@ -16,7 +16,7 @@ from tooltrail.guard.fields import repair_fields
 from tooltrail.guard.format import build_violation
 from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
 from tooltrail.guard.models import ModelSchema, compile_model
-from tooltrail.guard.nodes import Node, copy_schema, read_schema
+from tooltrail.guard.nodes import Node
 from tooltrail.guard.options import (
     UNSET,
     GuardOptions,
@@ -25,6 +25,7 @@ from tooltrail.guard.options import (
     ValidationError,
     ValidationResult,
 )
+from tooltrail.guard.reading import copy_schema, read_schema
 from tooltrail.guard.strip import strip
 from tooltrail.guard.violations import Violation
 

@@ -18,7 +18,8 @@ import jsonschema_rs
 
 from tooltrail.guard.explain import explain
 from tooltrail.guard.native import may_invert, native_schema
-from tooltrail.guard.nodes import IN_PLACE, Graph, Node, copy_schema, read_schema
+from tooltrail.guard.nodes import IN_PLACE, Graph, Node
+from tooltrail.guard.reading import copy_schema, read_schema
 from tooltrail.guard.regex import ENGINE, matcher
 from tooltrail.guard.violations import Violation
 
@@ -70,9 +71,9 @@ def compile_schema(schema: Mapping[str, Any], *, assert_formats: bool = False) -
     key = (id(schema), assert_formats)
     entry = _cache.get(key)
     if entry is not None and entry.copy == schema:
-        try:
+        try:  # noqa: SIM105 - `suppress` costs more than all the rest
             _cache.move_to_end(key)
-        except KeyError:
+        except KeyError:  # another thread just dropped it
             pass
         return entry.compiled
     plain_schema = copy_schema(schema)
@@ -197,7 +198,7 @@ def _ways_back(node: Node, finished: set[int]) -> int:
     for keyword, _, child in node.subschemas():
         if child.always is not None or id(child) in finished:
             continue
-        if keyword in IN_PLACE or keyword in ("dependentSchemas", "dependencies"):
+        if keyword in IN_PLACE:
             ways["in place"] += 1
         elif keyword in ("patternProperties", "unevaluatedProperties"):
             ways["pattern"] += 1

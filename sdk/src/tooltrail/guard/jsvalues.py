@@ -21,6 +21,7 @@ _KINDS: Final[dict[type, str]] = {
     list: "array",
     tuple: "array",
 }
+_KINDS_OF_JSON: Final = frozenset([*_KINDS.values(), "number"])
 _ARRAY_INDEX_LIMIT: Final = 2**32 - 1
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -46,7 +47,8 @@ def kind_of(value: object) -> str:
             return "object"
         case list() | tuple():
             return "array"
-    return type(value).__name__
+    name = type(value).__name__
+    return f"{type(value).__module__}.{name}" if name in _KINDS_OF_JSON else name
 
 
 def double(value: float | Decimal) -> float:

@@ -64,12 +64,17 @@ def _if(node: Node, _: Any) -> Check:
     return check
 
 
+def _exactly(number: float) -> Fraction:
+    """The number as it is written: 0.1 is a tenth, not the double nearest to it."""
+    return Fraction(number if isinstance(number, int) else str(number))
+
+
 def _multiple_of(node: Node, divisor: float) -> Check:
-    step = Fraction(str(divisor))
+    step = _exactly(divisor)
 
     def check(walk: "Walk", value: float, path: str) -> None:
         number = double(value)
-        if number - number != 0 or Fraction(str(value)) % step != 0:
+        if number - number != 0 or _exactly(value) % step != 0:
             text = js_text(divisor)
             message = f"Value {js_text(value)} is not a multiple of {text} (multipleOf)"
             expected = f"a multiple of {text}"

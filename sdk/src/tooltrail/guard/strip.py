@@ -12,7 +12,7 @@ from tooltrail.guard.jsvalues import kind_of
 from tooltrail.guard.nodes import IN_PLACE, Node
 from tooltrail.guard.regex import matcher
 
-_SAME_VALUE: Final = frozenset([*IN_PLACE, "dependentSchemas", "dependencies"]) - {"not"}
+_SAME_VALUE: Final = IN_PLACE - {"not"}
 
 
 def strip(root: Node, value: Any) -> tuple[Any, list[str]]:

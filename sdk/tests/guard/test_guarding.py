@@ -1,0 +1,456 @@
+"""Strategies, hooks, toggles and per-field options, where the document says more than was recorded."""
+
+import asyncio
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+from tooltrail.guard import (
+    CoercionConfig,
+    GuardOptions,
+    SchemaError,
+    ValidationError,
+    create_guard,
+    enforce,
+    guard,
+    guard_tools,
+    validate,
+)
+
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "temperature": {"type": "number"},
+        "unit": {"type": "string", "enum": ["celsius", "fahrenheit"], "default": "celsius"},
+        "days": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"high": {"type": "integer"}}},
+        },
+    },
+    "required": ["temperature", "unit"],
+    "additionalProperties": False,
+}
+QUIET: dict[str, Any] = {"on_coercion": lambda *_: None}
+
+
+def paths(violations: list[Any]) -> list[tuple[str, str]]:
+    return [(each.path, each.code) for each in violations]
+
+
+# What came of it ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "outcome", "data", "violations"),
+    [
+        (
+            {"temperature": 1, "unit": "celsius"},
+            {},
+            "passed",
+            {"temperature": 1, "unit": "celsius"},
+            [],
+        ),
+        (
+            {"temperature": "1", "unit": "celsius"},
+            {"on_invalid": "coerce-and-warn"},
+            "coerced",
+            {"temperature": 1, "unit": "celsius"},
+            [("$.temperature", "COERCED")],
+        ),
+        (
+            {"temperature": 1, "unit": "celsius", "raw": 2},
+            {"on_invalid": "strip-extra"},
+            "stripped",
+            {"temperature": 1, "unit": "celsius"},
+            [("$.raw", "UNKNOWN_FIELD")],
+        ),
+        (
+            {"temperature": 1},
+            {"on_invalid": "fallback", "fallback_value": None},
+            "fallback",
+            None,
+            [("$.unit", "MISSING_REQUIRED")],
+        ),
+        (
+            {"temperature": "1"},
+            {"on_invalid": "coerce-and-warn", "coercion_fallback": "sorry"},
+            "fallback",
+            "sorry",
+            [("$.unit", "MISSING_REQUIRED"), ("$.temperature", "COERCED")],
+        ),
+        (
+            {"temperature": 1},
+            {"on_invalid": "error-result"},
+            "error-result",
+            {
+                "__error": True,
+                "violations": [{"path": "$.unit", "message": 'Required field "unit" is missing'}],
+            },
+            [("$.unit", "MISSING_REQUIRED")],
+        ),
+    ],
+)
+def test_enforce_says_what_came_of_it(
+    output: Any, options: dict[str, Any], outcome: str, data: Any, violations: list[Any]
+) -> None:
+    result = enforce(output, WEATHER, options | QUIET)
+    assert result.error is None
+    assert result.strategy == options.get("on_invalid", "throw")
+    assert result.outcome == outcome
+    assert result.data == data
+    assert paths(result.violations) == violations
+
+
+@pytest.mark.parametrize("strategy", ["throw", "coerce-and-warn", "strip-extra"])
+def test_enforce_hands_over_the_error_instead_of_raising_it(strategy: Any) -> None:
+    result = enforce(5, WEATHER, on_invalid=strategy, tool_name="weather")
+    assert result.outcome == "failed"
+    assert isinstance(result.error, ValidationError)
+    assert result.error.tool_name == "weather"
+    assert result.error.violations == result.violations
+
+
+def test_a_missing_fallback_value_is_no_validation_error() -> None:
+    result = enforce(5, WEATHER, on_invalid="fallback")
+    assert isinstance(result.error, ValueError)
+    assert not isinstance(result.error, ValidationError)
+    assert result.outcome == "failed"
+
+
+def test_repairs_carry_their_values() -> None:
+    (coerced,) = enforce("7", {"type": "integer"}, on_invalid="coerce-and-warn", **QUIET).violations
+    assert coerced.severity == "warning"
+    assert (coerced.received_value, coerced.coerced_value) == ("7", 7)
+    assert (coerced.received, coerced.expected) == ("string", "integer")
+
+
+# Coercion (decision 1) ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "output", "coerced"),
+    [
+        ({"type": "integer"}, "42", 42),
+        ({"type": "integer"}, "4.5", None),
+        ({"type": "integer"}, " ", None),
+        ({"type": "integer"}, "Infinity", None),
+        ({"type": ["integer", "null"]}, "42", 42),
+        ({"type": ["boolean", "number"]}, "true", True),
+        ({"type": ["boolean", "number"]}, "2", 2),
+        ({"type": ["object", "array"]}, "[1]", [1]),
+        ({"type": ["array", "object"]}, "3", None),
+        ({"type": ["null", "string"]}, 1.0, "1"),
+        ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "number"}}}, "1", 1),
+        ({"allOf": [{"type": "number"}, {"minimum": 0}]}, "1", 1),
+        ({"properties": {"a": {"allOf": [{"type": "boolean"}]}}}, {"a": "TRUE"}, {"a": True}),
+        ({"additionalProperties": {"type": "number"}}, {"a": "1"}, {"a": 1}),
+        (
+            {"patternProperties": {"^x": {}}, "additionalProperties": {"type": "number"}},
+            {"x": "1", "y": "2", "z": 3},
+            {"x": "1", "y": 2, "z": 3},
+        ),
+        ({"prefixItems": [{"type": "string"}], "items": {"type": "number"}}, ["1", "2"], ["1", 2]),
+        ({"type": "object"}, '{"a": NaN}', None),
+        ({"type": "array"}, "[" * 100_000, None),
+        ({"type": "boolean"}, "K", None),
+    ],
+)
+def test_coercion_reaches(schema: dict[str, Any], output: Any, coerced: Any) -> None:
+    result = enforce(output, schema, on_invalid="coerce-and-warn", **QUIET)
+    assert result.data == coerced
+    assert type(result.data) is type(coerced)
+    assert result.outcome == ("failed" if coerced is None else "coerced")
+
+
+SLIPS: dict[str, tuple[Any, dict[str, Any], Any]] = {
+    "string_to_number": ("1", {"type": "number"}, 1),
+    "string_to_boolean": ("true", {"type": "boolean"}, True),
+    "string_to_json": ("[]", {"type": "array"}, []),
+    "number_to_string": (1, {"type": "string"}, "1"),
+    "null_to_default": (None, {"type": "string", "default": "d"}, "d"),
+}
+
+
+@pytest.mark.parametrize("toggle", SLIPS)
+@pytest.mark.parametrize("slip", SLIPS)
+def test_each_toggle_allows_its_own_conversion_only(toggle: str, slip: str) -> None:
+    output, schema, coerced = SLIPS[slip]
+    for coercion in ({toggle: True}, CoercionConfig(**{toggle: True})):
+        options = {"on_invalid": "coerce-and-warn", "coercion": coercion} | QUIET
+        result = enforce(output, schema, options)
+        assert result.outcome == ("coerced" if toggle == slip else "failed")
+        if toggle == slip:
+            assert result.data == coerced
+
+
+def test_toggles_are_read_in_camel_case_and_act_under_coerce_and_warn_only() -> None:
+    options = {"coercion": {"stringToNumber": True}} | QUIET
+    assert enforce("1", {"type": "number"}, options).outcome == "failed"
+    assert enforce("1", {"type": "number"}, options, on_invalid="coerce-and-warn").data == 1
+    with pytest.raises(TypeError, match="stringToDate"):
+        create_guard(WEATHER, coercion={"stringToDate": True})
+
+
+def test_without_toggles_null_stays_null() -> None:
+    schema = {"type": "string", "default": "d"}
+    assert enforce(None, schema, on_invalid="coerce-and-warn").outcome == "failed"
+    nullable = {
+        "properties": {"a": {"type": ["string", "null"], "default": "d"}},
+        "required": ["b"],
+    }
+    options = {"on_invalid": "coerce-and-warn", "coercion": {"null_to_default": True}} | QUIET
+    assert enforce({"a": None}, nullable, options).violations[0].path == "$.b"
+
+
+def test_a_default_is_copied() -> None:
+    schema: dict[str, Any] = {"type": "array", "default": []}
+    options = {"on_invalid": "coerce-and-warn", "coercion": {"null_to_default": True}} | QUIET
+    made = create_guard(schema, options)
+    made.enforce(None).data.append(1)
+    assert made.enforce(None).data == []
+
+
+# The custom validator (decision 2) ---------------------------------------------------------
+
+
+def test_a_custom_validator_decides() -> None:
+    seen: list[Any] = []
+
+    def is_valid(schema: Any, data: Any) -> bool:
+        seen.append((schema, data))
+        return data == "yes"
+
+    schema = {"type": "string", "pattern": "(?=y)"}  # which ours would refuse
+    made = create_guard(schema, json_schema_validator=is_valid)
+    assert made.validate("yes").success
+    assert paths(made.validate("no").violations) == [("$", "CONSTRAINT_VIOLATION")]
+    assert seen == [(schema, "yes"), (schema, "no")]
+
+
+def test_a_custom_validator_judges_what_coercion_made() -> None:
+    options = {"json_schema_validator": lambda _, data: data == 5, "on_invalid": "coerce-and-warn"}
+    assert enforce("5", {"type": "number"}, options | QUIET).outcome == "coerced"
+
+
+# Single fields (decision 3) ----------------------------------------------------------------
+
+
+def test_fields_are_repaired_before_on_invalid_takes_the_rest() -> None:
+    calls: list[Any] = []
+    output = {"temperature": "21", "unit": "kelvin", "raw": 1, "days": [{"high": "9"}, {"high": 8}]}
+    result = enforce(
+        output,
+        WEATHER,
+        field_strategies={
+            "$.temperature": "coerce-and-warn",
+            "$.unit": "fallback",
+            "$.raw": "strip-extra",
+            "$.days[*].high": "fallback",
+        },
+        field_fallbacks={"$.unit": "celsius", "$.days[*].high": 0},
+        on_validation_fail=lambda violations: calls.append([each.path for each in violations]),
+        on_validation_pass=lambda data: calls.append("passed"),
+        on_coercion=lambda *call: calls.append(call),
+    )
+    assert result.data == {"temperature": 21, "unit": "celsius", "days": [{"high": 0}, {"high": 8}]}
+    assert result.outcome == "fallback"
+    assert calls[0] == ["$.temperature", "$.unit", "$.days[0].high", "$.raw"]
+    assert ("$.temperature", "21", 21) in calls
+    assert ("$.unit", "kelvin", "celsius") in calls
+    assert ("$.raw", 1, None) in calls
+    assert ("$.days[0].high", "9", 0) in calls
+    assert "passed" not in calls
+    assert output["raw"] == 1
+
+
+def test_what_the_fields_leave_is_for_on_invalid() -> None:
+    result = enforce(
+        {"temperature": "x", "unit": "kelvin"},
+        WEATHER,
+        on_invalid="error-result",
+        field_strategies={"$.unit": "fallback"},
+        field_fallbacks={"$.unit": "celsius"},
+        **QUIET,
+    )
+    assert [each["path"] for each in result.data["violations"]] == ["$.temperature"]
+
+
+@pytest.mark.parametrize(("strategy", "outcome"), [("throw", "failed"), ("error-result",) * 2])
+def test_throw_and_error_result_on_a_field_are_for_the_whole(strategy: Any, outcome: str) -> None:
+    result = enforce(
+        {"temperature": "x", "unit": "kelvin"},
+        WEATHER,
+        on_invalid="fallback",
+        fallback_value="unused",
+        field_strategies={"$.unit": strategy},
+    )
+    assert result.outcome == outcome
+    assert len(result.violations) == 2
+
+
+def test_a_missing_field_falls_back() -> None:
+    options: dict[str, Any] = {"field_strategies": {"$.unit": "fallback"}}
+    fallbacks = {"field_fallbacks": {"$.unit": "celsius"}}
+    result = enforce({"temperature": 1}, WEATHER, options | fallbacks | QUIET)
+    assert result.data == {"temperature": 1, "unit": "celsius"}
+    without = enforce({"temperature": 1}, WEATHER, options)
+    assert isinstance(without.error, ValueError)
+    assert not isinstance(without.error, ValidationError)
+
+
+def test_names_in_paths_may_hold_anything() -> None:
+    schema = {"properties": {"a.b": {"properties": {"c[0]": {"type": "string"}}}}}
+    result = enforce(
+        {"a": 1, "a.b": {"c[0]": 1}},
+        schema,
+        field_strategies={"$.a.b.c[0]": "fallback"},
+        field_fallbacks={"$.a.b.c[0]": "ok"},
+        **QUIET,
+    )
+    assert result.data == {"a": 1, "a.b": {"c[0]": "ok"}}
+
+
+def test_elements_can_be_removed() -> None:
+    schema = {"items": {"type": "string"}}
+    options = {"field_strategies": {"$[*]": "strip-extra"}} | QUIET
+    result = enforce(["a", 1, 2, "b", 3], schema, options)
+    assert (result.data, result.outcome) == (["a", "b"], "stripped")
+
+
+# validate (decision 4) ---------------------------------------------------------------------
+
+
+def test_validate_repairs_and_reports_but_never_raises() -> None:
+    passed: list[Any] = []
+    failed: list[Any] = []
+    hooks = {"on_validation_pass": passed.append, "on_validation_fail": failed.append} | QUIET
+    coerced = validate("1", {"type": "number"}, hooks | {"on_invalid": "coerce-and-warn"})
+    assert (coerced.success, coerced.data) == (True, 1)
+    assert [each.code for each in coerced.warnings] == ["COERCED"]
+    stripped = validate({"a": 1}, {"properties": {}}, hooks | {"on_invalid": "strip-extra"})
+    assert (stripped.success, stripped.data, stripped.warnings) == (True, {}, [])
+    for strategy in ("throw", "fallback", "error-result"):
+        reported = validate("1", {"type": "number"}, hooks, on_invalid=strategy, fallback_value=0)
+        assert not reported.success
+        assert paths(reported.violations) == [("$", "WRONG_TYPE")]
+    assert (len(passed), len(failed)) == (1, 4)
+
+
+# strip-extra (decision 6) ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "output", "stripped"),
+    [
+        ({"type": "object"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+        ({"items": {"properties": {"a": {}}}}, [{"a": 1, "b": 2}, 3], [{"a": 1}, 3]),
+        ({"properties": {"a": {}}, "additionalProperties": True}, {"b": 1}, {"b": 1}),
+        (
+            {"properties": {"a": {}}, "additionalProperties": {"properties": {"x": {}}}},
+            {"b": {"y": 1}},
+            {"b": {}},
+        ),
+        ({"properties": {"a": {}}, "patternProperties": {"^x": {}}}, {"b": 1}, {"b": 1}),
+        (
+            {"properties": {"a": {}}, "allOf": [{"properties": {"b": {}}}]},
+            {"a": 1, "b": 2, "c": 3},
+            {"a": 1, "b": 2},
+        ),
+        (
+            {"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]},
+            {"b": 1, "c": 2},
+            {"b": 1},
+        ),
+        (
+            {"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": {}}}}},
+            {"a": 1, "b": 2},
+            {"a": 1},
+        ),
+        ({"properties": {"a": {"type": "object"}}}, {"a": {"free": 1}, "b": 1}, {"a": {"free": 1}}),
+    ],
+)
+def test_strip_extra(schema: dict[str, Any], output: Any, stripped: Any) -> None:
+    assert enforce(output, schema, on_invalid="strip-extra").data == stripped
+
+
+# Wrapping ----------------------------------------------------------------------------------
+
+
+def test_sync_tools_stay_sync_and_async_ones_async() -> None:
+    def sync_tool(a: int, *, b: int) -> int:
+        """Adds."""
+        return a + b
+
+    async def async_tool(a: int, *, b: int) -> int:
+        return a + b
+
+    guarded = guard(sync_tool, {"type": "integer"})
+    assert guarded(1, b=2) == 3
+    assert (guarded.__name__, guarded.__doc__) == ("sync_tool", "Adds.")
+    guarded = guard(async_tool, {"type": "integer"})
+    assert inspect.iscoroutinefunction(guarded)
+    assert asyncio.run(guarded(1, b=2)) == 3
+    guarded = create_guard({"type": "integer"}).wrap(lambda: async_tool(1, b=2))
+    assert asyncio.run(guarded()) == 3
+
+
+@pytest.mark.parametrize("schema", [None, True, 5, "string", [], {}, {"description": "x"}, object])
+def test_what_is_no_schema_raises_before_the_tool_runs(schema: Any) -> None:
+    with pytest.raises(TypeError, match="Cannot detect schema type"):
+        guard(lambda: pytest.fail("the tool ran"), schema)
+
+
+def test_guard_tools_names_the_tool_whose_schema_is_bad() -> None:
+    tools = {"good": lambda: 1, "bad": lambda: 1}
+    with pytest.raises(SchemaError, match='tool "bad"'):
+        guard_tools(tools, {"good": {"type": "integer"}, "bad": {"type": "integr"}})
+    with pytest.raises(TypeError, match='tool "bad"'):
+        guard_tools(tools, {"bad": {}})
+
+
+def test_guard_tools_merges_options_and_passes_tools_without_schema_through() -> None:
+    tools: dict[str, Any] = {"a": lambda: "1", "b": lambda: "1", "c": lambda: "1"}
+    guarded = guard_tools(
+        tools,
+        {"a": {"type": "number"}, "b": {"type": "number"}, "c": None},
+        GuardOptions(
+            on_invalid="coerce-and-warn",
+            tool_options={"b": GuardOptions(tool_name="x", on_invalid="error-result")},
+            **QUIET,
+        ),
+    )
+    assert guarded["a"]() == 1
+    assert guarded["b"]()["__error"] is True
+    assert guarded["c"] is tools["c"]
+
+
+def test_options_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(TypeError, match="onInvald"):
+        create_guard(WEATHER, {"onInvald": "throw"})
+    with pytest.raises(ValueError, match="unknown strategy 'retry'"):
+        create_guard(WEATHER, on_invalid="retry")
+    with pytest.raises(ValueError, match="unknown strategy"):
+        create_guard(WEATHER, field_strategies={"$.unit": "retry"})
+
+
+def test_none_for_an_option_means_not_given() -> None:
+    made = create_guard(WEATHER, {"on_invalid": None, "coercion": None, "toolName": None})
+    assert made.options == GuardOptions()
+    assert enforce(5, WEATHER, on_invalid="fallback", fallback_value=None).data is None
+
+
+def test_what_the_hooks_raise_comes_through() -> None:
+    def broken(_: Any) -> None:
+        raise RuntimeError("hook")
+
+    with pytest.raises(RuntimeError, match="hook"):
+        enforce(1, {"type": "integer"}, on_validation_pass=broken)
+
+
+def test_the_error_survives_pickling() -> None:
+    error = enforce(5, WEATHER, tool_name="weather").error
+    copied = pickle.loads(pickle.dumps(error))
+    assert isinstance(copied, ValidationError)
+    assert str(copied) == str(error)
+    assert copied.tool_name == "weather"
