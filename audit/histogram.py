@@ -13,7 +13,7 @@ MAX_RELATIVE_ERROR = 0.05
 GROWTH = (1 + MAX_RELATIVE_ERROR) / (1 - MAX_RELATIVE_ERROR)
 """Each bucket's upper bound over its lower one: the middle is then off by 5 % at both."""
 
-_LOG_GROWTH = log(GROWTH)
+LOG_GROWTH = log(GROWTH)
 _LAST = BUCKET_COUNT - 1
 
 
@@ -21,7 +21,7 @@ def bucket_of(duration_us: int) -> int:
     """The bucket a duration in microseconds belongs to."""
     if duration_us < LOWEST_US:
         return 0
-    return min(1 + int(log(duration_us / LOWEST_US) / _LOG_GROWTH), _LAST)
+    return min(1 + int(log(duration_us / LOWEST_US) / LOG_GROWTH), _LAST)
 
 
 def histogram(durations_us: Iterable[int]) -> list[int]:
@@ -54,6 +54,6 @@ def percentile(buckets: Sequence[int], share: float) -> float | None:
 def _middle_us(bucket: int) -> float:
     if bucket == 0:
         return LOWEST_US / 2
-    lower = LOWEST_US * exp((bucket - 1) * _LOG_GROWTH)
+    lower = LOWEST_US * exp((bucket - 1) * LOG_GROWTH)
     # The harmonic middle, equally far from both bounds in relative terms.
     return lower if bucket == _LAST else 2 * lower * GROWTH / (GROWTH + 1)

@@ -1,5 +1,9 @@
 """The API object: its routers, one per app, and its error handlers."""
 
+from http import HTTPStatus
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, JsonResponse
 from ninja import NinjaAPI
 
 from audit.api import router as audit_router
@@ -7,8 +11,22 @@ from tenants.api_auth import answer_refusal
 from tenants.keys import KeyRefused
 from tools_registry.api import router as registry_router
 
+RETRY_AFTER_SECONDS = 2
+"""What clients are told while PostgreSQL is away: about as long as it takes to restart."""
+
 api = NinjaAPI(title="Tooltrail", version="1", urls_namespace="api", docs_url=None)
 api.add_router("", audit_router)
 api.add_router("", registry_router)
 # Ninja's type allows the class as well as an instance; only instances are raised.
 api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]
+
+
+@api.exception_handler(OperationalError)
+@api.exception_handler(InterfaceError)
+def answer_unavailable(request: HttpRequest, error: Exception) -> JsonResponse:
+    """503: the database is away, and nothing has been acknowledged."""
+    return JsonResponse(
+        {"code": "unavailable", "message": "The database cannot be reached. Try again."},
+        status=HTTPStatus.SERVICE_UNAVAILABLE,
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+    )

@@ -1,0 +1,77 @@
+"""The figures of a range: whole UTC hours from the rollups, its two ends from the calls."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from audit import histogram
+from audit.queries import rows
+
+_HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Calls are completed ones, by when they started; open ones have started and not ended."""
+
+    start: datetime
+    end: datetime
+    calls: int
+    open: int
+    errors: int
+    violations: int
+    violating_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    latency: tuple[int, ...]
+    """The histogram of the completed calls' durations (`audit.histogram`)."""
+
+    def duration_ms(self, share: float) -> float | None:
+        """The duration in milliseconds below which this share of the calls lies; None for none."""
+        duration_us = histogram.percentile(self.latency, share)
+        return None if duration_us is None else duration_us / 1000
+
+
+def summary(start: datetime, end: datetime) -> Summary:
+    """Sum up the calls that started from `start` on and before `end`. Four queries."""
+    first_hour, last_hour = whole_hours(start, end)
+    span = {"start": start, "end": end, "first_hour": first_hour, "last_hour": last_hour}
+    states = {state: tuple(map(int, sums)) for state, *sums in rows("summary_hours", span)}
+    ok, failed = states.get("ok", (0,) * 5), states.get("failed", (0,) * 5)
+    started = states.get("started", (0,) * 5)[0]
+    calls, violating, violations, prompt, completion = map(sum, zip(ok, failed, strict=True))
+    (edges,) = rows("summary_edges", span)
+    edge_all, edge_open, edge_failed, *edge_sums = map(int, edges)
+    return Summary(
+        start=start,
+        end=end,
+        calls=calls + edge_all - edge_open,
+        open=started - calls + edge_open,
+        errors=failed[0] + edge_failed,
+        violating_calls=violating + edge_sums[0],
+        violations=violations + edge_sums[1],
+        prompt_tokens=prompt + edge_sums[2],
+        completion_tokens=completion + edge_sums[3],
+        latency=_latency(span),
+    )
+
+
+def whole_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
+    """The first and the end of the last whole UTC hour within; both are `end` if there is none."""
+    last_hour = end.replace(minute=0, second=0, microsecond=0)
+    first_hour = start.replace(minute=0, second=0, microsecond=0)
+    if first_hour < start:
+        first_hour += _HOUR
+    return (first_hour, last_hour) if first_hour < last_hour else (end, end)
+
+
+def _latency(span: dict[str, Any]) -> tuple[int, ...]:
+    buckets = [0] * histogram.BUCKET_COUNT
+    formula = {
+        "lowest_us": histogram.LOWEST_US,
+        "log_growth": histogram.LOG_GROWTH,
+        "last_bucket": histogram.BUCKET_COUNT - 1,
+    }
+    for bucket, count in rows("latency_hours", span) + rows("latency_edges", span | formula):
+        buckets[bucket] += int(count)
+    return tuple(buckets)
