@@ -14,10 +14,10 @@ import contextlib
 import http.client
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass, field
 from types import FrameType
@@ -41,10 +41,10 @@ WEB_THREADS = 2 * (os.cpu_count() or 1) + 1
 _GUARDIAN = """
 while read -r database groups; do d=$database; g=$groups; done
 [ -n "$g" ] || exit 0
-kill -TERM -- $g
-[ "$d" = 0 ] || kill -INT $d
+kill -s TERM -- $g
+[ "$d" = 0 ] || kill -s INT $d
 sleep 3
-kill -KILL -- $g
+kill -s KILL -- $g
 """.strip()
 
 
@@ -136,7 +136,11 @@ class Supervisor:
     def __init__(self, postgres: EmbeddedPostgres | None) -> None:
         self.children: list[Child] = []
         self.postgres = postgres
-        self._wake = threading.Event()
+        # A pipe, not an Event: a signal that comes while another sets one would wait for ever.
+        self._wake, waker = os.pipe()
+        for end in (self._wake, waker):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         self._exit_code: int | None = None
         # `uv run` waits for us; killed, it cannot pass a signal on, so we look after it.
         parent = psutil.Process(os.getppid())
@@ -151,7 +155,7 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 signal.signal(number, self._on_stop_signal)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: self._wake.set())
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # wakes us, no more
 
     def add(self, child: Child) -> None:
         """Start a child and look after it from now on."""
@@ -196,8 +200,8 @@ class Supervisor:
 
     def _sleep(self, seconds: float) -> None:
         if self._exit_code is None:
-            self._wake.wait(seconds)
-            self._wake.clear()
+            if select.select([self._wake], [], [], seconds)[0]:
+                os.read(self._wake, 4096)
 
     def _stop_because(self, reason: str) -> None:
         if self._exit_code is None:
@@ -238,7 +242,6 @@ class Supervisor:
 
     def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._exit_code = self._exit_code or 0
-        self._wake.set()
 
 
 def answers(host: str, port: int) -> bool:
