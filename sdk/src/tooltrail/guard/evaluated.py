@@ -32,11 +32,17 @@ def evaluated_members(
 
 
 def _contributing(walk: "Walk", node: Node, value: Any) -> Iterator[Node]:
-    """List the sub-schemas for the same value that hold for it."""
+    """List the sub-schemas for the same value whose members count as looked at.
+
+    Those that must hold count even if they do not: they have said so themselves, and what
+    they looked at would only be reported twice.
+    """
     for keyword, at, child in node.subschemas():
         match keyword:
-            case "$ref" | "$dynamicRef" | "$recursiveRef" | "allOf" | "anyOf" | "oneOf" | "if":
+            case "$ref" | "$dynamicRef" | "$recursiveRef" | "allOf":
                 counts = True
+            case "anyOf" | "oneOf" | "if":
+                counts = walk.fits(child, value)
             case "then":
                 counts = "if" in node.children and walk.fits(node.children["if"], value)
             case "else":
@@ -45,7 +51,7 @@ def _contributing(walk: "Walk", node: Node, value: Any) -> Iterator[Node]:
                 counts = at in value
             case _:
                 counts = False
-        if counts and walk.fits(child, value):
+        if counts:
             yield child
 
 
