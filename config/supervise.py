@@ -199,9 +199,8 @@ class Supervisor:
                 self._stop_because(str(error))
 
     def _sleep(self, seconds: float) -> None:
-        if self._exit_code is None:
-            if select.select([self._wake], [], [], seconds)[0]:
-                os.read(self._wake, 4096)
+        if self._exit_code is None and select.select([self._wake], [], [], seconds)[0]:
+            os.read(self._wake, 4096)
 
     def _stop_because(self, reason: str) -> None:
         if self._exit_code is None:
