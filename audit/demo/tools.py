@@ -159,7 +159,10 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
         prompt, completion = count_tokens(text), count_tokens(summary)
         trail.current().token_usage = {"prompt": prompt, "completion": completion}
         upstream.sleep(180 + completion * 3)
-        return {"summary": summary, "tokens": completion, "model": "frequency-1"}
+        answer: dict[str, Any] = {"summary": summary, "tokens": completion}
+        if completion % 9 == 0:  # a model that adds what nobody asked for, now and then
+            answer["model"] = "frequency-1"
+        return answer
 
     @trail.tool(version="1")
     def lookup_term(term: str) -> Any:
