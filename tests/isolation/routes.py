@@ -3,6 +3,7 @@
 A route that is missing here fails `test_walk.py`, which says what to add.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,8 @@ class Listing:
     """Whether its own tenant's admin is shown the canary by a GET."""
     data: Callable[[World], Any] = field(default=lambda world: {})
     """What a POST carries: things of the world that the stranger may have heard of."""
+    content_type: str = "application/json"
+    """Of a POST to an API route."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,14 @@ ROUTES: dict[str, Visit] = {
     # the API
     "api/v1/": Open("/api/v1/", "the API's name, for reversing its routes"),
     "api/v1/openapi.json": Open("/api/v1/openapi.json", "the API's description"),
+    "api/v1/events": Listing(
+        "/api/v1/events",
+        Scope.INGEST,
+        shows_canary=False,
+        data=lambda world: make_event(world),
+        content_type="application/x-ndjson",
+    ),
+    "api/v1/summary": Listing("/api/v1/summary", Scope.READ, shows_canary=False),
     "api/v1/tools": Listing(
         "/api/v1/tools",
         Scope.REGISTRY,
@@ -100,6 +111,20 @@ ROUTES: dict[str, Visit] = {
         data=lambda world: {"tools": [{"name": world.canary, "digest": "sha256:" + "0" * 64}]},
     ),
 }
+
+
+def make_event(world: World) -> bytes:
+    """An event that claims to be the start of the world's own call, without its canary."""
+    event = {
+        "type": "toolExecutionStart",
+        "invocation_id": str(world.call_id),
+        "trace_id": "a stranger's",
+        "tool_name": "stranger",
+        "call_id": "stranger",
+        "started_at": world.at.isoformat(),
+        "args": {},
+    }
+    return json.dumps(event).encode() + b"\n"
 
 
 def _call(world: World) -> str:

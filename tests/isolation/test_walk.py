@@ -12,10 +12,11 @@ from django.test import Client
 from django.test.client import MULTIPART_CONTENT
 from django.urls import reverse
 
+from audit.models import Invocation
 from tenants.members import add_member
 from tenants.models import Role, Scope
 from tenants.scope import tenant_scope
-from tests.isolation.routes import ROUTES, Listing, Object, Open, Visit, all_routes
+from tests.isolation.routes import ROUTES, Listing, Object, Open, Visit, all_routes, make_event
 from tests.isolation.world import WITHOUT_TEXT, World, count_rows, make_world, tenant_tables
 
 CLOSED = {route: visit for route, visit in ROUTES.items() if not isinstance(visit, Open)}
@@ -34,7 +35,7 @@ def theirs() -> World:
     return make_world("acme")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def own() -> World:
     """The stranger's own tenant, which has everything, too."""
     return make_world("globex")
@@ -65,7 +66,7 @@ def _knock(visit: Visit, visitor: World, named: World, client: Client) -> Iterat
     data = visit.data(named) if isinstance(visit, Listing) else {"tenant": str(named.tenant.id)}
     scope = None if isinstance(visit, Open) else visit.scope
     headers = {"Authorization": f"Bearer {visitor.key(scope)}"} if scope else {}
-    kind = "application/json" if scope else MULTIPART_CONTENT
+    kind = visit.content_type if scope and isinstance(visit, Listing) else MULTIPART_CONTENT
     for extra in ({}, {"HX-Request": "true"}):
         yield "GET", client.get(path, headers={**headers, **extra})
         yield "POST", client.post(path, data, content_type=kind, headers={**headers, **extra})
@@ -165,3 +166,23 @@ def test_a_key_opens_no_page(route: str, own: World) -> None:
 def test_a_session_opens_no_api(route: str, own: World) -> None:
     client, path = own.client(), _path(CLOSED[route], own)
     assert {client.get(path).status_code, client.post(path).status_code} <= {401, 405}
+
+
+def test_a_strangers_event_about_the_same_call_is_another_call(theirs: World, own: World) -> None:
+    def calls(world: World) -> list[str]:
+        with tenant_scope(world.tenant.id):
+            found = Invocation.objects.filter(
+                tenant_id=world.tenant.id, invocation_id=theirs.call_id
+            )
+            return [call.tool_name for call in found]
+
+    headers = {
+        "Authorization": f"Bearer {own.key(Scope.INGEST)}",
+        "Idempotency-Key": str(theirs.batch_id),
+    }
+    answer = Client(headers=headers).post(
+        "/api/v1/events", make_event(theirs), content_type="application/x-ndjson"
+    )
+    assert (answer.status_code, answer.json()["rejected"]) == (200, [])
+    assert calls(theirs) == [theirs.canary]
+    assert calls(own) == ["stranger"]

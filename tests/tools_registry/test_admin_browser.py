@@ -1,0 +1,72 @@
+"""An editor publishes a version in a real browser, under the real content security policy."""
+
+import json
+
+from playwright.sync_api import Page, expect
+
+from tenants.scope import tenant_scope
+from tests.factories import Cast
+from tests.signing_in import sign_in
+from tests.tools_registry.contracts import make_contract
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import Publisher, register_contracts
+
+
+def _register(cast: Cast, name: str) -> Tool:
+    contract = ToolContract.model_validate(make_contract(name=name))
+    with tenant_scope(cast.tenant.id):
+        register_contracts(cast.tenant, [contract], Publisher(key_id="key"))
+        return Tool.objects.get(name=name)
+
+
+def test_an_editor_publishes_the_next_version_and_reads_it(
+    page: Page, acme: Cast, globex: Cast
+) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    _register(acme, "get_weather")
+    _register(globex, "their_tool")
+    acme.editor.is_staff = True
+    acme.editor.save()
+    sign_in(page, acme.editor)
+
+    page.goto("/tools/")
+    page.get_by_role("link", name="get_weather").click()
+    page.get_by_role("link", name="Edit or publish").click()
+    expect(page.get_by_label("Description")).to_have_value("Tells the weather.")
+    page.get_by_label("Notes").fill("Ask Ann.")
+    page.get_by_label("Description").fill("Tells the weather in a city.")
+    page.get_by_label("Input schema").fill("{")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Enter a valid JSON.")).to_be_visible()
+    schema = {"type": "object", "properties": {"town": {"type": "string"}}}
+    page.get_by_label("Input schema").fill(json.dumps(schema))
+    page.get_by_role("button", name="Save", exact=True).click()
+
+    expect(page.get_by_role("link", name="get_weather").first).to_be_visible()
+    expect(page.get_by_text("their_tool")).to_have_count(0)
+    page.goto("/tools/")
+    page.get_by_role("link", name="get_weather").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("version 2")
+    expect(page.get_by_text("Tells the weather in a city.")).to_be_visible()
+    expect(page.locator("pre").first).to_contain_text('"town"')
+    expect(page.get_by_text("Ask Ann.")).to_be_visible()
+    page.get_by_role("link", name="1", exact=True).click()
+    expect(page.get_by_text("not the current one")).to_be_visible()
+    expect(page.locator("pre").first).to_contain_text('"city"')
+    assert complaints == [], "the policy forbids something the admin does"
+
+
+def test_published_versions_cannot_be_typed_into(page: Page, acme: Cast) -> None:
+    tool = _register(acme, "get_weather")
+    acme.admin.is_staff = True
+    acme.admin.save()
+    sign_in(page, acme.admin)
+    page.goto(f"/admin/tools_registry/tool/{tool.pk}/change/")
+    versions = page.locator("#versions-group")
+    expect(versions.get_by_text("sha256:")).to_be_visible()
+    expect(versions.locator("input:visible, textarea:visible, select:visible")).to_have_count(0)
+    expect(page.get_by_label("Name")).to_have_count(0)
+    expect(page.get_by_role("link", name="Delete")).to_have_count(0)
