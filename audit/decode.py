@@ -136,9 +136,10 @@ def _fast(line: bytes) -> wire.WireEvent:
     try:
         return wire.EVENT.decode(line)
     except msgspec.ValidationError:
-        event = wire.END_WITH_ANY_OUTPUT.decode(line)
-        output: Any = event.output
-        event.output = lenient_envelope(output)
+        event = wire.WITH_ANY_OUTPUT.decode(line)
+        if isinstance(event, wire.EndEvent):
+            output: Any = event.output
+            event.output = lenient_envelope(output)
         return event
 
 

@@ -160,7 +160,8 @@ EVENT: msgspec.json.Decoder[WireEvent] = msgspec.json.Decoder(
 )
 """Reads an event whose output, if any, is an envelope or null."""
 
-END_WITH_ANY_OUTPUT: msgspec.json.Decoder[EndEvent] = msgspec.json.Decoder(
-    _without_camel_case(_RawOutput)
+WITH_ANY_OUTPUT: msgspec.json.Decoder[WireEvent] = msgspec.json.Decoder(
+    # Two, because one struct alone would not insist on its type.
+    _without_camel_case(_RawOutput) | _without_camel_case(GapEvent)
 )
 """Reads an end event whatever its output is, and leaves that as its bytes."""
