@@ -92,7 +92,7 @@ class PasswordForm(PasswordChangeForm):
 
 ROLE_HELP = {
     Role.VIEWER: "sees everything recorded",
-    Role.EDITOR: "and publishes tool versions",
-    Role.AUDITOR: "sees everything, makes reports and exports, changes nothing",
-    Role.ADMIN: "and manages keys and members",
+    Role.EDITOR: "sees everything recorded, publishes tool versions",
+    Role.AUDITOR: "sees everything recorded, makes reports and exports, changes nothing",
+    Role.ADMIN: "all of this, and manages keys and members",
 }
