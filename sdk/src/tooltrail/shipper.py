@@ -157,9 +157,10 @@ class Shipper:
             self._next_housekeeping_at = now + KEEP_HOUSE_SECONDS * jitter
             self._spool.declare()
             self._spool.adopt()
-        self._keep_budget()
         if now < self._may_send_at():
-            return True
+            # Not while the server takes events: sending makes room, and loses nothing.
+            self._keep_budget()
+            return self._spool.oldest() is None
         while not self._stopping:
             batch = self._spool.oldest()
             if batch is not None:
@@ -214,8 +215,7 @@ class Shipper:
             self._acknowledged(batch, lines, answer)
             return True
         if status == 413:
-            self._make_smaller(batch, lines)
-            return True
+            return self._make_smaller(batch, lines)
         if status in (401, 403, 404, 405):
             self._allowed_at = time.monotonic() + REFUSED_SECONDS
             return self._failed(f"the server refuses the key or knows no such address ({status})")
@@ -245,15 +245,19 @@ class Shipper:
         self._failures_in_a_row = 0
         self._warned.clear()
 
-    def _make_smaller(self, batch: Batch, lines: list[bytes]) -> None:
+    def _make_smaller(self, batch: Batch, lines: list[bytes]) -> bool:
         """Split a batch the server finds too large; one event loses its payloads instead."""
-        if len(lines) > 1:
-            half = len(lines) // 2
-            self._spool.replace(batch, [lines[:half], lines[half:]], is_slim=batch.is_slim)
-        elif not batch.is_slim:
-            self._spool.replace(batch, [[slim_line(lines[0])]], is_slim=True)
-        else:
-            self._spool.park(batch, "413")
+        try:
+            if len(lines) > 1:
+                half = len(lines) // 2
+                self._spool.replace(batch, [lines[:half], lines[half:]], is_slim=batch.is_slim)
+            elif not batch.is_slim:
+                self._spool.replace(batch, [[slim_line(lines[0])]], is_slim=True)
+            else:
+                self._spool.park(batch, "413")
+        except OSError as error:
+            return self._failed(f"a batch cannot be split: {type(error).__name__}")
+        return True
 
     def _failed(self, message: str) -> bool:
         self._warn(message)
@@ -280,13 +284,19 @@ class Shipper:
         while self._spool.is_full and not self._stopping:
             batches = self._spool.batches()
             whole = next((batch for batch in batches if not batch.is_slim), None)
-            if whole is not None:
-                lines = [slim_line(line) for line in self._spool.read(whole)]
-                self._spool.replace(whole, [lines], is_slim=True)
-            elif batches:
-                self._spool.give_up(batches[0], "spool-full")
-            else:
+            if not batches:
                 return
+            if whole is None or not self._slim(whole):
+                self._spool.give_up(batches[0], "spool-full")
+
+    def _slim(self, batch: Batch) -> bool:
+        """Take the payloads out of a batch; False if the disk has no room even for that."""
+        try:
+            lines = [slim_line(line) for line in self._spool.read(batch)]
+            self._spool.replace(batch, [lines], is_slim=True)
+        except OSError:
+            return False
+        return True
 
     def _is_expired(self, batch: Batch) -> bool:
         now = time.time()

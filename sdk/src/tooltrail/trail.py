@@ -314,6 +314,7 @@ class Trail:
         """
         with self._making:
             producer, self._producer = self._producer, None
+            _open_trails.discard(self)
         if producer is None:
             return True
         try:
@@ -335,6 +336,7 @@ class Trail:
         with self._making:
             if self._producer is None:
                 self._producer = self._open_producer()
+                _open_trails.add(self)
             return self._producer
 
     def _open_producer(self) -> Producer:
@@ -379,6 +381,7 @@ class Recorded:
 
 _NOT_PLAIN = frozenset({"args", "output", "removed", "auth", "producer_id", "producer_seq"})
 _trails: weakref.WeakSet[Trail] = weakref.WeakSet()
+_open_trails: set[Trail] = set()  # kept alive: they have events to send
 
 
 def _new_id() -> str:
@@ -390,11 +393,12 @@ def _refuse(head: bytes) -> bool:
 
 
 def _close_all() -> None:
-    for trail in list(_trails):
+    for trail in list(_open_trails):
         trail.close()
 
 
 def _after_fork_in_child() -> None:
+    _open_trails.clear()
     for trail in list(_trails):
         trail._after_fork()
 

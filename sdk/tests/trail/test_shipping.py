@@ -337,3 +337,39 @@ def test_a_registry_that_refuses_is_asked_once(
     assert [r.getMessage() for r in caplog.records].count(
         "tooltrail: the registry takes no tools from this key (403)"
     ) == 1
+
+
+def test_a_disk_too_full_to_split_a_batch_is_tried_again(
+    make_trail: MakeTrail, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    full = [True]
+    write_bytes = Path.write_bytes
+
+    def short_write(path: Path, data: bytes) -> int:
+        if full:
+            write_bytes(path, data[:10])
+            raise OSError(28, "No space left on device")
+        return write_bytes(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", short_write)
+    server.plan = lambda request: (413, {}, {}) if len(request.events) > 2 else None
+    trail = make_trail()
+    calls(trail, 3)
+    assert not trail.flush(0.2)
+    assert not list(tmp_path.glob("*/*/*.part"))
+    full.clear()
+    assert trail.flush(20)
+    assert numbers(server) == list(range(6))
+
+
+def test_a_forgotten_trail_still_delivers(server: Server, tmp_path: Path) -> None:
+    import gc
+
+    from tooltrail.trail import _close_all
+
+    from sdk.tests.trail.conftest import KEY
+
+    calls(Trail(server.url, KEY, spool_dir=tmp_path), 2)
+    gc.collect()
+    _close_all()
+    assert numbers(server) == [0, 1, 2, 3]

@@ -127,7 +127,7 @@ class Spool(ABC):
             self._next_seq = seq + 1
             self.emitted += 1
             line = seal_line(b"%b%b%d}" % (head, self._member, seq))
-            if self.waiting_bytes + len(line) > self.allowance * 1.25:
+            if self._sealed_bytes + self._open_bytes + len(line) > self.allowance * 1.25:
                 # The shipper keeps the budget; this holds when events come faster than it can.
                 self._lose(self.producer_id, range(seq, seq + 1), "spool-full")
                 return False

@@ -56,9 +56,10 @@ class SegmentSpool(Spool):
         with self._lock:
             folder = self._root / REJECTED
             folder.mkdir(mode=0o700, exist_ok=True)
-            (folder / f"{batch.id}.reason").write_text(reason + "\n")
             self._batch_path(batch).rename(folder / f"{batch.id}.ndjson")
             self._forget(batch)
+            with suppress(OSError):  # a full disk keeps the batch, if not the reason
+                (folder / f"{batch.id}.reason").write_text(reason + "\n")
 
     def close(self) -> None:
         with self._lock:
@@ -163,8 +164,13 @@ class SegmentSpool(Spool):
 
     def _swap(self, batch: Batch, parts: list[tuple[Batch, list[bytes]]]) -> None:
         drafts = [(self._home / f"{batch.id}+{_file_name(p)}{_PART}", p) for p, _ in parts]
-        for (draft, _), (_, lines) in zip(drafts, parts, strict=True):
-            draft.write_bytes(b"".join(map(seal_line, lines)))
+        try:
+            for (draft, _), (_, lines) in zip(drafts, parts, strict=True):
+                draft.write_bytes(b"".join(map(seal_line, lines)))
+        except OSError:
+            for draft, _ in drafts:
+                draft.unlink(missing_ok=True)
+            raise
         old = self._home / f"{batch.id}{_REPLACED}"
         self._batch_path(batch).rename(old)
         for draft, part in drafts:
