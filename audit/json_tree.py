@@ -18,10 +18,11 @@ MAX_LINES = 300
 MAX_STRING = 1_500  # characters of one string
 INLINE_WIDTH = 56  # a list or object of scalars not wider than this stays on one line
 
-# C1 controls, soft hyphen, bidirectional marks and overrides, invisible joiners and tags,
-# lone surrogates. The joiners U+200C and U+200D stay: scripts and emoji need them.
+# Controls but for white space, soft hyphen, bidirectional marks and overrides, invisible
+# joiners and tags, lone surrogates. U+200C and U+200D stay: scripts and emoji need them.
 _HIDDEN = re.compile(
-    "([\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "([\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad"
+    "\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff])"
 )
 
@@ -259,6 +260,11 @@ def _compact(value: Any) -> str:
             return "[" + ", ".join(_compact(child) for child in value) + "]"
         case _:
             return json.dumps(value)
+
+
+def plain(text: str) -> str:
+    """The same without markup, for titles."""
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def visible(text: str) -> SafeString:

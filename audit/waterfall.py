@@ -94,10 +94,15 @@ class Waterfall:
     selected: Call | None
     telling: Call  # what to look at first: see _most_telling
     telling_reason: str
-    row_count: int  # of all pages
+    row_count: int  # of all pages; `first_row` counts from 0
     first_row: int
     previous_page: int | None
     next_page: int | None
+
+    @property
+    def last_row(self) -> int:
+        """The row after the page's last one, from 0: the number of its last one, from 1."""
+        return self.first_row + len(self.rows)
 
 
 def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:

@@ -2,7 +2,8 @@
 
 from django import template
 
-from audit.json_tree import visible
+from audit.json_tree import plain, visible
 
 register = template.Library()
 register.filter("visible", visible)
+register.filter("plain", plain)

@@ -1,0 +1,44 @@
+"""Opening pages in tests: as a member, whole or in part, with the statements they cost."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import unescape
+from re import sub
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tenants.models import User
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "a\u202eb",
+    "nul\x00",
+    "{{ x }}",
+]
+PARTIAL = {"HX-Request": "true"}
+FRAME = 9
+"""Statements of every page: session and user, memberships (4), and the scope's own three."""
+
+
+def signed_in(user: User) -> Client:
+    """A browser without JavaScript that this user has signed in with."""
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def text(markup: str) -> str:
+    """What a reader sees of a page, with white space as single spaces."""
+    return " ".join(unescape(sub(r"<[^>]*>", " ", markup)).split())
+
+
+@contextmanager
+def statements(expected: int) -> Iterator[None]:
+    """The block must run exactly this many SQL statements; a difference prints them."""
+    with CaptureQueriesContext(connection) as captured:
+        yield
+    sent = [query["sql"][:200] for query in captured.captured_queries]
+    assert len(sent) == expected, "\n".join(sent)

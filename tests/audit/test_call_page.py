@@ -1,0 +1,217 @@
+"""One call: its panel, its page, and its events as they were received."""
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.audit.knocking import FRAME, PARTIAL, signed_in, statements, text
+from tests.audit.test_trace_list_page import BROKEN, FAILED
+from tests.factories import Cast, make_call, send_events
+
+DAY = (datetime.now(UTC) - timedelta(minutes=1)).date()
+
+
+def send(cast: Cast, **members: Any) -> str:
+    """Send one call; the address of its page."""
+    events = make_call(**members)
+    send_events(cast.tenant, events)
+    return address(events[0])
+
+
+def address(event: dict[str, Any]) -> str:
+    return f"/calls/{event['started_at'][:10]}/{event['invocation_id']}"
+
+
+def body(cast: Cast, where: str) -> str:
+    answer = signed_in(cast.viewer).get(where)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def test_arguments_output_context_and_log_are_shown(acme: Cast) -> None:
+    where = send(
+        acme,
+        args={"city": "London"},
+        output={"status": "ok", "data": {"t": 21.50}, "meta": {"took_ms": 20, "cache_hit": True}},
+        run_id="run-7",
+        case_id="crm-1",
+        timeouts_ms=2_000,
+    )
+    shown = text(body(acme, where))
+    for part in (
+        '{ "city" : "London" }',
+        '{ "t" : 21.5 }',
+        "cache hit",
+        "20 ms of 2.00 s",
+        "Run run-7",
+        "Case crm-1",
+        "Start #0 received",
+        "End #1 received",
+    ):
+        assert part in shown
+
+
+def test_an_error_is_shown_whole(acme: Cast) -> None:
+    error = FAILED["error"] | {
+        "message": "first line\nsecond line",
+        "code": "HTTP_502",
+        "endpoint": "api.example",
+        "attempt": 2,
+        "retry_after_ms": 500,
+        "cause": "ConnectionResetError",
+    }
+    shown = text(body(acme, send(acme, output=FAILED | {"error": error})))
+    for part in (
+        "first line second line",
+        "Code HTTP_502",
+        "Upstream status 502",
+        "Retry after 500 ms",
+        "Endpoint api.example",
+        "attempt 2",
+        '"cause" : "ConnectionResetError"',
+    ):
+        assert part in shown
+
+
+def test_a_violation_is_marked_at_its_value_with_what_it_was(acme: Cast) -> None:
+    violation = {
+        "path": "$.temperature",
+        "severity": "error",
+        "code": "COERCED",
+        "expected": "number",
+        "received": "string",
+        "receivedValue": "72.5",
+        "coercedValue": 72.5,
+        "message": "",
+        "llmMessage": "",
+    }
+    page = body(
+        acme,
+        send(
+            acme,
+            output={"status": "ok", "data": {"temperature": 72.5}, "meta": {"took_ms": 1}},
+            guard={
+                "strategy": "coerce-and-warn",
+                "outcome": "coerced",
+                "violations": [violation],
+            },
+        ),
+    )
+    assert '<mark class="j-mark is-error"><span class="j-number">72.5</span></mark>' in page
+    assert '· was "72.5"' in text(page)
+    assert "coerce-and-warn → coerced" in text(page)
+
+
+def test_an_output_without_an_envelope_is_shown_as_it_is(acme: Cast) -> None:
+    for output in ("plain", {"status": "ok"}, {"status": "error", "error": "text"}, [1], None):
+        page = text(body(acme, send(acme, output=output)))
+        compact = page.replace(" ", "")
+        assert json.dumps(output).replace(" ", "") in compact or output is None
+
+
+def test_an_open_call_says_what_is_missing(acme: Cast) -> None:
+    shown = text(body(acme, send(acme, is_open=True, timeouts_ms=1_000)))
+    assert "No end has arrived, and its time is up" in shown
+    assert "overdue" in shown
+
+
+def test_an_end_that_came_alone_is_shown(acme: Cast) -> None:
+    _, end = make_call()
+    send_events(acme.tenant, [end])
+    shown = text(body(acme, address(end)))
+    assert "End #0" in shown
+    assert "Arguments" not in shown
+
+
+def test_an_erased_payload_leaves_what_the_index_knows(acme: Cast) -> None:
+    import os
+
+    import psycopg
+
+    where = send(acme, output=FAILED)
+    with psycopg.connect(os.environ["DATABASE_KEEPER_URL"]) as keeper:
+        keeper.execute(f"SET LOCAL tooltrail.tenant_id = '{acme.tenant.id}'")
+        keeper.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
+    shown = text(body(acme, where))
+    assert "Bad gateway" in shown
+    assert "erased" in shown
+    assert signed_in(acme.viewer).get(f"{where}/start").status_code == 404
+
+
+def test_the_events_are_given_as_the_very_bytes(acme: Cast) -> None:
+    start, end = make_call(args={"weird": '</pre><script>"\u202e'})
+    send_events(acme.tenant, [start, end])
+    client = signed_in(acme.viewer)
+    answer = client.get(f"{address(start)}/start")
+    assert answer.content == json.dumps(start).encode()
+    assert client.get(f"{address(start)}/end").content == json.dumps(end).encode()
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_big_output_is_cut_and_leads_to_the_whole(acme: Cast) -> None:
+    where = send(acme, output=[{"n": n, "text": "x" * 90} for n in range(900)])
+    page = body(acme, where)
+    assert "The rest is in the raw event" in page
+    assert len(page) < 100_000
+    assert len(signed_in(acme.viewer).get(f"{where}/end").content) > 90_000
+
+
+def test_identical_calls_and_the_failures_beside_are_linked(acme: Cast) -> None:
+    when = datetime.now(UTC) - timedelta(minutes=1)
+    events = [make_call(started_at=when + timedelta(seconds=n), output=FAILED) for n in range(3)]
+    send_events(acme.tenant, [event for call in events for event in call])
+    page = body(acme, address(events[1][0]))
+    assert "2 identical calls" in text(page)
+    assert f'hx-get="{address(events[0][0])}"' in page
+    assert f'hx-get="{address(events[2][0])}"' in page
+
+
+def test_htmx_gets_the_panel_alone(acme: Cast) -> None:
+    where = send(acme, guard=BROKEN)
+    part = signed_in(acme.viewer).get(where, headers=PARTIAL).content.decode()
+    assert part.strip().startswith('<section class="card panel" id="call-panel"')
+    assert "<html" not in part
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        f"/calls/{DAY}/{uuid.uuid4()}",
+        "/calls/2026-02-30/{}",
+        "/calls/yesterday/{}",
+        f"/calls/{DAY - timedelta(days=1)}/{{}}",
+        f"/calls/{DAY}/nonsense",
+        f"/calls/{DAY}/{{}}/middle",
+    ],
+)
+def test_a_bad_address_is_not_found(acme: Cast, where: str) -> None:
+    known = send(acme).rpartition("/")[2]
+    client = signed_in(acme.viewer)
+    assert client.get(where.format(known)).status_code == 404
+    part = client.get(where.format(known), headers=PARTIAL)
+    assert (part.status_code, b"<html" in part.content) == (404, False)
+
+
+def test_the_other_tenant_finds_nothing(acme: Cast, globex: Cast) -> None:
+    where = send(acme)
+    client = signed_in(globex.admin)
+    for path in (where, f"{where}/start", f"{where}/end"):
+        assert client.get(path).status_code == 404
+
+
+def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
+    where = send(acme)
+    assert Client().get(where).headers["Location"] == f"/login?next={where}"
+    assert "HX-Redirect" in Client().get(where, headers=PARTIAL).headers
+
+
+def test_the_panel_costs_a_fixed_number_of_statements(acme: Cast) -> None:
+    where = send(acme, guard=BROKEN)
+    client = signed_in(acme.viewer)
+    with statements(FRAME + 5):  # the call, its violations, alike ones, neighbours, the log
+        client.get(where)

@@ -1,0 +1,264 @@
+"""The timeline of a trace."""
+
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from audit.queries.calls import trace_detail
+from tenants.scope import tenant_scope
+from tests.audit.knocking import FRAME, HOSTILE, signed_in, statements, text
+from tests.audit.test_trace_list_page import BROKEN, FAILED
+from tests.factories import Cast, make_call, send_events
+
+NOW = datetime.now(UTC)
+PANEL = 4  # the call, alike calls, neighbours, the log; violations where it has some
+
+
+def at(milliseconds: int) -> datetime:
+    return NOW - timedelta(minutes=1) + timedelta(milliseconds=milliseconds)
+
+
+def send_family(cast: Cast) -> dict[str, str]:
+    """A root with a failed, a broken and an open child; the ids of their calls by tool."""
+    root = str(uuid.uuid4())
+    calls = [
+        make_call(tool_name="plan", invocation_id=root, started_at=at(0), duration_ms=4_000),
+        make_call(
+            tool_name="fetch_page",
+            parent_invocation_id=root,
+            started_at=at(500),
+            duration_ms=730,
+            output=FAILED,
+        ),
+        make_call(
+            tool_name="get_weather",
+            parent_invocation_id=root,
+            started_at=at(2_000),
+            duration_ms=96,
+            guard=BROKEN,
+        ),
+        make_call(
+            tool_name="notify",
+            parent_invocation_id=root,
+            started_at=at(3_900),
+            is_open=True,
+            timeouts_ms=1_000,
+        ),
+    ]
+    send_events(cast.tenant, [event for call in calls for event in call])
+    return {str(call[0]["tool_name"]): str(call[0]["invocation_id"]) for call in calls}
+
+
+def page_of(cast: Cast, query: str = "", trace_id: str = "trace-123") -> str:
+    answer = signed_in(cast.viewer).get(reverse("trace_detail", args=[trace_id]) + query)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def rows(page: str) -> list[str]:
+    """The text of each row, as it is read out."""
+    calls = page.split('<ol class="calls">')[1].split("</ol>")[0]
+    without_drawing = re.sub(r'<svg class="lane".*?</svg>', "", calls, flags=re.S)
+    return [text(f"<li{row}") for row in without_drawing.split("<li")[1:]]
+
+
+def test_the_head_names_what_failed_first_and_the_rows_their_reasons(acme: Cast) -> None:
+    send_family(acme)
+    page = page_of(acme)
+    assert "First failure fetch_page UPSTREAM 502 · Bad gateway 500 ms after the start" in (
+        text(page)
+    )
+    assert rows(page)[:3] == [
+        "ok, level 1: plan 4.00 s",
+        "failed, level 2: fetch_page 730 ms UPSTREAM 502 · Bad gateway",
+        "violation, level 2: get_weather 96 ms $.unit ENUM_MISMATCH",
+    ]
+    assert re.search(r"open, level 2: notify — open 5\d(\.\d)? s · overdue", rows(page)[3])
+
+
+def test_bars_are_attributes_on_one_axis(acme: Cast) -> None:
+    send_family(acme)
+    page = page_of(acme)
+    bars = re.findall(r'<rect class="bar is-(\w+)[^"]*" x="([\d.]+)%" width="([\d.]+)%"', page)
+    assert [look for look, _, _ in bars] == ["ok", "failed", "violation", "open"]
+    x = [float(start) for _, start, _ in bars]
+    assert x == sorted(x)
+    assert float(bars[3][1]) + float(bars[3][2]) == pytest.approx(100, abs=0.02)
+    assert 'class="bar is-open is-endless"' in page
+    assert "style=" not in page
+
+
+def test_the_first_failure_is_open_unasked_and_any_call_by_its_address(acme: Cast) -> None:
+    ids = send_family(acme)
+    assert f'data-call="{ids["fetch_page"]}"' in page_of(acme)
+    page = page_of(acme, f"?call={ids['notify']}")
+    assert f'data-call="{ids["notify"]}"' in page
+    selected = re.findall(r'<li id="c-([^"]*)"[^>]*><a [^>]*aria-current="true"', page)
+    assert selected == [ids["notify"]]
+
+
+def test_every_row_has_an_address_beside_its_htmx_request(acme: Cast) -> None:
+    ids = send_family(acme)
+    page = page_of(acme, "?only=failed")
+    call = ids["fetch_page"]
+    assert f'href="?only=failed&amp;call={call}"' in page
+    assert f'hx-get="/calls/{at(0).date()}/{call}"' in page
+
+
+@pytest.mark.parametrize(
+    ("query", "tools"),
+    [
+        ("?only=failed", ["plan", "fetch_page"]),
+        ("?only=violation", ["plan", "get_weather"]),
+        ("?only=open", ["plan", "notify"]),
+        ("?find=ENUM_MIS", ["plan", "get_weather"]),
+        ("?find=bad+gateway", ["plan", "fetch_page"]),
+        ("?find=PLAN", ["plan"]),
+        ("?find=nowhere", []),
+    ],
+)
+def test_filters_keep_what_matches_and_what_leads_to_it(
+    acme: Cast, query: str, tools: list[str]
+) -> None:
+    send_family(acme)
+    page = page_of(acme, query)
+    assert re.findall(r'class="free tool" title="([^"]*)"', page) == tools
+    if not tools:
+        assert "No call of this trace matches" in page
+
+
+def test_a_closer_look_keeps_all_rows_and_leads_back(acme: Cast) -> None:
+    send_family(acme)
+    page = page_of(acme, "?zoom_from=0&zoom_to=1000000")
+    assert len(rows(page)) == 4
+    assert len(re.findall(r'<rect class="bar', page)) == 2
+    assert "Whole trace" in page
+    assert "800 ms" in page
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?call=nonsense",
+        "?only=nonsense",
+        "?find=a%00b",
+        "?zoom_from=-5&zoom_to=x",
+        "?zoom_from=9&zoom_to=3",
+        "?zoom_to=99999999999999999999999",
+        "?row=-1",
+        "?row=99999",
+    ],
+)
+def test_an_unreadable_address_shows_everything(acme: Cast, query: str) -> None:
+    send_family(acme)
+    assert len(rows(page_of(acme, query))) == 4
+
+
+def test_a_call_that_is_not_in_the_trace_is_said_so(acme: Cast) -> None:
+    send_family(acme)
+    assert "No such call here" in page_of(acme, f"?call={uuid.uuid4()}")
+
+
+def test_two_identical_calls_in_one_millisecond_are_two_rows(acme: Cast) -> None:
+    send_events(acme.tenant, [*make_call(started_at=at(0)), *make_call(started_at=at(0))])
+    page = page_of(acme)
+    assert len(rows(page)) == 2
+    assert "1 identical call " in text(page)
+
+
+def test_a_trace_of_many_calls_comes_in_pages_and_opens_at_its_failure(acme: Cast) -> None:
+    def call(n: int) -> list[dict[str, Any]]:
+        output: dict[str, Any] = {"output": FAILED} if n == 450 else {}
+        return make_call(tool_name=f"t{n}", started_at=at(n), **output)
+
+    for part in (range(250), range(250, 500)):
+        send_events(acme.tenant, [event for n in part for event in call(n)])
+    page = page_of(acme)
+    assert len(rows(page)) == 100
+    assert 'title="t450"' in page
+    assert "Rows 401 to 500 of 500" in text(page)
+    first = page_of(acme, "?row=0")
+    assert len(rows(first)) == 400
+    assert "Later rows" in first
+
+
+def test_more_calls_than_are_drawn_are_counted(acme: Cast) -> None:
+    send_events(acme.tenant, [event for n in range(6) for event in make_call(started_at=at(n))])
+    with tenant_scope(acme.tenant.id):
+        detail = trace_detail("trace-123", limit=4)
+    assert detail is not None
+    assert (detail.is_cut, len(detail.calls), detail.summary.started_count) == (True, 4, 6)
+
+
+def test_a_trace_over_midnight_is_one(acme: Cast) -> None:
+    midnight = datetime.combine(NOW.date(), datetime.min.time(), UTC)
+    send_events(
+        acme.tenant,
+        [
+            *make_call(tool_name="late", started_at=midnight - timedelta(seconds=1)),
+            *make_call(tool_name="early", started_at=midnight),
+        ],
+    )
+    page = page_of(acme)
+    assert len(rows(page)) == 2
+    assert "2 of 2 tools" in text(page)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    HOSTILE,
+)
+def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
+    error = {"type": hostile, "message": hostile, "code": hostile, "endpoint": hostile}
+    violation = BROKEN["violations"][0] | {"path": f"$.{hostile}", "expected": hostile}
+    send_events(
+        acme.tenant,
+        [
+            *make_call(
+                trace_id="t",
+                tool_name=hostile,
+                tool_version=hostile,
+                run_id=hostile,
+                args={hostile: [hostile]},
+                output={"status": "error", "error": error, "meta": {hostile: 1}},
+                guard=BROKEN | {"violations": [violation]},
+            ),
+        ],
+    )
+    page = page_of(acme, trace_id="t")
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert "\u202e" not in page
+    assert "\x00" not in page
+
+
+@pytest.mark.parametrize("trace_id", ["trace-124", "TRACE-123", "trace-123 ", "%00", "%FF"])
+def test_an_unknown_trace_is_not_found(acme: Cast, trace_id: str) -> None:
+    send_family(acme)
+    client = signed_in(acme.viewer)
+    assert client.get(reverse("trace_detail", args=[trace_id])).status_code == 404
+    assert client.get(f"/traces/{trace_id}").status_code == 404
+
+
+def test_the_other_tenant_finds_nothing(acme: Cast, globex: Cast) -> None:
+    send_family(acme)
+    assert signed_in(globex.admin).get("/traces/trace-123").status_code == 404
+
+
+def test_anonymous_is_sent_to_sign_in() -> None:
+    assert Client().get("/traces/x").headers["Location"] == "/login?next=/traces/x"
+
+
+def test_the_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
+    send_family(acme)
+    client = signed_in(acme.viewer)
+    with statements(FRAME + 3 + PANEL):
+        client.get("/traces/trace-123")
+    send_family(acme)
+    with statements(FRAME + 3 + PANEL):
+        client.get("/traces/trace-123")
