@@ -32,7 +32,7 @@ NAMES = {
         """,
     "tooltrail.tools": """
         canonical_stringify compute_call_id Tool ToolRegistry Registry SpooledArtifact
-        SpooledJsonArtifact SpooledMarkdownArtifact
+        SpooledJsonArtifact SpooledMarkdownArtifact ToolCall ArtifactTool forge_tools
         """,
     "tooltrail.contracts": """
         ToolContext ToolResult ToolResultMeta ToolError ToolErrorDetail ToolErrorMeta

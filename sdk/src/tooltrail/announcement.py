@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic_core import to_jsonable_python
 
 from tooltrail.errors import InvalidInitialToolValue
+from tooltrail.guard.reading import copy_schema
 from tooltrail.redact import opaque
 from tooltrail.tools.digest import tool_digest
 from tooltrail.tools.tool import Tool
@@ -31,9 +33,12 @@ RETRY_SECONDS = 60.0
 
 @dataclass(eq=False)
 class Announcement:
-    """One decorated function as the registry knows it. Schemas are worked out when needed."""
+    """One tool as the registry knows it. Schemas are worked out when needed.
 
-    fn: Callable[..., Any]
+    `fn` is the decorated function, from which what is not given is read.
+    """
+
+    fn: Callable[..., Any] | None
     name: str
     description: str | None = None
     input_schema: Any = None
@@ -43,10 +48,26 @@ class Announcement:
     on_collision: str = "throw"
     meta: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, tool: Tool) -> "Announcement":
+        """What a `Tool` tells of itself."""
+        described = tool.describe()
+        return cls(
+            None,
+            name=tool.name,
+            description=tool.description,
+            input_schema=described["inputSchema"],
+            output_schema=tool.output_schema,
+            trusted=tool.trusted,
+            ephemeral=tool.ephemeral,
+            on_collision=tool.on_collision,
+            meta=tool.meta.all(),
+        )
+
     @cached_property
     def contract(self) -> dict[str, Any]:
         """The members the digest is made of. Never raises: what cannot be read is left open."""
-        described = self.description or _first_paragraph(self.fn) or self.name
+        described = self.description or (self.fn and _first_paragraph(self.fn)) or self.name
         return {
             "name": self.name,
             "description": described,
@@ -68,6 +89,8 @@ class Announcement:
         return {**self.contract, "meta": meta, "digest": self.digest}
 
     def _read_input_schema(self, description: str) -> dict[str, Any]:
+        if self.fn is None:
+            return {"type": "object"}
         try:
             tool = Tool.from_function(self.fn, name=self.name, description=description)
         except InvalidInitialToolValue:  # `*args`, or a type JSON Schema cannot describe
@@ -77,22 +100,40 @@ class Announcement:
 
 
 class Announcer:
-    """Announces each tool once. `add` may be called from any thread, `announce` from one."""
+    """Announces each tool once. `add` may be called from any thread, `announce` from one.
 
-    def __init__(self) -> None:
+    `complain` is told of tools that cannot be described, as nothing may reach the host.
+    """
+
+    def __init__(self, complain: Callable[[Exception], None] = lambda error: None) -> None:
+        self._complain = complain
+        self._tools: WeakKeyDictionary[Tool, str | None] = WeakKeyDictionary()
         self._lock = threading.Lock()
         self._waiting: list[Announcement] = []
         self._retry_at = 0.0
         self._is_refused = False
 
-    def add(self, announcement: Announcement) -> None:
-        """Have a tool announced after the next batch."""
+    def add(self, announcement: Announcement) -> str | None:
+        """Have a tool announced after the next batch. Returns its digest, None if it has none."""
+        try:
+            digest = announcement.digest
+        except Exception as error:  # whatever hints and schemas are made of
+            self._complain(error)
+            return None
         with self._lock:
             self._waiting.append(announcement)
+        return digest
+
+    def add_tool(self, tool: Tool) -> str | None:
+        """The same of a `Tool`, the first time only."""
+        if tool not in self._tools:
+            self._tools[tool] = self.add(Announcement.of(tool))
+        return self._tools[tool]
 
     def for_child(self) -> "Announcer":
         """The announcer of a forked child, which tells what the parent had not told yet."""
-        child = Announcer()
+        child = Announcer(self._complain)
+        child._tools = self._tools
         child._waiting = list(self._waiting)
         child._is_refused = self._is_refused
         return child
@@ -110,6 +151,7 @@ class Announcer:
             wanted = [by_digest[digest].body() for digest in unknown if digest in by_digest]
             if wanted:
                 answer = transport.post_tools(wanted)
+                _warn_of_refusals(answer.document.get("refused"))
         if answer.status == 200 or _is_final(answer):
             with self._lock:
                 self._waiting = self._waiting[len(tools) :]
@@ -128,7 +170,7 @@ def schema_of(schema: Any) -> dict[str, Any] | None:
         return None
     try:
         if isinstance(schema, Mapping):
-            plain: dict[str, Any] = to_jsonable_python(dict(schema), fallback=opaque)
+            plain: dict[str, Any] = copy_schema(schema)
             return plain
         adapter = schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
         return adapter.json_schema()
@@ -138,6 +180,14 @@ def schema_of(schema: Any) -> dict[str, Any] | None:
 
 def _first_paragraph(fn: Callable[..., Any]) -> str:
     return (inspect.getdoc(fn) or "").split("\n\n")[0].replace("\n", " ").strip()
+
+
+def _warn_of_refusals(refused: Any) -> None:
+    """Say which tools the registry did not take, for instance because the name is taken."""
+    for refusal in refused if isinstance(refused, list) else ():
+        if isinstance(refusal, Mapping):
+            name, message = refusal.get("name"), refusal.get("message")
+            logger.warning("tooltrail: the registry does not take %s: %s", name, message)
 
 
 def _is_final(answer: Answer) -> bool:

@@ -4,6 +4,8 @@ The length limit comes last: what is cut off can no longer be searched for secre
 """
 
 import json
+import marshal
+from types import GeneratorType
 from typing import Any
 
 from pydantic_core import to_json, to_jsonable_python
@@ -22,12 +24,17 @@ class Capture:
         self.redactor = redactor
         self._max_bytes = max_bytes
 
-    def encode(self, value: Any, path: str, notes: list[Note]) -> bytes:
-        """Write a payload as JSON; what was left out is added to `notes`. Never raises."""
+    def encode(self, value: Any, path: str, notes: list[Note], *, is_plain: bool = False) -> bytes:
+        """Write a payload as JSON; what was left out is added to `notes`. Never raises.
+
+        `is_plain` says that the value is known to hold nothing that reading would use up.
+        """
         if self.mode == "none":
             notes.append({"path": path, "reason": "not captured"})
             return b"null"
         try:
+            if not is_plain:
+                value = without_generators(value)
             if self.mode == "shape":
                 notes.append({"path": path, "reason": "shape only"})
                 value = shape(to_jsonable_python(value, fallback=opaque, bytes_mode="base64"))
@@ -43,6 +50,31 @@ class Capture:
             return text
         notes.append({"path": path, "reason": f"too long: {len(text)} bytes"})
         return encode_json(text[:PREVIEW_CHARACTERS].decode(errors="ignore"))
+
+
+def without_generators(value: Any) -> Any:
+    """The value with every generator in its lists and objects replaced by the word for it.
+
+    To write one as JSON would use it up, and the tool or its caller would find it empty.
+    """
+    try:
+        marshal.dumps(value)  # the fastest way to learn that it is of plain types throughout
+    except ValueError:
+        try:
+            return _without_generators(value)
+        except RecursionError:  # a cycle, or too deep: writing it will fail
+            return value
+    return value
+
+
+def _without_generators(value: Any) -> Any:
+    if isinstance(value, GeneratorType):
+        return opaque(value)
+    if isinstance(value, dict):
+        return {name: _without_generators(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_generators(member) for member in value]
+    return value
 
 
 def encode_json(value: Any) -> bytes:

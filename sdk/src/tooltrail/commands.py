@@ -1,8 +1,7 @@
 """The `tooltrail` command: look at what waits in the spool, send it, send a file of events.
 
 Owns what people type and read; the work is the spool's and the shipper's. The api key comes
-from the environment only, as command lines are readable by every user of a machine. Exit
-codes: 0 all is well or sent, 1 something still waits, 2 wrong usage.
+from the environment only, as command lines are readable by every user of a machine.
 """
 
 import argparse
@@ -10,16 +9,16 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tooltrail.announcement import Announcer
 from tooltrail.producer import Producer
 from tooltrail.settings import Settings, default_spool_dir
-from tooltrail.spool.base import BATCH_BYTES, BATCH_EVENTS
+from tooltrail.spool.batch import BATCH_BYTES, BATCH_EVENTS
 from tooltrail.spool.home import (
     ORIGIN,
     REJECTED,
@@ -28,17 +27,25 @@ from tooltrail.spool.home import (
     make_root,
     read_origin,
 )
+from tooltrail.spool.lines import plain
+from tooltrail.spool.memory import MemorySpool
 from tooltrail.spool.segments import read_home
 
 POLL_SECONDS = 0.2
+READ_AHEAD_EVENTS = 4 * BATCH_EVENTS  # of a file, while the server takes what was read before
 BAR_WIDTH = 30
+INTERRUPTED = 130
+EXIT_CODES = "Exit codes: 0 nothing waits (any more), 1 some wait or were refused, 2 wrong usage."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     options = _parser().parse_args(argv)
-    code: int = options.run(options)
+    try:
+        code: int = options.run(options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code
 
 
@@ -46,21 +53,44 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tooltrail",
         description="Look at the events that wait on this machine, and send them.",
+        epilog=EXIT_CODES,
     )
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print one line of JSON")
     common.add_argument("--spool-dir", help="where events wait (TOOLTRAIL_SPOOL_DIR)")
     sending = argparse.ArgumentParser(add_help=False, parents=[common])
     sending.add_argument("--url", help="the server (TOOLTRAIL_URL); the key: TOOLTRAIL_API_KEY")
-    sending.add_argument("--timeout", type=float, default=60.0, help="seconds, 60 by default")
+    sending.add_argument(
+        "--timeout",
+        type=float,
+        default=60.0,
+        help="give up after so many seconds in which the server took nothing (60)",
+    )
 
     verbs = parser.add_subparsers(required=True, metavar="status | flush | send")
-    status = verbs.add_parser("status", parents=[common], help="what waits, for whom, since when")
+    status = verbs.add_parser(
+        "status", parents=[common], help="what waits, for whom, since when", epilog=EXIT_CODES
+    )
     status.set_defaults(run=_status)
-    flush = verbs.add_parser("flush", parents=[sending], help="send what dead processes left")
+    flush = verbs.add_parser(
+        "flush",
+        parents=[sending],
+        help="send what dead processes left",
+        description="Send what dead processes left. What living ones write they send themselves.",
+        epilog=EXIT_CODES,
+    )
     flush.set_defaults(run=_flush)
-    send = verbs.add_parser("send", parents=[sending], help="send events from a file")
-    send.add_argument("file", nargs="?", help="NDJSON, one event a line; - reads standard input")
+    send = verbs.add_parser(
+        "send",
+        parents=[sending],
+        help="send events from a file",
+        description="Send events from a file, and what dead processes left. What the server "
+        "does not take in time waits in the spool, and the file may be sent twice.",
+        epilog=EXIT_CODES,
+    )
+    send.add_argument(
+        "file", nargs="?", help="NDJSON, one event a line, or a file of rejected/; - reads stdin"
+    )
     send.add_argument("--adopt", metavar="OLD_KEY_ID", help="send what waits for an older key")
     send.set_defaults(run=_send)
     return parser
@@ -80,80 +110,76 @@ def _status(options: argparse.Namespace) -> int:
         _say(f"  {root['living']} processes write here, {root['dead']} have left events behind")
         if root["rejected"]:
             _say(f"  {root['rejected']} batches the server would not take: {root['rejected_dir']}")
+            _say("  (each with its reason; tooltrail send FILE tries one again)")
     return 1 if any(root["waiting"] for root in roots) else 0
 
 
 def _flush(options: argparse.Namespace) -> int:
-    return _ship(options, [])
+    settings = _destination(options)
+    return 2 if settings is None else _ship(settings, options, None)
+
+
+def _destination(options: argparse.Namespace) -> Settings | None:
+    """Where to send, and from where; None, having complained, when that is not known."""
+    # Nothing is given up for want of room: it is the user who has said what to send.
+    settings = Settings.resolve(url=options.url, spool_dir=options.spool_dir, when_full="raise")
+    if not settings.url or not settings.api_key:
+        _complain("set TOOLTRAIL_URL and TOOLTRAIL_API_KEY")
+        return None
+    try:
+        make_root(settings.spool_dir, settings.url, settings.api_key)
+    except OSError as error:
+        _complain(f"{settings.spool_dir or default_spool_dir()}: {error.strerror or error}")
+        return None
+    return settings
 
 
 def _send(options: argparse.Namespace) -> int:
     if (options.file is None) == (options.adopt is None):
         _complain("tooltrail send takes either a file or --adopt OLD_KEY_ID")
         return 2
+    settings = _destination(options)
+    if settings is None:
+        return 2
+    if options.file is None:
+        if not _take_from_key(settings, options.adopt):
+            _complain(f"no events wait here for key {options.adopt} and {settings.url}")
+            return 2
+        return _ship(settings, options, None)
+    if options.file == "-":
+        return _ship(settings, options, _Source(sys.stdin.buffer, None))
+    path = Path(options.file)
     try:
-        if options.file is None:
-            return _ship(options, [], adopt=options.adopt)
-        return _ship(options, _read_events(options.file))
+        with path.open("rb") as file:
+            return _ship(settings, options, _Source(file, path.stat().st_size))
     except OSError as error:
-        _complain(f"{options.file or 'the spool'}: {error.strerror}")
+        _complain(f"{path}: {error.strerror}")
         return 2
 
 
-def _ship(
-    options: argparse.Namespace, batches: Iterable[list[bytes]], *, adopt: str | None = None
-) -> int:
-    """Send these batches and what dead processes left, with a bar, and say what came of it."""
-    settings = Settings.resolve(url=options.url, spool_dir=options.spool_dir)
-    if not settings.url or not settings.api_key:
-        _complain("set TOOLTRAIL_URL and TOOLTRAIL_API_KEY")
-        return 2
-    if adopt is not None:
-        _take_from_key(settings, adopt)
-    producer = Producer.open(settings, Announcer(), _complain)
-    producer.spool.adopt()
-    for lines in batches:
-        producer.spool.enqueue(lines)
-    total = producer.spool.waiting
-    bar = _Bar(total, is_shown=sys.stderr.isatty() and not options.json)
-    deadline = time.monotonic() + options.timeout
-    is_sent = total == 0
-    while not is_sent and (left := deadline - time.monotonic()) > 0:
-        is_sent = producer.flush(min(POLL_SECONDS, left))
-        bar.show(total - producer.spool.waiting)
-    stats = producer.stats()
-    producer.close(POLL_SECONDS)
-    bar.end()
-    if options.json:
-        _say(json.dumps(asdict(stats)))
-    else:
-        _say(
-            f"{stats.acknowledged} events sent, {stats.duplicates} of them known already, "
-            f"{stats.rejected} in the server's inbox, {stats.waiting} still waiting"
-        )
-    return 1 if stats.waiting else 0
+class _Source:
+    """A file of events, cut into batches as they are asked for."""
 
+    def __init__(self, file: BinaryIO, size: int | None) -> None:
+        self.size = size  # bytes, if known
+        self.bytes_read = 0
+        self.is_exhausted = False
+        self._batches = self._cut(file)
 
-def _take_from_key(settings: Settings, old_key_id: str) -> None:
-    """Move what dead processes left under another key of this server to the present one."""
-    url = (settings.url or "").rstrip("/")
-    own = make_root(settings.spool_dir, url, settings.api_key or "")
-    for root in _roots(settings.spool_dir or default_spool_dir()):
-        if root == own or read_origin(root) != {"url": url, "key_id": old_key_id}:
-            continue
-        for home in homes(root):
-            with claimed(home) as is_dead:
-                if is_dead:
-                    home.rename(own / home.name)
+    def next(self) -> list[bytes]:
+        """The next batch; empty at the end. Raises OSError."""
+        batch = next(self._batches, [])
+        self.is_exhausted = not batch
+        return batch
 
-
-def _read_events(file: str) -> Iterator[list[bytes]]:
-    """Cut a file of lines into batches. Raises OSError."""
-    with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as source:
+    def _cut(self, file: BinaryIO) -> Iterator[list[bytes]]:
         batch: list[bytes] = []
         size = 0
-        for line in source:
-            text = line.strip()
+        for line in file:
+            if not self.bytes_read:
+                line = line.removeprefix(b"\xef\xbb\xbf")  # some editors' byte order mark
+            self.bytes_read += len(line)
+            text = plain(line.strip())
             if not text:
                 continue
             if batch and (len(batch) == BATCH_EVENTS or size + len(text) > BATCH_BYTES):
@@ -163,6 +189,86 @@ def _read_events(file: str) -> Iterator[list[bytes]]:
             size += len(text)
         if batch:
             yield batch
+
+
+def _ship(settings: Settings, options: argparse.Namespace, source: _Source | None) -> int:
+    """Send a source and what dead processes left, with a bar, and say what came of it."""
+    producer = Producer.open(settings, Announcer(), _complain)
+    producer.spool.adopt()
+    bar = _Bar(producer, source, is_shown=sys.stderr.isatty() and not options.json)
+    code = 0
+    try:
+        _send_all(producer, source, bar, options.timeout)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except OSError as error:  # of the source, or of a spool without room for it
+        _complain(f"after {source.bytes_read if source else 0} bytes: {error.strerror}")
+        code = 1
+    stats = producer.stats()
+    producer.close(POLL_SECONDS)
+    bar.end()
+    if options.json:
+        _say(json.dumps(asdict(stats)))
+    else:
+        left = "lost" if isinstance(producer.spool, MemorySpool) else "still waiting"
+        _say(
+            f"{stats.acknowledged} events sent, {stats.duplicates} of them known already, "
+            f"{stats.rejected} in the server's inbox, {stats.waiting} {left}"
+            + "".join(f", {count} {reason}" for reason, count in stats.dropped.items())
+        )
+    if source is not None and not source.is_exhausted:
+        _complain("the file has not been read to its end: send it again, nothing will be doubled")
+    return code or (1 if stats.waiting or stats.dropped else 0)
+
+
+def _send_all(producer: Producer, source: _Source | None, bar: "_Bar", patience: float) -> None:
+    """Send until nothing is left, or the server takes nothing for `patience` seconds.
+
+    The rest of the source waits in the spool then. Raises OSError.
+    """
+    taken, deadline = 0, time.monotonic() + patience
+    is_first = True
+    while time.monotonic() < deadline:
+        while source is not None and not source.is_exhausted:
+            if producer.spool.waiting >= READ_AHEAD_EVENTS:
+                break
+            _feed(producer, source)
+        # Only the first hurries: after that the server is asked at the shipper's pace.
+        producer.flush(min(POLL_SECONDS, patience), hurries=is_first)
+        is_first = False
+        bar.show()
+        if not producer.spool.waiting and (source is None or source.is_exhausted):
+            return
+        acknowledged = producer.stats().acknowledged
+        if acknowledged > taken:
+            taken, deadline = acknowledged, time.monotonic() + patience
+    while source is not None and not source.is_exhausted:
+        _feed(producer, source)
+
+
+def _feed(producer: Producer, source: _Source) -> None:
+    batch = source.next()
+    if batch:
+        producer.spool.enqueue(batch)
+
+
+def _take_from_key(settings: Settings, old_key_id: str) -> bool:
+    """Move what dead processes left under another key of this server to the present one.
+
+    Returns whether that key has ever written here.
+    """
+    url = (settings.url or "").rstrip("/")
+    own = make_root(settings.spool_dir, url, settings.api_key or "")
+    is_known = False
+    for root in _roots(settings.spool_dir or default_spool_dir()):
+        if read_origin(root) != {"url": url, "key_id": old_key_id}:
+            continue
+        is_known = True
+        for home in () if root == own else homes(root):
+            with claimed(home) as is_dead:
+                if is_dead:
+                    home.rename(own / home.name)
+    return is_known
 
 
 def _roots(spool_dir: Path) -> list[Path]:
@@ -177,9 +283,11 @@ def _describe(root: Path) -> dict[str, Any]:
             dead += is_dead
             living += not is_dead
         for path, count in read_home(home):
-            waiting += count
-            size += path.stat().st_size
-            oldest = min(oldest or time.time(), path.stat().st_mtime)
+            with suppress(OSError):  # sent meanwhile
+                found = path.stat()
+                waiting += count
+                size += found.st_size
+                oldest = min(oldest or time.time(), found.st_mtime)
     rejected = root / REJECTED
     return {
         **read_origin(root),
@@ -196,17 +304,30 @@ def _describe(root: Path) -> dict[str, Any]:
 class _Bar:
     """A progress bar on standard error; nothing where that is no terminal."""
 
-    def __init__(self, total: int, *, is_shown: bool) -> None:
-        self._total = total
-        self._is_shown = is_shown and total > 0
+    def __init__(self, producer: Producer, source: _Source | None, *, is_shown: bool) -> None:
+        self._producer = producer
+        self._source = source
+        self._waiting = producer.spool.waiting
+        self._is_shown = is_shown and (source is not None or self._waiting > 0)
 
-    def show(self, done: int) -> None:
-        """Draw how many of the events are done."""
-        if self._is_shown:
-            filled = BAR_WIDTH * done // self._total
-            bar = "█" * filled + "░" * (BAR_WIDTH - filled)
-            sys.stderr.write(f"\r{bar} {done}/{self._total} events")
+    def show(self) -> None:
+        """Draw how much is done."""
+        if not self._is_shown:
+            return
+        spool, done = self._producer.spool, self._producer.stats().acknowledged
+        if self._source is None:
+            share = 1 - spool.waiting / self._waiting if self._waiting else 1.0
+        elif self._source.size:
+            share = (self._source.bytes_read - spool.waiting_bytes) / self._source.size
+        else:  # nobody knows how much is to come
+            sys.stderr.write(f"\r{done} events")
             sys.stderr.flush()
+            return
+        share = min(max(share, 0.0), 1.0)
+        filled = round(BAR_WIDTH * share)
+        bar = "█" * filled + "░" * (BAR_WIDTH - filled)
+        sys.stderr.write(f"\r{bar} {share:4.0%}  {done} events")
+        sys.stderr.flush()
 
     def end(self) -> None:
         """Leave the line of the bar."""

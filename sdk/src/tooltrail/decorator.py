@@ -5,31 +5,37 @@ function's result or exception reaches the caller whatever happens to the record
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import wraps
+from types import CoroutineType
 from typing import Any
 
-from tooltrail.guard import create_guard
+from tooltrail.guard import Guard, create_guard
 from tooltrail.recording import Call
 
 OutputGuard = Callable[[Any, Call], Any]
 """Judges a tool's output: returns what the caller gets, or raises; notes its verdict."""
 
 
-def make_output_guard(schema: Any, tool: str, options: dict[str, Any]) -> OutputGuard | None:
-    """Make the guard of a tool's output; None without a schema.
+def make_output_guard(
+    own: Guard | None, schema: Any, tool: str, options: dict[str, Any]
+) -> OutputGuard | None:
+    """Make the guard of a tool's output: its own, or one of the schema; None without either.
 
     `options` are `tooltrail.guard`'s. Raises ValueError for a schema or options that are none.
     """
-    if schema is None:
-        if options:
-            raise ValueError(f"{', '.join(options)}: a guard needs an output_schema")
+    if schema is not None:
+        guard = create_guard(schema, {"tool_name": tool, **options})
+    elif options:
+        raise ValueError(f"{', '.join(options)}: a guard needs an output_schema")
+    elif own is not None:
+        guard = own
+    else:
         return None
-    guard = create_guard(schema, {"tool_name": tool, **options})
 
     def judge(output: Any, call: Call) -> Any:
         verdict = guard.enforce(output)
-        call.judged(verdict)
+        call.judged(verdict, output)
         if verdict.error is not None:
             raise verdict.error
         return verdict.data
@@ -65,11 +71,26 @@ def wrap(
 
         return call_async
 
+    async def carry_on(call: Call, rest: Coroutine[Any, Any, Any]) -> Any:
+        call.enter()
+        try:
+            result = await rest
+            if guard is not None:
+                result = guard(result, call)
+        except BaseException as error:
+            call.fail(error)
+            raise
+        call.finish(result)
+        return result
+
     @wraps(fn)
     def call_sync(*args: Any, **kwargs: Any) -> Any:
         call = begin(args, kwargs)
         try:
             result = fn(*args, **kwargs)
+            if type(result) is CoroutineType:  # as of a lambda around an async function
+                call.leave()
+                return carry_on(call, result)
             if guard is not None:
                 result = guard(result, call)
         except BaseException as error:
@@ -81,11 +102,18 @@ def wrap(
     return call_sync
 
 
+def _anything(*args: Any, **kwargs: Any) -> None:
+    """Lend its signature."""
+
+
 class Arguments:
     """Turns positional and keyword arguments into members, as a tool's arguments are."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
-        self._signature = inspect.signature(fn)
+        try:
+            self._signature = inspect.signature(fn)
+        except ValueError:  # some that are written in C do not tell theirs
+            self._signature = inspect.signature(_anything)
         parameters = list(self._signature.parameters.values())
         # Of a method, what it is called on is no argument of the tool.
         self._owner = (

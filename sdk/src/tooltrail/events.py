@@ -26,6 +26,7 @@ from tooltrail.guard.violations import Violation
 
 NAME_MAX_LENGTH = 256  # tool names and versions
 ID_MAX_LENGTH = 128  # trace, turn, run, case … ids: free text
+VIOLATIONS_MAX = 1000  # in one report
 BIGINT_MAX = 2**63 - 1  # what the index can hold
 DURATION_MS_MAX = 1e13  # 317 years: still exact as microseconds in a bigint
 
@@ -83,15 +84,20 @@ class _Wire(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+        loc_by_alias=False,  # errors name members as the contract does
     )
 
 
 class GuardReport(_Wire):
-    """What the output guard did: its strategy, the outcome and every violation found."""
+    """What the output guard did: its strategy, the outcome and every violation found.
+
+    `received` is what the tool returned, where the caller got something else (docs/adr/0005).
+    """
 
     strategy: str = Field(max_length=32)
     outcome: Literal["passed", "failed", "coerced", "stripped", "fallback", "error-result"]
-    violations: list[Violation] = Field(default_factory=list, max_length=1000)
+    violations: list[Violation] = Field(default_factory=list, max_length=VIOLATIONS_MAX)
+    received: Any = None
 
 
 class InvocationEvent(_Wire):
@@ -197,6 +203,12 @@ class AdkToolExecutionEnd(_Wire):
     ended_at: Instant
     duration_ms: float
     is_error: bool
+
+
+class GuardedToolExecutionEnd(AdkToolExecutionEnd):
+    """The same of a tool whose handler is guarded, with what the guard said."""
+
+    guard: GuardReport
 
 
 Event = Annotated[ToolExecutionStart | ToolExecutionEnd | Gap, Field(discriminator="type")]

@@ -12,6 +12,7 @@ from tooltrail.announcement import Announcer
 from tooltrail.settings import Settings
 from tooltrail.shipper import Shipper
 from tooltrail.spool import Spool
+from tooltrail.spool.base import SPILL_BYTES
 from tooltrail.spool.home import HAS_FILE_LOCKS, make_root
 from tooltrail.spool.memory import MemorySpool
 from tooltrail.spool.segments import SegmentSpool
@@ -71,17 +72,22 @@ class Producer:
         producer = cls(spool, shipper)
         return producer
 
-    def flush(self, timeout: float) -> bool:
-        """Send what waits and wait for it; whether the server has it all."""
-        return self.shipper is None or self.shipper.flush(timeout)
+    def flush(self, timeout: float, *, hurries: bool = True) -> bool:
+        """Send what waits and wait for it; whether the server has it all.
+
+        `hurries`: at once, though the last attempt has just failed.
+        """
+        return self.shipper is None or self.shipper.flush(timeout, hurries=hurries)
 
     def close(self, timeout: float) -> bool:
         """Try to send what waits, then end the thread and leave the rest to be adopted.
 
-        Returns whether the server has it all. Raises OSError.
+        What forked children have left by now goes along. Returns whether the server has it
+        all. Raises OSError.
         """
         is_sent = True
         if self.shipper is not None:
+            self.spool.adopt(timeout)
             is_sent = self.shipper.flush(timeout, give_up_on_failure=True)
             self.shipper.stop(_THREAD_ENDS_SECONDS)
         self.spool.close()
@@ -105,12 +111,23 @@ def _open_spool(
 ) -> Spool:
     if settings.spool == "memory":
         return MemorySpool(settings.max_bytes, ready)
+    must_keep = settings.when_full == "raise"
     try:
         if not HAS_FILE_LOCKS:
             raise OSError("no file locks")
         root = make_root(settings.spool_dir, url, api_key)
     except OSError as error:
         reason = type(error).__name__
+        if must_keep and HAS_FILE_LOCKS:  # a spool without room refuses
+            warn(f"no spool file can be made ({reason}), so tools are refused")
+            return MemorySpool(0, ready)
         warn(f"no spool file can be made ({reason}), so events wait in memory only")
         return MemorySpool(settings.max_bytes, ready)
-    return SegmentSpool(root, settings.max_bytes, ready, fsync=settings.spool == "fsync")
+    return SegmentSpool(
+        root,
+        settings.max_bytes,
+        ready,
+        fsync=settings.spool == "fsync",
+        # Tools that must not run unrecorded do not run when their record is in memory alone.
+        spill_bytes=0 if must_keep else SPILL_BYTES,
+    )

@@ -11,10 +11,12 @@ from contextvars import Token
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
-from tooltrail.capture import Capture, encode_json
+from tooltrail.capture import Capture, encode_json, without_generators
 from tooltrail.contracts import describe_failure
+from tooltrail.events import VIOLATIONS_MAX, GuardReport
 from tooltrail.guard import GuardOutcome, Violation
 from tooltrail.redact import Note, opaque
 from tooltrail.scope import (
@@ -37,9 +39,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 MESSAGE_MAX_CHARACTERS = 8192
-VIOLATIONS_MAX = 1000  # as many as the contract takes
 
-_ENVELOPE_META = ("token_usage", "cache_hit", "source_counts", "routing")
+_OUTPUT_DATA = "$.output.data"
+_RECEIVED = "$.guard.received"
+_PASSED = object()
+_QUOTED_VALUES = ("received_value", "coerced_value")
+_META = ("token_usage", "cache_hit", "source_counts", "routing", "attempt")
+_FIGURES = ("took_ms", "token_usage", "cache_hit", "source_counts", "attempt")
 
 
 class ToolSpec:
@@ -64,8 +70,8 @@ class Call:
     """One execution of a tool, as the tool itself sees it through `trail.current()`.
 
     What the tool sets here goes into its end event's `meta`: `token_usage` (counts by kind),
-    `cache_hit`, `source_counts` (results by source), `routing` (choices made); `attempt` is
-    the number of this try, from 1, and goes into the error if there is one.
+    `cache_hit`, `source_counts` (results by source), `routing` (choices made), `attempt` (the
+    number of this try, from 1; a failed one has it in its error too, as the contracts do).
     """
 
     __slots__ = (
@@ -75,6 +81,8 @@ class Call:
         "_guard",
         "_ids",
         "_is_open",
+        "_received",
+        "_scope",
         "_shared",
         "_spec",
         "_started_at",
@@ -112,6 +120,7 @@ class Call:
         self._guard: GuardOutcome | None = None
         self._ids = ids
         self._is_open = False  # started, and so to be ended
+        self._received: Any = None
         self._spec = spec
         self._token: Token[Scope | None] | None = None
 
@@ -122,7 +131,8 @@ class Call:
         there is a spool and it did not take the event.
         """
         scope = current_scope()
-        self._token = enter_scope(scope_of_call(scope, self))
+        self._scope = scope_of_call(scope, self)
+        self.enter()
         if self._append is None:
             return True
         try:
@@ -133,9 +143,10 @@ class Call:
         self._is_open = True  # also when there was no room: there may be for the end
         return kept
 
-    def judged(self, verdict: GuardOutcome) -> None:
-        """Note what the output guard made of the tool's output."""
+    def judged(self, verdict: GuardOutcome, received: Any) -> None:
+        """Note what the output guard made of what the tool returned."""
         self._guard = verdict
+        self._received = received
 
     def finish(self, result: Any) -> None:
         """Record that the tool returned `result`, an envelope or plain data. Never raises."""
@@ -147,8 +158,11 @@ class Call:
             took_ns = self._took_ns()
             envelope = _as_envelope(result)
             if envelope is None:
-                data = self._spec.capture.encode(result, "$.output.data", notes)
-                output = b'{"status":"ok","data":%b,"meta":%b}' % (data, self._meta(took_ns, {}))
+                data = self._spec.capture.encode(result, _OUTPUT_DATA, notes)
+                output = b'{"status":"ok","data":%b,"meta":%b}' % (
+                    data,
+                    self._meta(took_ns, {}, notes),
+                )
             else:
                 output = self._envelope_text(envelope, took_ns, notes)
             self._end(self._append, took_ns, False, output, notes)
@@ -174,6 +188,10 @@ class Call:
         except Exception as mistake:
             self._complain(mistake)
 
+    def enter(self) -> None:
+        """Nest what follows in this call."""
+        self._token = enter_scope(self._scope)
+
     def leave(self) -> None:
         """Stop nesting what follows in this call."""
         token, self._token = self._token, None
@@ -194,16 +212,21 @@ class Call:
         self._started_at = time.time_ns() if self._clock is None else _to_ns(self._clock())
         context = b'"trace_id":"%b",' % self.trace_id.encode() if scope is None else scope.text
         parent = None if scope is None else scope.parent_id
+        try:
+            call_id = compute_call_id(spec.name, raw_args)  # only of plain values
+        except TypeError:
+            args = without_generators(args)
+            call_id = call_id_of_any(spec.name, without_generators(raw_args))
         self._shared = b'"invocation_id":"%b",%b%b%b"call_id":"%b","started_at":"%b"' % (
             self.id.encode(),
             context,
             b"" if parent is None else b'"parent_invocation_id":"%b",' % parent.encode(),
             spec.text,
-            call_id_of(spec.name, raw_args).encode(),
+            call_id.encode(),
             _instant(self._started_at),
         )
         notes: list[Note] = []
-        encoded = spec.capture.encode(args, "$.args", notes)
+        encoded = spec.capture.encode(args, "$.args", notes, is_plain=True)
         kept = append(
             b'{"type":"toolExecutionStart","event_id":"%b",%b,"args":%b%b'
             % (self._ids().encode(), self._shared, encoded, _notes_text(notes))
@@ -222,7 +245,10 @@ class Call:
     ) -> None:
         # Not the wall clock: set back in between, the call would end before it started.
         ended_at = self._started_at + took_ns
-        guard = b"" if self._guard is None else self._guard_text(self._guard, notes)
+        guard = b""
+        if self._guard is not None:
+            received = _PASSED if self._guard.outcome == "passed" else self._received
+            guard = b',"guard":' + guard_text(self._guard, self._spec.capture, notes, received)
         append(
             b'{"type":"toolExecutionEnd","event_id":"%b",%b,"ended_at":"%b","duration_ms":%b,'
             b'"is_error":%b,"output":%b%b%b'
@@ -238,16 +264,22 @@ class Call:
             )
         )
 
-    def _meta(self, took_ns: int, given: Mapping[str, Any]) -> bytes:
+    def _meta(self, took_ns: int, given: Mapping[str, Any], notes: list[Note]) -> bytes:
         took_ms = took_ns // 1_000_000
         if not given and self._has_no_meta():
             return b'{"took_ms":%d}' % took_ms
         meta: dict[str, Any] = {"took_ms": took_ms}
-        for name in _ENVELOPE_META:
+        for name in _META:
             value = getattr(self, name)
             if value is not None:
                 meta[name] = value
         meta |= {name: value for name, value in given.items() if value is not None}
+        capture = self._spec.capture
+        if capture.mode != "full":  # figures are kept, what is free to hold anything is not
+            meta = {name: meta[name] for name in _FIGURES if name in meta}
+        elif capture.redactor is not None:
+            meta, removed = capture.redactor.clean(meta, "$.output.meta")
+            notes += removed
         return encode_json(meta)
 
     def _has_no_meta(self) -> bool:
@@ -256,14 +288,15 @@ class Call:
             and self.cache_hit is None
             and self.source_counts is None
             and self.routing is None
+            and self.attempt is None
         )
 
     def _envelope_text(self, envelope: Mapping[str, Any], took_ns: int, notes: list[Note]) -> bytes:
         given = envelope.get("meta")
-        meta = self._meta(took_ns, given if isinstance(given, Mapping) else {})
+        meta = self._meta(took_ns, given if isinstance(given, Mapping) else {}, notes)
         capture = self._spec.capture
         if envelope["status"] == "ok":
-            data = capture.encode(envelope.get("data"), "$.output.data", notes)
+            data = capture.encode(envelope.get("data"), _OUTPUT_DATA, notes)
             return b'{"status":"ok","data":%b,"meta":%b}' % (data, meta)
         detail = {k: v for k, v in envelope["error"].items() if v is not None}
         if self.attempt is not None:
@@ -277,20 +310,6 @@ class Call:
             notes += removed
         detail["message"] = detail["message"][:MESSAGE_MAX_CHARACTERS]
         return b'{"status":"error","error":%b,"meta":%b}' % (encode_json(detail), meta)
-
-    def _guard_text(self, verdict: GuardOutcome, notes: list[Note]) -> bytes:
-        violations = [
-            clean_violation(violation, index, self._spec.capture, notes)
-            for index, violation in enumerate(verdict.violations[:VIOLATIONS_MAX])
-        ]
-        if len(verdict.violations) > VIOLATIONS_MAX:
-            reason = f"{len(verdict.violations)} violations, the first are kept"
-            notes.append({"path": "$.guard.violations", "reason": reason})
-        return b',"guard":{"strategy":"%b","outcome":"%b","violations":%b}' % (
-            verdict.strategy.encode(),
-            verdict.outcome.encode(),
-            encode_json(violations),
-        )
 
 
 def _to_ns(moment: datetime) -> int:
@@ -314,35 +333,83 @@ def _instant(ns: int) -> bytes:
     return b"%b.%06d+00:00" % (text, rest // 1000)
 
 
+def guard_text(
+    verdict: GuardOutcome | GuardReport, capture: Capture, notes: list[Note], received: Any
+) -> bytes:
+    """Write what a guard said as the contract has it, without what is secret.
+
+    `received` is what the tool returned, `_PASSED` if the caller got just that.
+    """
+    own: list[Note] = []
+    violations = [
+        clean_violation(violation, index, capture, own)
+        for index, violation in enumerate(verdict.violations[:VIOLATIONS_MAX])
+    ]
+    text = b""
+    if received is not _PASSED and own:
+        # A JSON text can hide a secret that shows only when it is coerced.
+        own.append({"path": _RECEIVED, "reason": own[0]["reason"]})
+    elif received is not _PASSED:
+        # The user's paths look for it where an output's data lie; the notes say where it lies.
+        found: list[Note] = []
+        text = b',"received":' + capture.encode(received, _OUTPUT_DATA, found)
+        own += [each | {"path": _RECEIVED + each["path"][len(_OUTPUT_DATA) :]} for each in found]
+    notes += own
+    if len(verdict.violations) > VIOLATIONS_MAX:
+        reason = f"{len(verdict.violations)} violations, the first are kept"
+        notes.append({"path": "$.guard.violations", "reason": reason})
+    return b'{"strategy":"%b","outcome":"%b","violations":%b%b}' % (
+        verdict.strategy.encode(),
+        verdict.outcome.encode(),
+        encode_json(violations),
+        text,
+    )
+
+
+def report_text(report: Any, capture: Capture, notes: list[Note]) -> bytes:
+    """The same of a report another made, in either style of names."""
+    try:
+        read = GuardReport.model_validate(report)
+    except ValidationError:  # the server will say what is wrong with it
+        return capture.encode(report, "$.guard", notes)
+    received = read.received if "received" in read.model_fields_set else _PASSED
+    return guard_text(read, capture, notes, received)
+
+
 def clean_violation(
     violation: Violation, index: int, capture: Capture, notes: list[Note]
 ) -> dict[str, Any]:
     """A violation as it may be written: without received values that are secret."""
-    members = violation.model_dump(exclude_unset=True)
+    members: dict[str, Any] = violation.model_dump(exclude_unset=True)
     place = f"$.guard.violations[{index}]"
     redactor = capture.redactor
-    names = violation.path.replace("[", ".").split(".")
-    is_secret = redactor is not None and any(map(redactor.is_secret_name, names))
-    if is_secret or capture.mode != "full":
-        # The texts quote the value for enums, constants and patterns.
-        for name in ("received_value", "coerced_value"):
-            members.pop(name, None)
-        for name in ("received", "message", "llm_message"):
-            if name in members:
-                members[name] = ""
-        notes.append({"path": place, "reason": "name" if is_secret else "not captured"})
-    elif redactor is not None:
+    if capture.mode != "full":
+        reason: str | None = "not captured"
+    elif redactor is None:
+        return members
+    else:
+        found_at = f"{_OUTPUT_DATA}{violation.path[1:]}"  # where the user's paths look for it
+        reason = redactor.reason_at(found_at)
+        for name in _QUOTED_VALUES:
+            if reason is None and name in members:
+                removed = redactor.clean(members[name], found_at)[1]
+                reason = removed[0]["reason"] if removed else None
+    if reason is None and redactor is not None:
         members, removed = redactor.clean(members, place)
         notes += removed
+        return members
+    # The texts quote the value for enums, constants and patterns.
+    for name in _QUOTED_VALUES:
+        members.pop(name, None)
+    for name in ("received", "message", "llm_message"):
+        if name in members:
+            members[name] = ""
+    notes.append({"path": place, "reason": str(reason)})
     return members
 
 
-def call_id_of(tool: str, raw_args: dict[str, Any]) -> str:
-    """The content hash of a call; arguments JSON has no word for count by their JSON form."""
-    try:
-        return compute_call_id(tool, raw_args)
-    except TypeError:
-        pass
+def call_id_of_any(tool: str, raw_args: dict[str, Any]) -> str:
+    """The content hash of a call whose arguments JSON has no word for: of their JSON form."""
     try:
         plain = to_jsonable_python(raw_args, fallback=opaque, bytes_mode="base64")
         return compute_call_id(tool, plain)
@@ -352,7 +419,7 @@ def call_id_of(tool: str, raw_args: dict[str, Any]) -> str:
 
 def _as_envelope(result: Any) -> Mapping[str, Any] | None:
     """The result as an AI Core envelope, if it is one: a mapping or one of the contracts."""
-    if not isinstance(result, Mapping):
+    if type(result) is not dict and not isinstance(result, Mapping):
         if getattr(result, "status", None) not in ("ok", "error"):
             return None
         if not hasattr(result, "model_dump"):

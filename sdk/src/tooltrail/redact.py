@@ -6,7 +6,7 @@ expression engine, whose time grows linearly with the text, whatever the pattern
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema, to_jsonable_python
@@ -138,6 +138,21 @@ class Redactor:
             self._verdicts[name] = verdict
         return verdict
 
+    def reason_at(self, path: str) -> str | None:
+        """Why a text about what lies at `path` is removed; None: it may stay.
+
+        A name on the way, or a path that leads there or to the items of a list there: such a
+        text quotes them, while members of an object are never quoted.
+        """
+        parts = tuple(_split_path(path))
+        if any(map(self.is_secret_name, parts)):
+            return "name"
+        for wanted in self._paths:
+            fits = all(want in ("*", name) for want, name in zip(wanted, parts, strict=False))
+            if fits and all(part == "*" or part.isdecimal() for part in wanted[len(parts) :]):
+                return "path"
+        return None
+
     def _is_clean(self, value: Any, depth: int) -> bool:
         """Whether this is plain JSON without a secret."""
         kind = type(value)
@@ -217,9 +232,13 @@ def _compile(pattern: str) -> Any:
         raise ValueError(f"not a pattern this engine can search for: {pattern}") from None
 
 
+def _split_path(path: str) -> Iterator[str]:
+    return (match[1] or match[2] for match in _PATH_PART.finditer(path))
+
+
 def _parse_path(path: str) -> _PathParts:
     """Split `$.args.list[*].name` into its members. Raises ValueError."""
-    parts = tuple(match[1] or match[2] for match in _PATH_PART.finditer(path))
+    parts = tuple(_split_path(path))
     spelled = "$" + "".join(match[0] for match in _PATH_PART.finditer(path))
     if not parts or spelled != path:
         raise ValueError(f"not a path such as $.args.customer.email: {path}")
@@ -228,7 +247,7 @@ def _parse_path(path: str) -> _PathParts:
 
 def _below(wanted: _PathParts, path: str) -> _PathParts:
     """What is left of a wanted path once one stands at `path`; nothing if it lies elsewhere."""
-    here = tuple(match[1] or match[2] for match in _PATH_PART.finditer(path))
+    here = tuple(_split_path(path))
     fits = len(wanted) > len(here) and all(
         want in ("*", name) for want, name in zip(wanted, here, strict=False)
     )

@@ -91,8 +91,8 @@ def make_scope(
 def scope_of_call(outer: Scope | None, call: "Call") -> Scope:
     """The scope inside a call: the same trace, the call as parent."""
     if outer is None:
-        members: dict[str, Any] = {}
-        return Scope(call.trace_id, members, _members_text(call.trace_id, members), call.id, call)
+        text = b'"trace_id":"%b",' % call.trace_id.encode()  # a fresh one: nothing to escape
+        return Scope(call.trace_id, {}, text, call.id, call)
     if not any(name in outer.members for name in _OF_ONE_CALL):
         return Scope(outer.trace_id, outer.members, outer.text, call.id, call)
     members = {k: v for k, v in outer.members.items() if k not in _OF_ONE_CALL}

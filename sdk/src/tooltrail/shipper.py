@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Protocol
 
-from tooltrail.spool import Batch, Spool
+from tooltrail.spool import Batch, DamagedError, Spool
 from tooltrail.spool.slim import slim_line
 from tooltrail.transport import Answer, Transport, UnreachableError
 
@@ -24,7 +24,6 @@ BACKOFF_MAX_SECONDS = 60.0
 REFUSED_SECONDS = 60.0  # after 401, 403 or 404: somebody may put key or address right
 KEEP_HOUSE_SECONDS = 10.0
 DAY_SECONDS = 86_400.0
-CLOCK_JUMP_SECONDS = 3600.0
 FLUSH_POLL_SECONDS = 0.5  # a flush looks this often whether its thread still lives
 
 
@@ -59,7 +58,8 @@ class Shipper:
         self._failures_in_a_row = 0
         self._stopping = False
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()  # a signal handler may come to start it, too
+        self._is_starting = False
         self._pace = PACE_SECONDS
         self._last_batch_at = -PACE_MAX_SECONDS
         self._seal_at: float | None = None  # when the open segment is sealed, full or not
@@ -67,7 +67,6 @@ class Shipper:
         self._allowed_at = 0.0  # what the server asked for, which nothing overrides
         self._next_housekeeping_at = 0.0
         self._warned: set[str] = set()
-        self._clock_offset = time.time() - time.monotonic()
 
     def wake(self) -> None:
         """Say that there is something to send; the first call starts the thread. Never waits."""
@@ -75,11 +74,13 @@ class Shipper:
             self._start()
         self._signal.set()
 
-    def flush(self, timeout: float, *, give_up_on_failure: bool = False) -> bool:
+    def flush(
+        self, timeout: float, *, give_up_on_failure: bool = False, hurries: bool = True
+    ) -> bool:
         """Send what is there now and wait for it, `timeout` seconds at most.
 
         Returns whether the server has it all. With `give_up_on_failure` the first failed
-        attempt ends the wait.
+        attempt ends the wait; `hurries` cuts our own backing off short.
         """
         deadline = time.monotonic() + timeout
         self._spool.declare()
@@ -88,7 +89,8 @@ class Shipper:
         failed = self._failed_turns
         if self._is_sent(target):
             return True
-        self._retry_at = 0.0
+        if hurries:
+            self._retry_at = 0.0
         self.wake()
         with self._turned:
             while not self._is_sent(target):
@@ -113,21 +115,24 @@ class Shipper:
 
     def _start(self) -> None:
         with self._starting:
-            if self._thread is not None or self._stopping:
+            if self._is_starting or self._thread is not None or self._stopping:
                 return
+            self._is_starting = True
             thread = threading.Thread(target=self._run, name="tooltrail-shipper", daemon=True)
             try:
                 thread.start()
+                self._thread = thread
             except RuntimeError:  # the interpreter is shutting down: the spool keeps it
-                return
-            self._thread = thread
+                pass
+            finally:
+                self._is_starting = False
 
     def _run(self) -> None:
         while not self._stopping:
             self._signal.wait(self._seconds_to_wait())
             self._signal.clear()
             if self._stopping:
-                return
+                break
             try:
                 succeeded = self._turn()
             except Exception as error:
@@ -136,6 +141,7 @@ class Shipper:
             with self._turned:
                 self._failed_turns += not succeeded
                 self._turned.notify_all()
+        self._transport.close()
 
     def _seconds_to_wait(self) -> float:
         """How long there is nothing to do unless somebody wakes us."""
@@ -158,7 +164,8 @@ class Shipper:
             self._spool.declare()
             self._spool.adopt()
         if now < self._may_send_at():
-            # Not while the server takes events: sending makes room, and loses nothing.
+            # Not while the server takes events, unless they come faster than it takes them:
+            # sending makes room, and loses nothing.
             self._keep_budget()
             return self._spool.oldest() is None
         while not self._stopping:
@@ -166,6 +173,8 @@ class Shipper:
             if batch is not None:
                 if not self._send(batch):
                     return False
+                if self._spool.is_overflowing:
+                    self._keep_budget()
             elif self._is_time_to_seal():
                 self._spool.seal()
             else:
@@ -194,6 +203,9 @@ class Shipper:
         """Send one batch and do what the answer says. False if the next must wait."""
         try:
             lines = self._spool.read(batch)
+        except DamagedError:
+            self._warn("a batch is damaged")
+            return self._mend(batch)
         except OSError as error:
             self._warn(f"a batch cannot be read: {type(error).__name__}")
             self._spool.give_up(batch, "unreadable")
@@ -221,8 +233,7 @@ class Shipper:
             return self._failed(f"the server refuses the key or knows no such address ({status})")
         if 400 <= status < 500 and status not in (408, 425, 429):
             self._warn(f"the server cannot take a batch ({status}); it lies in rejected/")
-            self._spool.park(batch, f"{status} {answer.document.get('detail', '')}".strip())
-            return True
+            return self._park(batch, f"{status} {answer.document.get('detail', '')}".strip())
         if answer.retry_after is not None:
             self._allowed_at = time.monotonic() + answer.retry_after * random.uniform(1.0, 1.2)  # noqa: S311
         return self._failed(f"the server answers {status}")
@@ -252,11 +263,25 @@ class Shipper:
                 half = len(lines) // 2
                 self._spool.replace(batch, [lines[:half], lines[half:]], is_slim=batch.is_slim)
             elif not batch.is_slim:
-                self._spool.replace(batch, [[slim_line(lines[0])]], is_slim=True)
+                self._spool.replace(batch, [[slim_line(lines[0], "too-large")]], is_slim=True)
             else:
-                self._spool.park(batch, "413")
+                return self._park(batch, "413")
         except OSError as error:
             return self._failed(f"a batch cannot be split: {type(error).__name__}")
+        return True
+
+    def _mend(self, batch: Batch) -> bool:
+        try:
+            self._spool.mend(batch)
+        except OSError as error:
+            return self._failed(f"a damaged batch cannot be mended: {type(error).__name__}")
+        return True
+
+    def _park(self, batch: Batch, reason: str) -> bool:
+        try:
+            self._spool.park(batch, reason)
+        except OSError as error:
+            return self._failed(f"a batch cannot be laid aside: {type(error).__name__}")
         return True
 
     def _failed(self, message: str) -> bool:
@@ -279,7 +304,7 @@ class Shipper:
         if self._keeps_all:
             return
         for batch in self._spool.batches():
-            if self._is_expired(batch):
+            if time.monotonic() - batch.since > self._max_age_seconds:
                 self._spool.give_up(batch, "expired")
         while self._spool.is_full and not self._stopping:
             batches = self._spool.batches()
@@ -292,18 +317,11 @@ class Shipper:
     def _slim(self, batch: Batch) -> bool:
         """Take the payloads out of a batch; False if the disk has no room even for that."""
         try:
-            lines = [slim_line(line) for line in self._spool.read(batch)]
+            lines = [slim_line(line, "spool-full") for line in self._spool.read(batch)]
             self._spool.replace(batch, [lines], is_slim=True)
         except OSError:
             return False
         return True
-
-    def _is_expired(self, batch: Batch) -> bool:
-        now = time.time()
-        if abs(now - time.monotonic() - self._clock_offset) > CLOCK_JUMP_SECONDS:
-            return False  # the clock has been set: nobody knows how old anything is
-        sealed_at = int(batch.id.replace("-", "")[:12], 16) / 1000  # a UUIDv7 begins with ms
-        return now - sealed_at > self._max_age_seconds
 
 
 def _count(value: object) -> int:

@@ -13,8 +13,8 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import wraps
 from typing import Any, overload
@@ -25,12 +25,14 @@ from tooltrail.announcement import Announcement, Announcer
 from tooltrail.capture import Capture, encode_json
 from tooltrail.decorator import Arguments, make_output_guard, wrap
 from tooltrail.events import NAME_MAX_LENGTH
+from tooltrail.guard import unwrap
 from tooltrail.producer import Producer, Stats
-from tooltrail.recording import Append, Call, Clock, ToolSpec
+from tooltrail.recording import Append, Call, Clock, ToolSpec, report_text
 from tooltrail.redact import Note, Redactor
 from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.settings import CaptureMode, Settings, SpoolMode, WhenFull
 from tooltrail.spool import SpoolFullError
+from tooltrail.tools.tool import Tool
 from tooltrail.turns import Turn
 
 logger = logging.getLogger("tooltrail")
@@ -81,9 +83,9 @@ class Trail:
         self._capture = self._make_capture(None, None)
         self._clock = clock
         self._ids = ids or _new_id
-        self._announcer = Announcer()
+        self._announcer = Announcer(self._complain)
         self._producer: Producer | None = None
-        self._making = threading.Lock()
+        self._making = threading.RLock()  # a signal handler may call a tool meanwhile
         self._complained: set[str] = set()
         self._raises_when_full = self.settings.when_full == "raise"
         self.is_enabled = self._has_destination()
@@ -120,7 +122,8 @@ class Trail:
         """Decorate a function, sync or async: each call is recorded, its output guarded.
 
         `output_schema`, `on_invalid` and further options are `tooltrail.guard`'s, and hold
-        whether or not the trail is on. `version` is what the registry knows the tool by;
+        whether or not the trail is on; a function that is guarded already needs none of them,
+        its verdicts are recorded as well. `version` is what the registry knows the tool by;
         without one it is the digest of the tool's contract. `timeouts_ms` is told, not
         enforced. `capture` and `redact` override the trail's. The rest describes the tool to
         the registry.
@@ -148,12 +151,18 @@ class Trail:
         meta: Mapping[str, Any] | None = None,
         **guard_options: Any,
     ) -> Callable[..., Any]:
+        if output_schema is None:
+            fn, own_guard = unwrap(fn)
+        else:  # another guard around the first: its verdict is what the caller gets
+            own_guard = None
+        if own_guard is not None:
+            name = name or own_guard.options.tool_name
         announcement = Announcement(
             fn,
             name=str(name or getattr(fn, "__name__", type(fn).__name__))[:NAME_MAX_LENGTH],
             description=description,
             input_schema=input_schema,
-            output_schema=output_schema,
+            output_schema=output_schema if own_guard is None else own_guard.schema,
             trusted=trusted,
             ephemeral=ephemeral,
             on_collision=on_collision,
@@ -164,16 +173,14 @@ class Trail:
         options = (
             guard_options if on_invalid is None else {"on_invalid": on_invalid} | guard_options
         )
-        output_guard = make_output_guard(output_schema, announcement.name, options)
+        output_guard = make_output_guard(own_guard, output_schema, announcement.name, options)
         spec: ToolSpec | None = None
 
         def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             nonlocal spec
             if spec is None:  # not when decorating: hints may name what is defined later
-                spec = ToolSpec(
-                    announcement.name, version or announcement.digest, timeouts_ms, rule
-                )
-                self._announcer.add(announcement)
+                digest = self._announcer.add(announcement)
+                spec = ToolSpec(announcement.name, version or digest, timeouts_ms, rule)
             return self._begin(spec, *arguments.bind(args, kwargs))
 
         return wrap(fn, begin, output_guard)
@@ -219,7 +226,8 @@ class Trail:
         try:
             yield scope.trace_id
         finally:
-            leave_scope(token)
+            with suppress(ValueError):  # left in another task or context than entered
+                leave_scope(token)
 
     def carry[**P, R](self, fn: Callable[P, R]) -> Callable[P, R]:
         """Wrap a function to be run in another thread, so that it runs in this trace.
@@ -245,13 +253,34 @@ class Trail:
         return self._make_call(ToolSpec("none", None, None, self._capture), None)
 
     def context(self, turn_id: str) -> Turn:
-        """The context to hand an ADK `Tool.executor`: its events are recorded here."""
-        return Turn(turn_id, self.emit, self._ids)
+        """The context to hand an ADK `Tool.executor`: its events are recorded here.
+
+        The registry is told of the tools that are run in it, but for ephemeral ones: what
+        lives one turn would only leave a version behind.
+        """
+        return Turn(turn_id, self.emit, self._ids, self._version_of)
+
+    def announce(self, tools: Iterable[Tool]) -> None:
+        """Tell the registry of tools before they run, once each: `announce(registry.all())`.
+
+        Their `on_collision` decides what becomes of a name that is taken. Never raises for
+        what the server answers, now or later.
+        """
+        if not self.is_enabled:
+            return
+        for tool in tools:
+            self._announcer.add_tool(tool)
+        producer = self._producer or self._make_producer()
+        if producer.shipper is not None:
+            producer.shipper.wake()
+
+    def _version_of(self, tool: Tool) -> str | None:
+        return None if tool.ephemeral or not self.is_enabled else self._announcer.add_tool(tool)
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Record one event of the wire contract, in snake case. Never raises.
 
-        `args` and `output` are captured under the trail's rules; an absent `event_id` is
+        `args`, `output` and `guard` are captured under the trail's rules; an absent `event_id` is
         given, and a number. The event's own `auth`, `producer_id` and `producer_seq` are left out.
         """
         append = self._append_to()
@@ -266,6 +295,8 @@ class Trail:
                 if name in event:
                     payload = self._capture.encode(event[name], f"$.{name}", notes)
                     text += b',"%b":%b' % (name.encode(), payload)
+            if "guard" in event:
+                text += b',"guard":' + report_text(event["guard"], self._capture, notes)
             if notes:
                 text += b',"removed":' + encode_json(notes)
             append(text)
@@ -335,7 +366,8 @@ class Trail:
     def _make_producer(self) -> Producer:
         with self._making:
             if self._producer is None:
-                self._producer = self._open_producer()
+                producer = self._open_producer()
+                self._producer = self._producer or producer
                 _open_trails.add(self)
             return self._producer
 
@@ -353,7 +385,7 @@ class Trail:
 
     def _after_fork(self) -> None:
         producer, self._producer = self._producer, None
-        self._making = threading.Lock()
+        self._making = threading.RLock()
         self._announcer = self._announcer.for_child()
         if producer is not None:
             producer.spool.abandon()
@@ -379,7 +411,9 @@ class Recorded:
         self.output: Any = None
 
 
-_NOT_PLAIN = frozenset({"args", "output", "removed", "auth", "producer_id", "producer_seq"})
+_NOT_PLAIN = frozenset(
+    {"args", "output", "guard", "removed", "auth", "producer_id", "producer_seq"}
+)
 _trails: weakref.WeakSet[Trail] = weakref.WeakSet()
 _open_trails: set[Trail] = set()  # kept alive: they have events to send
 

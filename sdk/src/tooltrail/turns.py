@@ -9,6 +9,7 @@ from contextvars import Token
 from typing import Any
 
 from tooltrail.scope import Scope, current_scope, enter_scope, leave_scope, make_scope
+from tooltrail.tools.tool import Tool
 
 _Running = tuple[str, str | None, Token[Scope | None]]
 
@@ -20,14 +21,26 @@ class Turn:
     """
 
     def __init__(
-        self, turn_id: str, emit: Callable[[dict[str, Any]], None], ids: Callable[[], str]
+        self,
+        turn_id: str,
+        emit: Callable[[dict[str, Any]], None],
+        ids: Callable[[], str],
+        version_of: Callable[[Tool], str | None],
     ) -> None:
         self.id = turn_id
         self._emit = emit
         self._ids = ids
+        self._version_of = version_of
+        self._versions: dict[str, str] = {}
         # Identical parallel calls are equal in all an event says: any start of theirs goes
         # with any end of theirs.
         self._running: dict[tuple[Any, Any], list[_Running]] = {}
+
+    def bind_tool(self, tool: Tool, /) -> None:
+        """Have the registry told of the tool, and its version noted in its events."""
+        version = self._version_of(tool)
+        if version is not None:
+            self._versions[tool.name] = version
 
     def emit_tool_execution_start(self, event: Any, /) -> None:
         """Record that the tool is about to run. Never raises."""
@@ -64,6 +77,8 @@ class Turn:
             **scope.members,
             **members,
         }
+        if (version := self._versions.get(members.get("tool_name", ""))) is not None:
+            placed.setdefault("tool_version", version)
         if scope.parent_id is not None:
             placed["parent_invocation_id"] = scope.parent_id
         self._emit(placed)
@@ -72,5 +87,5 @@ class Turn:
 def _members(event: Any) -> dict[str, Any]:
     if isinstance(event, Mapping):
         return dict(event)
-    members: dict[str, Any] = event.model_dump(mode="json", by_alias=False, exclude_unset=True)
+    members: dict[str, Any] = event.model_dump(by_alias=False, exclude_unset=True)
     return members

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import urllib3
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from tooltrail.contracts import (
     ToolContext,
@@ -191,6 +192,18 @@ def test_retry_after_becomes_milliseconds(value: str, expected: int | None) -> N
     for error in (http_error(429, retry_after=value), HTTPStatusError(429, {"Retry-After": value})):
         detail = describe_failure(error, now=NOW)
         assert (detail.upstream_status, detail.retry_after_ms) == (429, expected)
+
+
+@pytest.mark.parametrize("retries", [False, 1])
+def test_a_refused_connection_is_worth_another_try(retries: int | bool) -> None:
+    """By a real client, whose classes say otherwise."""
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))  # nobody listens
+        url = f"http://127.0.0.1:{unheard.getsockname()[1]}/"
+        with pytest.raises(urllib3.exceptions.HTTPError) as raised:
+            urllib3.PoolManager().request("GET", url, retries=retries, timeout=10)
+
+    assert describe_failure(raised.value).type == "RETRYABLE"
 
 
 def test_details_say_where_and_never_what() -> None:

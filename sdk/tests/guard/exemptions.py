@@ -36,9 +36,10 @@ _EXEMPT = {
         fmt-0131 fmt-0132 fmt-0134""",
     "Python API: wrap forwards all arguments": "cg-0012 cg-0016",
 }
-_REASONS = {row: reason for reason, rows in _EXEMPT.items() for row in rows.split()}
+REASONS = tuple(_EXEMPT)
+_REASON_OF = {row: reason for reason, rows in _EXEMPT.items() for row in rows.split()}
 
 
 def reason(row: dict[str, Any]) -> str | None:
     """The decision a row falls under, if it does not bind."""
-    return _REASONS.get(row["id"])
+    return _REASON_OF.get(row["id"])

@@ -76,6 +76,23 @@ def test_a_models_pattern_runs_in_linear_time() -> None:
         asyncio.run(artifact.grep("(?=a)"))
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("^zwei", "ZWEI", True),
+        ("[^a]", "A", False),  # neither a nor A
+        ("[b-d]x", "Cx", True),
+        ("É", "é", True),
+        ("ß", "SS", False),  # one unit for one
+        ("k", "\u212a", False),  # the Kelvin sign is K in Unicode only
+        (r"\x41", "a", True),
+    ],
+)
+def test_upper_and_lower_case_may_be_the_same(pattern: str, text: str, found: bool) -> None:
+    artifact = SpooledArtifact(InMemorySpoolReader(text))
+    assert asyncio.run(artifact.grep(pattern, ignore_case=True)) == [text] * found
+
+
 # --- JSON
 
 ONE = '{"name": "alice", "age": 30, "tags": ["dev", "admin"], "a.b": {"c": [{"d": 1}, {"d": 2}]}}'

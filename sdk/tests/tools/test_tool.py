@@ -133,6 +133,14 @@ def nested(depth: int) -> dict[str, Any]:
     return schema
 
 
+def shared(levels: int) -> dict[str, Any]:
+    """Few objects, and 2^levels of them when written out."""
+    schema: dict[str, Any] = {}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema, "b": schema}}
+    return schema
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -142,6 +150,7 @@ def nested(depth: int) -> dict[str, Any]:
         {"type": "object", "properties": {"a": {"$ref": "http://localhost:1/s.json"}}},
         {"type": "object", "properties": {"a": {"pattern": "(?=look)around"}}},
         nested(10_000),
+        shared(40),
         {"type": "object", "properties": {"a": {"default": object()}}},
         int,
         list[int],

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,6 +45,7 @@ class Server:
     duplicates: int = 0
     plan: Callable[[Request], Reply | None] = lambda request: None
     arrived: threading.Condition = field(default_factory=threading.Condition)
+    failures: list[BaseException] = field(default_factory=list)
 
     def take(self, request: Request) -> Reply:
         with self.arrived:
@@ -98,7 +100,11 @@ def serving() -> Iterator[Server]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            length = int(self.headers["Content-Length"])
+            body = self.rfile.read(length)
+            if len(body) < length:  # the sender died in the middle of it
+                self.close_connection = True
+                return
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
             batch_id = self.headers.get("Idempotency-Key", "")
@@ -118,8 +124,15 @@ def serving() -> Iterator[Server]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
+    class Http(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            error = sys.exception()
+            if error is not None and not isinstance(error, OSError):  # who hangs up is no failure
+                server.failures.append(error)
+
+    http = Http(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     server.url = f"http://127.0.0.1:{http.server_port}"
@@ -129,3 +142,4 @@ def serving() -> Iterator[Server]:
         http.shutdown()
         http.server_close()
         thread.join(5)
+    assert not server.failures, server.failures

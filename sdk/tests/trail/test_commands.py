@@ -1,16 +1,22 @@
 """The command: what waits, and sending it."""
 
+import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tooltrail.commands import main
+from tooltrail.commands import BAR_WIDTH, READ_AHEAD_EVENTS, main
+from tooltrail.producer import Producer
+from tooltrail.spool.batch import BATCH_EVENTS
 from tooltrail.spool.home import make_root
 from tooltrail.spool.segments import SegmentSpool
 
 from sdk.tests.trail.conftest import KEY
-from sdk.tests.trail.server import Server
+from sdk.tests.trail.server import Reply, Request, Server
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +105,125 @@ def test_send_adopts_another_key_s_events_when_told(server: Server, tmp_path: Pa
     assert main(["status"]) == 1, "the foreign key's still wait"
 
 
+def test_a_key_nobody_used_here_is_no_success(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave_behind(server, tmp_path, KEY, 2)
+    assert main(["send", "--adopt", "nobody"]) == 2
+    assert "no events wait here for key nobody" in capsys.readouterr().err
+
+
+def test_send_reads_no_faster_than_the_server_takes(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "events.ndjson"
+    count = 10 * READ_AHEAD_EVENTS
+    file.write_text("".join(json.dumps(event(n)) + "\n" for n in range(count)))
+    waiting: list[int] = []
+
+    def plan(request: Request) -> Reply | None:
+        waiting.append(len(list(tmp_path.glob("*/*/*.batch"))))
+        return None
+
+    server.plan = plan
+    assert main(["send", str(file)]) == 0
+    assert len(server.events) == count
+    assert max(waiting) <= READ_AHEAD_EVENTS / BATCH_EVENTS
+
+
+def test_what_the_server_does_not_take_in_time_waits_whole(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "events.ndjson"
+    count = 3 * READ_AHEAD_EVENTS
+    file.write_text("".join(json.dumps(event(n)) + "\n" for n in range(count)))
+    server.plan = lambda request: (503, {}, {})
+    assert main(["send", str(file), "--timeout", "0.5", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["waiting"] == count
+    assert len(server.requests) < 4, "the server was not left in peace"
+    server.plan = lambda request: None
+    assert main(["flush"]) == 0
+    assert len(server.events) == count
+
+
+def test_a_file_is_read_as_people_s_editors_write_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [json.dumps(event(n), separators=(",\t", ":")).encode() for n in range(3)]
+    text = b"\xef\xbb\xbf" + b"\r\n".join(lines)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["send", "-"]) == 0
+    assert [each["args"]["n"] for each in server.events] == [0, 1, 2]
+
+
+def test_what_was_refused_can_be_sent_again(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave_behind(server, tmp_path, KEY, 3)
+    refusals: list[Reply] = [(400, {"detail": "not today"}, {})]
+    server.plan = lambda request: refusals.pop() if refusals else None
+    assert main(["flush"]) == 1
+    assert ", 3 refused\n" in capsys.readouterr().out
+    assert main(["status"]) == 0
+    [refused] = tmp_path.glob("*/rejected/*.ndjson")
+    assert str(refused.parent) in capsys.readouterr().out
+    assert main(["send", str(refused)]) == 0
+    assert [each["args"]["n"] for each in server.events] == [0, 1, 2]
+
+
+def test_an_interrupted_send_says_that_the_file_was_not_read_to_its_end(
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "events.ndjson"
+    count = 2 * READ_AHEAD_EVENTS
+    file.write_text("".join(json.dumps(event(n)) + "\n" for n in range(count)))
+    flush = Producer.flush
+
+    def interrupted(producer: Producer, timeout: float, *, hurries: bool = True) -> bool:
+        flush(producer, timeout, hurries=hurries)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Producer, "flush", interrupted)
+    assert main(["send", str(file)]) == 130
+    monkeypatch.undo()
+    assert "send it again" in capsys.readouterr().err
+
+
+def test_a_terminal_sees_a_bar(server: Server, tmp_path: Path) -> None:
+    import pty
+
+    leave_behind(server, tmp_path, KEY, 700)
+    leader, follower = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "tooltrail", "flush"],
+        env={
+            **os.environ,
+            "TOOLTRAIL_URL": server.url,
+            "TOOLTRAIL_API_KEY": KEY,
+            "TOOLTRAIL_SPOOL_DIR": str(tmp_path),
+        },
+        stderr=follower,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    os.close(follower)
+    shown = os.read(leader, 65536).decode()
+    os.close(leader)
+    assert done.returncode == 0
+    assert "█" * BAR_WIDTH + " 100%  700 events" in shown
+    assert done.stdout.startswith("700 events sent")
+
+
+@pytest.mark.parametrize("verb", [[], ["status"], ["flush"], ["send"]])
+def test_help_tells_the_exit_codes(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([*verb, "--help"])
+    assert end.value.code == 0
+    assert "Exit codes: 0" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "arguments", [["send"], ["send", "nowhere.ndjson"], ["send", "x", "--adopt", "y"]]
 )
@@ -107,6 +232,13 @@ def test_wrong_usage_is_one_clear_line(
 ) -> None:
     assert main(arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_spool_nobody_can_write_is_one_clear_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["flush", "--spool-dir", "/proc/nowhere"]) == 2
+    assert capsys.readouterr().err == "tooltrail: /proc/nowhere: No such file or directory\n"
 
 
 def test_a_missing_key_is_one_clear_line(

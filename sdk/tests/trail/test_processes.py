@@ -41,6 +41,7 @@ def start(server: Server, tmp_path: Path) -> Callable[..., subprocess.Popen[str]
         return subprocess.Popen(
             [sys.executable, "-c", PROLOGUE + textwrap.dedent(code)],
             env=variables,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -103,7 +104,8 @@ def test_a_killed_process_loses_no_call_that_had_begun(
         if int(line) == 700:
             break
     process.send_signal(signal.SIGKILL)
-    rest = process.communicate(timeout=60)[0]
+    rest = process.stdout.read()  # communicate() would not see what the loop has read ahead
+    process.communicate(timeout=60)
     last = max([700, *map(int, rest.split())])
     server.plan = lambda request: None
     adopt(server, make_trail)
@@ -234,3 +236,156 @@ def test_the_sdk_needs_neither_django_nor_a_thread_before_the_first_event(start:
         )
     )
     assert out == "False\n1\n"
+
+
+def test_a_call_that_forks_is_ended_by_its_parent_alone(
+    server: Server, start: Any, make_trail: Any
+) -> None:
+    finish(
+        start(
+            """
+            import threading, warnings; warnings.simplefilter("ignore")
+            @trail.tool(version="1")
+            def forks():
+                return os.fork()
+            stop = False
+            def busy():
+                while not stop: echo(0)
+            thread = threading.Thread(target=busy); thread.start()
+            children = []
+            for _ in range(20):
+                pid = forks()
+                if pid == 0:
+                    echo(1)
+                    os._exit(0)
+                children.append(pid)
+            for pid in children: os.waitpid(pid, 0)
+            stop = True; thread.join()
+            """
+        )
+    )
+    adopt(server, make_trail)
+    kinds = Counter((each["tool_name"], each["type"]) for each in server.events)
+    assert kinds["forks", "toolExecutionStart"] == kinds["forks", "toolExecutionEnd"] == 20
+    assert all(map(is_contiguous, by_producer(server).values()))
+    assert not server.gaps
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_what_multiprocessing_s_children_did_is_sent_when_their_parent_ends(
+    server: Server, start: Any, tmp_path: Path, method: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        PROLOGUE
+        + textwrap.dedent(
+            f"""
+            import multiprocessing, warnings; warnings.simplefilter("ignore")
+            if __name__ == "__main__":
+                echo(0)
+                context = multiprocessing.get_context("{method}")
+                with context.Pool(2) as pool:
+                    pool.map(echo, range(1, 41))
+                process = context.Process(target=echo, args=(41,))
+                process.start(); process.join()
+            """
+        )
+    )
+    finish(start(f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')"))
+    ends = [each["output"]["data"] for each in server.events if each["type"].endswith("End")]
+    assert sorted(ends) == list(range(42))
+    assert all(map(is_contiguous, by_producer(server).values()))
+
+
+def test_a_process_told_to_end_leaves_in_order(server: Server, start: Any) -> None:
+    process = start(
+        """
+        import signal
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+        n = 0
+        while True:
+            echo(n)
+            os.write(1, b"%d\\n" % n)
+            n += 1
+        """
+    )
+    for line in process.stdout:
+        if int(line) == 500:
+            break
+    process.send_signal(signal.SIGTERM)
+    out = finish(process)
+    last = int(out.split()[-1]) if out.split() else 500
+    declared = {
+        number
+        for gap in server.gaps.values()
+        for number in range(gap["from_seq"], gap["to_seq"] + 1)
+    }
+    [numbers] = by_producer(server).values()
+    assert sorted({*numbers, *declared}) == list(range(max(numbers) + 1))
+    ends = {each["output"]["data"] for each in server.events if each["type"].endswith("End")}
+    assert set(range(last + 1)) <= ends
+
+
+def test_daemon_threads_that_never_stop_do_not_disturb_the_end(
+    server: Server, start: Any, make_trail: Any
+) -> None:
+    finish(
+        start(
+            """
+            import threading
+            done = threading.Event()
+            def forever():
+                for n in range(10 ** 9):
+                    echo(n)
+                    if n == 300: done.set()
+            threads = [threading.Thread(target=forever, daemon=True) for _ in range(3)]
+            for thread in threads: thread.start()
+            done.wait()
+            """
+        )
+    )
+    adopt(server, make_trail)
+    assert len(server.events) > 600
+    assert all(map(is_contiguous, by_producer(server).values()))
+
+
+def test_tasks_of_one_loop_and_its_threads(server: Server, start: Any) -> None:
+    finish(
+        start(
+            """
+            import asyncio
+            @trail.tool(version="1")
+            async def slow(n):
+                await asyncio.sleep(0)
+                return await asyncio.to_thread(echo, n)
+            async def main():
+                await asyncio.gather(*(slow(n) for n in range(200)))
+            asyncio.run(main())
+            """
+        )
+    )
+    kinds = Counter((each["tool_name"], each["type"]) for each in server.events)
+    assert set(kinds.values()) == {200}
+    assert len(kinds) == 4
+    [numbers] = by_producer(server).values()
+    assert is_contiguous(numbers)
+
+
+def test_flush_after_each_call_leaves_nothing_to_a_frozen_process(
+    server: Server, start: Any
+) -> None:
+    process = start(
+        """
+        for n in range(5):
+            echo(n)
+            print(trail.flush(20), trail.stats().waiting, flush=True)
+            sys.stdin.readline()
+        """,
+    )
+    assert process.stdout is not None
+    for n in range(5):
+        assert process.stdout.readline() == "True 0\n"
+        assert len(server.events) == 2 * (n + 1)
+        process.stdin.write("\n")
+        process.stdin.flush()
+    finish(process)

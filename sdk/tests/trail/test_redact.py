@@ -161,3 +161,39 @@ def test_redaction_can_be_switched_off_for_one_tool(trail: MemoryTrail) -> None:
 
     login("visible")
     assert trail.events[0]["args"] == {"password": "visible"}
+
+
+def test_the_meta_of_a_result_is_redacted_too(trail: MemoryTrail) -> None:
+    @trail.tool
+    def search() -> Any:
+        trail.current().routing = {"profile": "small", "api_key": "hunter2"}
+        return {"status": "ok", "data": 1, "meta": {"note": f"Bearer {TOKEN}"}}
+
+    search()
+    meta = trail.events[1]["output"]["meta"]
+    assert meta["routing"] == {"profile": "small", "api_key": MARK}
+    assert meta["note"] == MARK
+    assert [note["path"] for note in trail.events[1]["removed"]] == [
+        "$.output.meta.routing.api_key",
+        "$.output.meta.note",
+    ]
+
+
+@pytest.mark.parametrize("capture", ["shape", "none"])
+def test_of_meta_only_figures_are_kept_where_values_are_not(
+    trail: MemoryTrail, capture: Any
+) -> None:
+    @trail.tool(capture=capture)
+    def search() -> Any:
+        call = trail.current()
+        call.token_usage, call.attempt = {"prompt": 12}, 2
+        call.routing = {"profile": "of Ada Lovelace"}
+        return {"status": "ok", "data": 1, "meta": {"note": "on Ada Lovelace"}}
+
+    search()
+    assert trail.events[1]["output"]["meta"] == {
+        "took_ms": 1,
+        "token_usage": {"prompt": 12},
+        "attempt": 2,
+    }
+    assert "Lovelace" not in json.dumps(trail.events)

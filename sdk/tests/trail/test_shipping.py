@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tooltrail import SpoolFullError, Trail, shipper
 
+from sdk.tests.trail.conftest import KEY
 from sdk.tests.trail.server import Reply, Request, Server
 
 MakeTrail = Callable[..., Trail]
@@ -134,7 +135,7 @@ def test_retry_after_is_honoured_even_by_flush(make_trail: MakeTrail, server: Se
     calls(trail, 1)
     assert not trail.flush(0.3)
     assert not trail.flush(0.3)
-    assert len(server.requests) == 1
+    assert sum(bool(request.batch_id) for request in server.requests) == 1
     assert trail.stats().waiting == 2
 
 
@@ -150,9 +151,77 @@ def test_what_the_server_can_never_take_is_laid_aside(
     calls(trail, 1)
     assert trail.flush(20)
     assert numbers(server) == [2, 3]
+    [gap] = server.gaps.values()
+    assert (gap["from_seq"], gap["to_seq"], gap["reason"]) == (0, 1, "refused")
+    assert trail.stats().dropped == {"refused": 2}
     [parked] = tmp_path.glob("*/rejected/*.ndjson")
     assert parked.read_bytes().count(b"\n") == 2
     assert parked.with_suffix(".reason").read_text() == f"{status} no lines\n"
+
+
+def test_a_server_that_refuses_even_gaps_is_not_told_of_gaps_for_ever(
+    make_trail: MakeTrail, server: Server, tmp_path: Path
+) -> None:
+    server.plan = lambda request: (400, {}, {}) if request.batch_id else None
+    trail = make_trail()
+    calls(trail, 1)
+    while trail.stats().waiting:
+        assert trail.flush(20)
+    assert [len(request.events) for request in server.requests if request.batch_id] == [2, 1]
+    assert len(list(tmp_path.glob("*/rejected/*.ndjson"))) == 2
+
+
+def test_what_was_refused_takes_a_quarter_of_the_budget_at_most(
+    make_trail: MakeTrail, server: Server, tmp_path: Path
+) -> None:
+    server.plan = lambda request: (400, {}, {}) if request.batch_id else None
+    trail = make_trail(max_bytes=100_000)
+    for _ in range(10):
+        calls(trail, 1, "x" * 5000)
+        assert trail.flush(20)
+    kept = list(tmp_path.glob("*/rejected/*"))
+    assert kept
+    assert sum(path.stat().st_size for path in kept) <= 25_000
+
+
+def test_a_batch_damaged_on_the_disk_costs_its_damaged_lines_once(
+    make_trail: MakeTrail, server: Server, tmp_path: Path
+) -> None:
+    busy: list[Reply] = [(503, {}, {})] * 3
+    server.plan = lambda request: busy.pop() if busy and request.batch_id else None
+    trail = make_trail()
+    with server.arrived:  # nothing is answered while we damage it
+        calls(trail, 3)
+        trail.flush(0.1)
+        [batch] = tmp_path.glob("*/*/*.batch")
+        lines = batch.read_bytes().splitlines(keepends=True)
+        batch.write_bytes(b"".join([*lines[:2], lines[2][:-30], *lines[4:]]))
+    assert trail.flush(20)
+    assert trail.flush(20)  # the loss declared meanwhile
+    # Without its line feed the torn line took the one behind it along.
+    assert numbers(server) == [0, 1, 5]
+    assert [(g["from_seq"], g["to_seq"]) for g in server.gaps.values()] == [(2, 4)]
+    assert trail.stats().dropped == {"damaged": 3}
+
+
+def test_events_that_come_faster_than_the_server_takes_them_lose_payloads_first(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    trail = make_trail(max_bytes=4_000_000)
+    more = [2500] + [300] * 12  # calls: much at first, then more than there is room for in a batch
+
+    def plan(request: Request) -> Reply | None:
+        if request.batch_id and more:
+            calls(trail, more.pop(0), "x" * 300)
+        return None
+
+    server.plan = plan
+    calls(trail, 1)
+    while trail.stats().waiting:
+        assert trail.flush(20)
+    assert numbers(server) == list(range(trail.stats().emitted))
+    assert any(event.get("removed") for event in server.events)
+    assert not server.gaps
 
 
 def test_a_batch_too_large_is_split_until_it_fits(make_trail: MakeTrail, server: Server) -> None:
@@ -171,7 +240,7 @@ def test_an_event_too_large_loses_its_payload_first(make_trail: MakeTrail, serve
     assert trail.flush(20)
     start, end = server.events
     assert start["args"] is None
-    assert start["removed"] == [{"path": "$.args", "reason": "spool-full"}]
+    assert start["removed"] == [{"path": "$.args", "reason": "too-large"}]
     assert end["output"] == {"status": "ok", "meta": {"took_ms": end["output"]["meta"]["took_ms"]}}
 
 
@@ -263,6 +332,24 @@ def test_budget_takes_payloads_before_events_and_declares_what_is_lost(
     assert {gap["reason"] for gap in server.gaps.values()} <= {"spool-full"}
 
 
+def test_what_has_waited_too_long_is_given_up_while_the_server_is_away(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    server.plan = lambda request: (503, {}, {}) if request.batch_id else None
+    trail = make_trail(max_age_days=1e-9)
+    calls(trail, 2)
+    while "expired" not in trail.stats().dropped:
+        trail.flush(0.1)
+    server.plan = lambda request: None
+    while trail.stats().waiting:
+        assert trail.flush(20)
+    given_up = sorted(
+        n for g in server.gaps.values() for n in range(g["from_seq"], g["to_seq"] + 1)
+    )
+    assert given_up == [0, 1, 2, 3]
+    assert {gap["reason"] for gap in server.gaps.values()} == {"expired"}
+
+
 def test_an_executor_that_must_not_run_unrecorded_does_not(
     make_trail: MakeTrail, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,6 +370,16 @@ def test_an_executor_that_must_not_run_unrecorded_does_not(
     server.plan = lambda request: None
     assert trail.flush(20)
     assert len(server.events) == 2 * len(ran)
+
+
+def test_an_executor_that_must_not_run_unrecorded_does_not_rely_on_memory(
+    server: Server,
+) -> None:
+    trail = Trail(server.url, KEY, spool_dir="/proc/nowhere", when_full="raise")
+    with pytest.raises(SpoolFullError):
+        calls(trail, 1)
+    trail.close(0.1)
+    assert not server.events
 
 
 def test_tools_are_announced_once_digest_first(make_trail: MakeTrail, server: Server) -> None:
@@ -362,12 +459,27 @@ def test_a_disk_too_full_to_split_a_batch_is_tried_again(
     assert numbers(server) == list(range(6))
 
 
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="no /proc/net/tcp here")
+def test_a_closed_trail_leaves_no_connection_open(make_trail: MakeTrail, server: Server) -> None:
+    trail = make_trail()
+    calls(trail, 1)
+    assert trail.flush(20)
+    [mine] = established(server)
+    trail.close()
+    assert mine not in established(server)
+
+
+def established(server: Server) -> list[str]:
+    """This process's connections to the server, by their sockets."""
+    port = f":{int(server.url.rpartition(':')[2]):04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [row[1] for row in rows if row[2].endswith(port) and row[3] == "01"]
+
+
 def test_a_forgotten_trail_still_delivers(server: Server, tmp_path: Path) -> None:
     import gc
 
     from tooltrail.trail import _close_all
-
-    from sdk.tests.trail.conftest import KEY
 
     calls(Trail(server.url, KEY, spool_dir=tmp_path), 2)
     gc.collect()

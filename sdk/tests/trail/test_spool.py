@@ -3,12 +3,15 @@
 import errno
 import json
 import os
+import random
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tooltrail.spool.base import Batch
+import uuid_utils
 from tooltrail.spool.home import claimed, make_home, make_root, remove_home
 from tooltrail.spool.lines import numbers, open_lines, salvage, seal_line
 from tooltrail.spool.segments import SegmentSpool
@@ -85,9 +88,9 @@ def test_damage_in_the_middle_is_known_by_the_numbers_missing() -> None:
     assert len(found.lines) == 5
 
 
-def test_a_full_disk_loses_events_and_says_which(
-    spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes the disk still takes, as its only member; it can be changed."""
     write, room = os.write, [400]
 
     def short_write(fd: int, data: bytes) -> int:
@@ -98,19 +101,52 @@ def test_a_full_disk_loses_events_and_says_which(
         return write(fd, data[:taken])
 
     monkeypatch.setattr(os, "write", short_write)
-    kept = [spool.append(event(n)) for n in range(10)]
+    return room
+
+
+def test_a_full_disk_and_full_memory_lose_events_and_say_which(root: Path, room: list[int]) -> None:
+    spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=300)
+    kept = [spool.append(event(n)) for n in range(20)]
     assert kept == [True] * kept.count(True) + [False] * kept.count(False)
-    assert 0 < kept.count(True) < 10
+    assert 0 < kept.count(True) < 20
     room[0] = 10_000
-    assert spool.append(event(10))
-    *before, gap, last = everything(spool)
-    assert [each["producer_seq"] for each in before] == list(range(len(before)))
-    assert gap["type"] == "gap"
-    assert (gap["from_seq"], gap["to_seq"]) == (len(before), 9)
+    assert spool.append(event(20))
+    events = everything(spool)
+    [gap] = [each for each in events if each["type"] == "gap"]
+    stored = [each["producer_seq"] for each in events if each["type"] != "gap"]
+    assert sorted(stored) == [*range(kept.count(True)), 20]
+    assert (gap["from_seq"], gap["to_seq"]) == (kept.count(True), 19)
     assert gap["reason"] == "no-space-left-on-device"
-    assert gap["count"] == 10 - len(before)
-    assert last["producer_seq"] == 10
+    assert gap["count"] == 20 - kept.count(True)
     assert spool.snapshot()["dropped"] == {"no-space-left-on-device": gap["count"]}
+    spool.close()
+
+
+def test_what_a_full_disk_does_not_take_waits_in_memory_and_then_on_file(
+    root: Path, spool: SegmentSpool, room: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    for n in range(700):
+        assert spool.append(event(n))
+    assert caplog.text.count("events wait in memory") == 1
+    spool.seal()
+    assert spool.snapshot()["waiting"] == 700
+    ids = {batch.id for batch in spool.batches()}
+    spool.adopt()  # the shipper's housekeeping
+    assert {batch.id for batch in spool.batches()} == ids, "an id given once stays"
+    spool.close()
+    room[0] = 1_000_000
+    heir = SegmentSpool(root, 1_000_000, lambda: None)
+    heir.adopt()
+    assert sorted(each["n"] for each in everything(heir)) == list(range(700))
+    heir.close()
+
+
+def test_tools_that_must_not_run_unrecorded_do_not_rely_on_memory(
+    root: Path, room: list[int]
+) -> None:
+    spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=0)
+    assert [spool.append(event(n)) for n in range(10)][-1] is False
+    spool.close()
 
 
 def test_a_folder_that_vanishes_is_made_again_and_the_loss_declared(
@@ -167,12 +203,172 @@ def test_a_damaged_segment_is_adopted_without_what_is_damaged(
     assert gap["reason"] == "damaged"
 
 
+def test_a_segment_cut_off_at_the_end_of_a_line_is_known_by_its_name(
+    root: Path, spool: SegmentSpool
+) -> None:
+    dead = SegmentSpool(root, 1_000_000, lambda: None)
+    for n in range(10):
+        dead.append(event(n))
+        if n in (4, 9):
+            dead.seal()
+    die(dead)
+    first, second = sorted((root / dead.producer_id).glob("*.batch"))
+    first.write_bytes(b"".join(first.read_bytes().splitlines(keepends=True)[:3]))
+    second.write_bytes(b"")  # as a power cut leaves it
+    spool.adopt()
+    *kept, gap, other = everything(spool)
+    assert [each["n"] for each in kept] == [0, 1, 2]
+    assert (gap["producer_id"], gap["from_seq"], gap["to_seq"]) == (dead.producer_id, 3, 4)
+    assert (other["from_seq"], other["to_seq"]) == (5, 9)
+
+
+def test_damage_found_long_after_adoption_is_still_its_first_producer_s(
+    root: Path, spool: SegmentSpool
+) -> None:
+    first = SegmentSpool(root, 1_000_000, lambda: None)
+    for n in range(3):
+        first.append(event(n))
+    die(first)
+    second = SegmentSpool(root, 1_000_000, lambda: None)
+    second.append(event(9))
+    second.adopt()
+    die(second)
+    [batch] = (root / second.producer_id).glob("*.batch")
+    batch.write_bytes(batch.read_bytes()[:-20])
+    spool.adopt()
+    [gap] = [each for each in everything(spool) if each["type"] == "gap"]
+    assert (gap["producer_id"], gap["from_seq"], gap["to_seq"]) == (first.producer_id, 2, 2)
+
+
+def test_a_file_that_cannot_be_read_does_not_hold_up_the_others(
+    root: Path, spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = SegmentSpool(root, 1_000_000, lambda: None)
+    for n in range(4):
+        dead.append(event(n))
+        dead.seal()
+    die(dead)
+    broken = min((root / dead.producer_id).glob("*.batch"))
+    read_bytes = Path.read_bytes
+
+    def read(path: Path) -> bytes:
+        if path == broken:
+            raise OSError(errno.EIO, "Input/output error")
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    spool.adopt()
+    assert [each["n"] for each in everything(spool)] == [1, 2, 3]
+    monkeypatch.undo()
+    spool.adopt()
+    assert [each["n"] for each in everything(spool)] == [0, 1, 2, 3]
+
+
+def test_a_disk_too_full_to_adopt_what_is_damaged_declares_it_once(
+    root: Path, spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = SegmentSpool(root, 1_000_000, lambda: None)
+    for n in range(3):
+        dead.append(event(n))
+    die(dead)
+    [segment] = (root / dead.producer_id).glob("*.open")
+    segment.write_bytes(segment.read_bytes()[:-20])
+
+    def no_room(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", no_room)
+    for _ in range(3):
+        spool.adopt()
+    assert spool.snapshot()["dropped"] == {}
+    monkeypatch.undo()
+    spool.adopt()
+    assert [each.get("n") for each in everything(spool)] == [0, 1, None]
+    assert spool.snapshot()["dropped"] == {"damaged": 1}
+
+
+def test_signal_handlers_may_call_tools_in_the_middle_of_one(
+    spool: SegmentSpool, root: Path
+) -> None:
+    handled = kept = 0
+
+    def handle(number: int, frame: Any) -> None:
+        nonlocal handled
+        handled += 1
+        assert spool.append(event(-1))
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+    try:
+        while handled < 300:
+            kept += spool.append(event(kept))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    events = everything(spool)
+    assert [each["producer_seq"] for each in events] == list(range(kept + handled))
+    assert sum(each["n"] == -1 for each in events) == handled
+    assert not list(root.glob("*/*.open")), "all of them are in batches"
+
+
+def test_a_signal_handler_that_raises_in_the_middle_of_one_leaves_no_hole(
+    spool: SegmentSpool, root: Path
+) -> None:
+    class InterruptError(BaseException): ...
+
+    def handle(number: int, frame: Any) -> None:
+        raise InterruptError
+
+    spool.append(event(0))
+    before = signal.signal(signal.SIGALRM, handle)
+    interrupted = 0
+    try:
+        while interrupted < 200:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00001, 0.0001))
+                while True:
+                    spool.append(event(0))
+            except InterruptError:
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    emitted = spool.emitted
+    spool.close()  # what was cut off on its way into a batch is there for the next process
+    heir = SegmentSpool(root, 10_000_000, lambda: None)
+    heir.adopt()
+    events = everything(heir)
+    gaps = [each for each in events if each["type"] == "gap"]
+    stored = {each["producer_seq"] for each in events if each["type"] != "gap"}
+    declared = {n for gap in gaps for n in range(gap["from_seq"], gap["to_seq"] + 1)}
+    assert stored | declared == set(range(emitted))
+    heir.close()
+
+
+def test_a_home_half_made_when_interrupted_is_not_the_end(
+    root: Path, spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(root: Path, name: str) -> int:
+        make_home(root, name)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tooltrail.spool.segments.make_home", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        spool.append(event(0))
+    monkeypatch.undo()
+    assert spool.append(event(1))
+    events = everything(spool)
+    assert {each.get("producer_seq", each.get("from_seq")) for each in events} == {0, 1}
+    assert list(root.glob(f"{spool.producer_id}+*/*.batch"))
+
+
 def test_rubbish_in_the_root_never_stops_a_start(root: Path, spool: SegmentSpool) -> None:
     (root / "a-file").write_text("x")
     (root / "no-lock").mkdir()
     home = root / "dead-1-aa"
     os.close(make_home(root, home.name))
     (home / "000000000000.open").write_bytes(b"\0" * 100)
+    (home / "not-a-number.open").write_bytes(b"rubbish\n")
     (home / "not-a-batch.batch").write_bytes(b"\xff\n\n{}")
     (home / "notes.txt").write_text("x")
     spool.adopt()
@@ -268,7 +464,7 @@ def test_a_slim_event_keeps_its_place_and_its_verdict() -> None:
         "producer_id": "p",
         "producer_seq": 4,
     }
-    line = slim_line(json.dumps(full).encode())
+    line = slim_line(json.dumps(full).encode(), "spool-full")
     assert b"hunter2" not in line
     slim = json.loads(line)
     assert slim["output"] == {
@@ -278,22 +474,33 @@ def test_a_slim_event_keeps_its_place_and_its_verdict() -> None:
     }
     assert slim["guard"]["violations"] == [{"path": "$.a", "code": "WRONG_TYPE"}]
     assert numbers([line]) == {"p": [range(4, 5)]}
-    assert slim_line(b"rubbish") == b"rubbish"
+    assert slim_line(b"rubbish", "spool-full") == b"rubbish"
 
 
-def test_old_batches_expire_but_not_when_the_clock_was_set(
-    spool: SegmentSpool, monkeypatch: pytest.MonkeyPatch
+DAY = 86_400.0
+
+
+def adopted_age(spool: SegmentSpool, root: Path, sealed_at: float) -> float:
+    """How old the spool takes an empty-handed process's batch to be that was sealed then."""
+    home = root / "dead-1-aa"
+    os.close(make_home(root, home.name))
+    batch_id = uuid_utils.uuid7(nanoseconds=int(sealed_at * 1e9))
+    (home / f"{batch_id}.0.1.batch").write_bytes(seal_line(b"{}"))
+    spool.adopt()
+    return time.monotonic() - max(spool.batches(), key=lambda batch: batch.order).since
+
+
+def test_how_long_a_batch_has_waited_is_known_across_processes_and_clocks(
+    spool: SegmentSpool, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import time
-
-    from tooltrail.announcement import Announcer
-    from tooltrail.shipper import Shipper
-    from tooltrail.transport import Transport
-
-    batch = Batch("0198c0de-0000-7000-8000-000000000000", 0, 1, 1)
-    transport = Transport("http://127.0.0.1:9", KEY, "test")
-    shipper = Shipper(spool, transport, Announcer(), max_age_days=7)
-    assert shipper._is_expired(batch)
     now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 30 * 86_400)
-    assert not shipper._is_expired(batch)
+    os.utime(root / "origin.json", (now - 100 * DAY, now - 100 * DAY))
+    assert adopted_age(spool, root, now - 6 * DAY) == pytest.approx(6 * DAY, abs=600)
+    # Named by a clock that ran ahead, and by one that had not been set yet.
+    assert adopted_age(spool, root, now + 300 * DAY) < 600
+    assert adopted_age(spool, root, 0) < 600
+    # What we sealed ourselves has waited as long as it has, whatever the clock says since.
+    spool.append(event(0))
+    spool.seal()
+    monkeypatch.setattr(time, "time", lambda: now + 30 * DAY)
+    assert time.monotonic() - max(spool.batches(), key=lambda b: b.order).since < 600

@@ -99,7 +99,9 @@ def _kind(error: BaseException, status: int | None) -> ToolErrorType:
     names = {base.__name__ for base in type(error).__mro__}
     if status == 429:
         return ToolErrorType.RATE_LIMIT
-    if status in (408, 504) or (status is None and any("Timeout" in name for name in names)):
+    # urllib3 counts a connection that was refused among its time-outs.
+    is_timeout = any("Timeout" in name for name in names) and "NewConnectionError" not in names
+    if status in (408, 504) or (status is None and is_timeout):
         return ToolErrorType.TIMEOUT
     if status is not None:
         return ToolErrorType.UPSTREAM if status >= 500 else ToolErrorType.FATAL

@@ -20,6 +20,7 @@ from tooltrail.guard.guarding import (
     enforce,
     guard,
     guard_tools,
+    unwrap,
     validate,
     validate_output,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "guard_tools",
     "is_json_schema",
     "is_model_schema",
+    "unwrap",
     "validate",
     "validate_output",
 ]

@@ -9,6 +9,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from tooltrail.guard.coerce import Coercion, coerce
 from tooltrail.guard.detect import detect_schema
@@ -73,6 +74,7 @@ class Guard:
             async def guarded_async(*args: Any, **kwargs: Any) -> Any:
                 return self._released(await tool(*args, **kwargs))
 
+            _guarded[guarded_async] = tool, self
             return guarded_async
 
         @functools.wraps(tool)
@@ -82,6 +84,7 @@ class Guard:
                 return self._awaited(output)
             return self._released(output)
 
+        _guarded[guarded] = tool, self
         return guarded
 
     async def _awaited(self, output: Awaitable[Any]) -> Any:
@@ -167,6 +170,17 @@ class Guard:
     ) -> GuardOutcome:
         found = [*violations, *warnings]
         return GuardOutcome(None, error, self.options.on_invalid, "failed", found)
+
+
+_guarded: Final[WeakKeyDictionary[Tool, tuple[Tool, Guard]]] = WeakKeyDictionary()
+
+
+def unwrap(tool: Tool) -> tuple[Tool, Guard | None]:
+    """Take a guarded tool apart, for whoever records the verdict; another has no guard."""
+    try:
+        return _guarded.get(tool, (tool, None))
+    except TypeError:  # neither hashed nor weakly referred to, so none of ours
+        return tool, None
 
 
 class _Judge:

@@ -238,7 +238,10 @@ class _Reader:
 
     def resolve(self, reference: str, place: _Place, keyword: str = "$ref") -> Node:
         """The node a reference leads to. Raises SchemaError unless it is in this schema."""
-        target, fragment = urldefrag(_join(place.base, reference))
+        if reference.startswith("#"):  # nearly all; parsing addresses is most of the time else
+            target, fragment = place.base, reference[1:]
+        else:
+            target, fragment = urldefrag(_join(place.base, reference))
         base = target
         if target not in self.resources:
             raise SchemaError(f"remote references are not followed: {reference!r}")

@@ -11,8 +11,10 @@ JavaScript matches UTF-16 units, Rust code points. Two rewritings bridge that:
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import permutations
 from typing import Final
 
 import jsonschema_rs
@@ -50,15 +52,14 @@ _OUTSIDE_BMP: Final = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 @lru_cache(maxsize=1024)
-def matcher(pattern: str) -> Callable[[str], bool]:
+def matcher(pattern: str, *, ignore_case: bool = False) -> Callable[[str], bool]:
     """Compile a JavaScript pattern to a predicate: is there a match anywhere in the text?
 
-    Raises SchemaError if it is malformed, too large, or not expressible in linear time.
+    `ignore_case` is its flag `i`. Raises SchemaError if it is malformed, too large, or not
+    expressible in linear time.
     """
-    compiled = jsonschema_rs.Draft202012Validator(
-        {"pattern": plain(pattern)}, pattern_options=ENGINE
-    )
-    exact = _compile(pattern, translate(pattern, surrogates=True))
+    compiled = _compile(pattern, translate(pattern, surrogates=False, ignore_case=ignore_case))
+    exact = _compile(pattern, translate(pattern, surrogates=True, ignore_case=ignore_case))
 
     def matches(text: str) -> bool:
         if text.isascii():
@@ -91,20 +92,21 @@ def _move(found: re.Match[str]) -> str:
     return chr(0xD800 + high + _MOVED) + chr(0xDC00 + low + _MOVED)
 
 
-def translate(pattern: str, *, surrogates: bool) -> str:
+def translate(pattern: str, *, surrogates: bool, ignore_case: bool = False) -> str:
     """Rewrite a JavaScript pattern in Rust's dialect. Raises SchemaError."""
-    if len(pattern) > _PATTERN_LIMIT:
+    if len(pattern) > (_PATTERN_LIMIT // 10 if ignore_case else _PATTERN_LIMIT):
         raise SchemaError(f"a pattern of {len(pattern)} characters is too large")
-    return "".join(_Translation(pattern, surrogates).tokens())
+    return "".join(_Translation(pattern, surrogates, ignore_case).tokens())
 
 
 class _Translation:
     """One pass over a pattern, as UTF-16 units."""
 
-    def __init__(self, pattern: str, surrogates: bool) -> None:
+    def __init__(self, pattern: str, surrogates: bool, ignore_case: bool) -> None:
         self.pattern = pattern
         self.units = "".join(_units(pattern))
         self.surrogates = surrogates
+        self.ignore_case = ignore_case
         self.at = 0
         self.groups, self.names = _count_groups(self.units)
 
@@ -256,6 +258,8 @@ class _Translation:
                 raise self.error("range out of order in class")
             else:
                 found.append((low[0][0], high[0][0]))
+        if negated and self.ignore_case:  # `[^a]` means neither a nor A
+            found = _in_both_cases(found)
         return _complement(found) if negated else found
 
     def class_atom(self) -> Ranges:
@@ -268,6 +272,8 @@ class _Translation:
 
     def ranges(self, found: Ranges) -> str:
         """Write a set of units in Rust's dialect, surrogates moved or left out."""
+        if self.ignore_case:
+            found = _in_both_cases(found)
         if len(found) == 1 and found[0][0] == found[0][1] and chr(found[0][0]).isalnum():
             return chr(found[0][0])
         first, last = _SURROGATES
@@ -300,6 +306,30 @@ def _count_groups(units: str) -> tuple[int, list[str]]:
 
 def _is_single(ranges: Ranges) -> bool:
     return len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+
+
+def _in_both_cases(ranges: Ranges) -> Ranges:
+    table = _other_cases()
+    found = list(ranges)
+    for low, high in ranges:
+        cased = table[bisect_left(table, (low,)) : bisect_left(table, (high + 1,))]
+        found += [(other, other) for _, other in cased]
+    return _complement(_complement(found))  # adjoining ranges become one
+
+
+@cache
+def _other_cases() -> list[tuple[int, int]]:
+    """The pairs of UTF-16 units that differ in case only, both ways, in order.
+
+    As ECMAScript's Canonicalize: one unit to one unit, and never from beyond ASCII into it.
+    """
+    same: dict[str, list[int]] = {}
+    for code in range(_UNITS + 1):
+        upper = chr(code).upper()
+        if len(upper) > 1 or (code > 0x7F and upper.isascii()):
+            upper = chr(code)
+        same.setdefault(upper, []).append(code)
+    return sorted(pair for codes in same.values() for pair in permutations(codes, 2))
 
 
 def _complement(ranges: Iterable[tuple[int, int]]) -> Ranges:

@@ -1,94 +1,45 @@
 """What every spool does: number events, cut them into batches, declare what it had to give up.
 
-Where the bytes lie is the business of `segments` (files) and `memory`. A spool belongs to one
-process: it is the producer, and its numbers are contiguous from 0.
+Where the bytes lie is the business of `segments` (files) and `memory`; what a disk does not
+take waits in memory here, as far as that goes. A spool belongs to one process: it is the
+producer, and its numbers are contiguous from 0.
 
 One segment becomes one batch, so nothing is copied between writing and sending and the batch
 id, given when the segment is sealed, is fixed before the first send.
 """
 
-import json
 import logging
-import os
-import secrets
-import socket
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import uuid_utils
 from pydantic_core import to_json
 
-from tooltrail.spool.lines import LINE_OVERHEAD, first_number, numbers, seal_line
+from tooltrail.spool.batch import (
+    BATCH_BYTES,
+    BATCH_EVENTS,
+    Batch,
+    new_batch_id,
+    new_producer_id,
+)
+from tooltrail.spool.lines import (
+    LINE_OVERHEAD,
+    Salvage,
+    first_number,
+    numbers,
+    seal_line,
+)
+from tooltrail.spool.loose import Loose
+from tooltrail.spool.losses import Loss, declared_in, reason_of
 
 logger = logging.getLogger("tooltrail")
 
-BATCH_EVENTS = 500
-BATCH_BYTES = 1024 * 1024
-_GAP = b'{"type":"gap"'
-
-
-class SpoolFullError(RuntimeError):
-    """An event could not be kept, and the trail was told not to run tools unrecorded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Events that travel together under one idempotency key.
-
-    `size` is bytes as spooled; `is_slim` says that payloads have been given up already.
-    `order` grows with the time this process came to have it; what replaces a batch keeps it.
-    """
-
-    id: str
-    first_seq: int
-    count: int
-    size: int
-    is_slim: bool = False
-    order: int = 0
-
-
-@dataclass(slots=True)
-class _Loss:
-    """Numbers of one producer given up for one reason, in one piece."""
-
-    producer_id: str
-    numbers: range
-    reason: str
-    event_id: str | None = None  # once it has been written: it keeps its name, and its extent
-
-    @classmethod
-    def read(cls, line: bytes) -> "_Loss":
-        event = json.loads(line)
-        numbers = range(event["from_seq"], event["to_seq"] + 1)
-        return cls(event["producer_id"], numbers, event["reason"], event["event_id"])
-
-    def event(self) -> bytes:
-        return to_json(
-            {
-                "type": "gap",
-                "event_id": self.event_id or str(uuid_utils.uuid7()),
-                "producer_id": self.producer_id,
-                "from_seq": self.numbers.start,
-                "to_seq": self.numbers.stop - 1,
-                "reason": self.reason,
-                "count": len(self.numbers),
-            }
-        )
-
-
-def new_batch_id() -> str:
-    """A batch's idempotency key: a UUIDv7, whose time is the batch's."""
-    return str(uuid_utils.uuid7())
-
-
-def new_producer_id() -> str:
-    """Name this process: host, pid and eight random digits, as pids come back."""
-    host = "".join(c if c.isalnum() or c in ".-" else "_" for c in socket.gethostname())
-    return f"{host[:60] or 'host'}-{os.getpid()}-{secrets.token_hex(4)}"
+# Of the allowance: payloads go also while sending; nothing more is taken.
+_OVERFLOWING, _HARD_LIMIT = 1.125, 1.25
+SPILL_BYTES = 16 * 1024 * 1024  # what may wait in memory while the disk takes nothing
 
 
 class Spool(ABC):
@@ -98,7 +49,9 @@ class Spool(ABC):
     to send that was not there before; it must return at once.
     """
 
-    def __init__(self, max_bytes: int, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, max_bytes: int, on_ready: Callable[[], None], *, spill_bytes: int = 0
+    ) -> None:
         self.producer_id = new_producer_id()
         self.allowance = max_bytes  # bytes this process may keep
         self.emitted = 0
@@ -115,7 +68,12 @@ class Spool(ABC):
         self._open_bytes = 0
         self._sealed_bytes = 0
         self._batches: list[Batch] = []
-        self._losses: list[_Loss] = []
+        self._loose = Loose(spill_bytes)
+        self._has_spilled = False
+        self._losses: list[Loss] = []
+        self._is_writing = False
+        self._is_abandoned = False
+        self._late: list[bytes] = []  # emitted in the middle of writing another
 
     def append(self, head: bytes) -> bool:
         """Keep one event, given as JSON text without its closing brace; number it.
@@ -123,36 +81,104 @@ class Spool(ABC):
         Returns False, having noted the loss, when the event could not be kept.
         """
         with self._lock:
-            seq = self._next_seq
+            if self._is_writing:
+                return self._put_off(head)
+            self._is_writing = True
+            try:
+                return self._append(head)
+            finally:
+                self._is_writing = False
+                if self._late:
+                    self._alone(self._catch_up)
+
+    def _append(self, head: bytes) -> bool:
+        seq = self._next_seq
+        line = seal_line(b"%b%b%d}" % (head, self._member, seq))
+        try:
             self._next_seq = seq + 1
             self.emitted += 1
-            line = seal_line(b"%b%b%d}" % (head, self._member, seq))
-            if self._sealed_bytes + self._open_bytes + len(line) > self.allowance * 1.25:
+            if self._sealed_bytes + self._open_bytes + len(line) > self.allowance * _HARD_LIMIT:
                 # The shipper keeps the budget; this holds when events come faster than it can.
                 self._lose(self.producer_id, range(seq, seq + 1), "spool-full")
                 return False
             if self._losses:
-                self.declare()
-            try:
-                self._add(line, seq)
-            except OSError as error:
-                self._lose(self.producer_id, range(seq, seq + 1), _reason(error))
+                self._declare()
+            self._add(line, seq)
+        except OSError as error:
+            if not self._spill(line, error):
+                self._lose(self.producer_id, range(seq, seq + 1), reason_of(error))
                 return False
-            self.written += 1
-            return True
+        except BaseException:  # a signal handler that ends the process by raising
+            self._lose(self.producer_id, range(seq, seq + 1), "interrupted")
+            raise
+        self.written += 1
+        return True
+
+    def _put_off(self, head: bytes) -> bool:
+        """Keep an event that came, in this very thread, while another was being written.
+
+        A signal handler that calls a tool, or an object that does so when it is collected.
+        """
+        if self._is_abandoned:  # a call begun before the fork: its end is the parent's to record
+            return False
+        self._late.append(head)
+        return True
+
+    def _catch_up(self) -> None:
+        while self._late:
+            self._append(self._late.pop(0))
+
+    def _alone(self, work: Callable[[], None]) -> None:
+        """Do something that writes, unless this thread is in the middle of writing already."""
+        with self._lock:
+            while not self._is_writing:
+                self._is_writing = True
+                try:
+                    work()
+                    self._catch_up()
+                finally:
+                    self._is_writing = False
+                if not self._late:
+                    return
+                work = self._catch_up
 
     def _add(self, line: bytes, seq: int) -> None:
         if self._open_count and self._open_bytes + len(line) > BATCH_BYTES:
-            self.seal()
+            self._seal()
         if not self._open_count:
             self._open_first_seq = seq
         self._write(line)
         self._open_bytes += len(line)
         self._open_count += 1
         if self._open_count >= BATCH_EVENTS or self._open_bytes >= BATCH_BYTES:
-            self.seal()
+            self._seal()
         elif self._open_count == 1:
             self._on_ready()
+
+    def _spill(self, line: bytes, error: OSError) -> bool:
+        """Keep in memory what the disk does not take; False if there is no room here, either."""
+        if not self._loose.take(line):
+            return False
+        if not self._has_spilled:
+            self._has_spilled = True
+            logger.warning("tooltrail: %s: events wait in memory", reason_of(error))
+        if self._loose.is_a_batch:
+            self._seal_spilled()
+        elif self._loose.line_count == 1:
+            self._on_ready()
+        return True
+
+    def _seal_spilled(self) -> None:
+        size, lines = self._loose.line_bytes, self._loose.hand_over()
+        first = first_number(lines, 0)
+        batch = Batch(new_batch_id(), first, len(lines), size, order=self._take_order())
+        self._loose.keep(batch, lines)
+        self._add_batch(batch)
+
+    def _add_batch(self, batch: Batch) -> None:
+        self._batches.append(batch)
+        self._sealed_bytes += batch.size
+        self._on_ready()
 
     def enqueue(self, lines: list[bytes]) -> None:
         """Take finished events of somebody else's as one batch. Raises OSError."""
@@ -161,38 +187,44 @@ class Spool(ABC):
             first = first_number(lines, 0)
             batch = Batch(new_batch_id(), first, len(lines), size, order=self._take_order())
             self._store(batch, lines)
-            self._batches.append(batch)
-            self._sealed_bytes += size
             self.adopted += len(lines)
-            self._on_ready()
+            self._add_batch(batch)
 
     def seal(self) -> None:
         """Make what has been written since the last batch a batch, ready to send."""
-        with self._lock:
-            if not self._open_count:
-                return
-            first, count, size = self._open_first_seq, self._open_count, self._open_bytes
-            self._open_count = self._open_bytes = 0
-            batch = Batch(new_batch_id(), first, count, size, order=self._take_order())
-            try:
-                self._close_segment(batch)
-            except OSError as error:
-                self._lose(self.producer_id, range(first, self._next_seq), _reason(error))
-                return
-            self._batches.append(batch)
-            self._sealed_bytes += size
-            self._on_ready()
+        self._alone(self._seal)
+
+    def _seal(self) -> None:
+        if self._loose.line_count:
+            self._seal_spilled()
+        if not self._open_count:
+            return
+        first, count, size = self._open_first_seq, self._open_count, self._open_bytes
+        self._open_count = self._open_bytes = 0
+        batch = Batch(new_batch_id(), first, count, size, order=self._take_order())
+        try:
+            self._close_segment(batch)
+        except OSError as error:
+            self._lose(self.producer_id, range(first, self._next_seq), reason_of(error))
+            return
+        self._add_batch(batch)
 
     def declare(self) -> None:
         """Write the losses noted so far as gap events; those that do not fit stay noted."""
-        with self._lock:
-            losses, self._losses = self._losses, []
-            for index, loss in enumerate(losses):
-                try:
-                    self._add(seal_line(loss.event()), self._next_seq)
-                except OSError:
-                    self._losses = losses[index:] + self._losses
+        self._alone(self._declare)
+
+    def _declare(self) -> None:
+        while self._losses:
+            loss = self._losses[0]
+            name = loss.event_id
+            line = seal_line(loss.event())  # from here on nothing is added to this loss
+            try:
+                self._add(line, self._next_seq)
+            except OSError as error:
+                if not self._spill(line, error):
+                    loss.event_id = name
                     return
+            del self._losses[0]
 
     def oldest(self) -> Batch | None:
         """The batch to send next."""
@@ -208,22 +240,44 @@ class Spool(ABC):
         """Forget a batch: the server has it."""
         with self._lock:
             self._forget(batch)
-            self._erase(batch)
+            if not self._loose.drop(batch):
+                self._erase(batch)
+
+    def read(self, batch: Batch) -> list[bytes]:
+        """The events of a batch. Raises DamagedError, and OSError when it cannot be read."""
+        lines = self._loose.get(batch)
+        return self._read(batch) if lines is None else lines
 
     def give_up(self, batch: Batch, reason: str) -> None:
         """Drop a batch and note every number in it as lost; gaps it declares are not lost."""
-        try:
-            lines = self.read(batch)
-            held = numbers(lines)
-            with self._lock:
-                self._losses += [_Loss.read(line) for line in lines if line.startswith(_GAP)]
-        except OSError:  # the file is gone; its name told what it held
-            held = {self.producer_id: [range(batch.first_seq, batch.first_seq + batch.count)]}
-        for producer_id, ranges in held.items():
-            for lost in ranges:
-                self._lose(producer_id, lost, reason)
-        self.declare()  # first, so that a kill in between leaves a loss said twice, never unsaid
+        held, declared = self._contents(batch)
+        self._write_off(held, reason, declared)
         self.discard(batch)
+
+    def park(self, batch: Batch, reason: str) -> None:
+        """Lay aside a batch the server will never take, with the reason, and declare its loss.
+
+        Raises OSError when it cannot be laid aside.
+        """
+        held, declared = self._contents(batch)
+        # Gaps alone are not declared again: they would be refused again, without end.
+        self._write_off(held, "refused", declared if held else [])
+        with self._lock:
+            if not self._loose.drop(batch):  # there is nowhere to lay that
+                self._lay_aside(batch, reason)
+            self._forget(batch)
+
+    def mend(self, batch: Batch) -> None:
+        """Put what is whole of a damaged batch in its place, and note the rest as lost.
+
+        Raises OSError.
+        """
+        found = self._salvage(batch)
+        owner = next(iter(numbers(found.lines)), self.producer_id)
+        # Other bytes, so another id: the first may have been sent.
+        self.replace(batch, [found.lines] if found.lines else [], is_slim=batch.is_slim)
+        for lost in found.lost:
+            self._lose(owner, lost, "damaged")
 
     def replace(self, batch: Batch, parts: list[list[bytes]], *, is_slim: bool) -> None:
         """Put other batches, with ids of their own, in a batch's place."""
@@ -231,9 +285,15 @@ class Spool(ABC):
         for lines in parts:
             size = sum(map(len, lines)) + LINE_OVERHEAD * len(lines)
             first = first_number(lines, batch.first_seq)
-            fresh.append(Batch(new_batch_id(), first, len(lines), size, is_slim, batch.order))
+            fresh.append(
+                Batch(new_batch_id(), first, len(lines), size, is_slim, batch.order, batch.since)
+            )
         with self._lock:
-            self._swap(batch, list(zip(fresh, parts, strict=True)))
+            if self._loose.drop(batch):
+                for part, lines in zip(fresh, parts, strict=True):
+                    self._loose.keep(part, lines)
+            else:
+                self._swap(batch, list(zip(fresh, parts, strict=True)))
             at = self._batches.index(batch)
             self._batches[at : at + 1] = fresh
             self._sealed_bytes += sum(part.size for part in fresh) - batch.size
@@ -248,40 +308,41 @@ class Spool(ABC):
         return self.waiting_bytes >= self.allowance
 
     @property
+    def is_overflowing(self) -> bool:
+        """Whether what waits has outgrown what may be kept though events are being sent."""
+        return self.waiting_bytes >= self.allowance * _OVERFLOWING
+
+    @property
     def open_count(self) -> int:
         """How many lines wait to be sealed."""
-        return self._open_count
+        return self._open_count + self._loose.line_count
 
     @property
     def waiting(self) -> int:
         """How many lines the server does not have yet, gaps still to be written included."""
         with self._lock:
-            return self._open_count + sum(b.count for b in self._batches) + len(self._losses)
+            return self.open_count + sum(b.count for b in self._batches) + len(self._losses)
 
     @property
     def waiting_bytes(self) -> int:
         """How many bytes wait here."""
-        return self._sealed_bytes + self._open_bytes
-
-    @abstractmethod
-    def read(self, batch: Batch) -> list[bytes]:
-        """The events of a batch. Raises OSError when they cannot be read."""
-
-    @abstractmethod
-    def park(self, batch: Batch, reason: str) -> None:
-        """Lay a batch aside that the server will never take, with the reason."""
+        return self._sealed_bytes + self._open_bytes + self._loose.line_bytes
 
     @abstractmethod
     def close(self) -> None:
         """Leave everything as the next process, or the next append, can take it up."""
 
-    @abstractmethod
     def abandon(self) -> None:
-        """In a forked child: let go of what is the parent's, changing nothing of it."""
+        """In a forked child: let go of what is the parent's, changing nothing of it.
+
+        What is emitted here from now on, by calls begun before the fork, is not kept.
+        """
+        self._lock = threading.RLock()  # whoever held it is not in this process
+        self._is_abandoned = self._is_writing = True
 
     @abstractmethod
-    def adopt(self) -> None:
-        """Take over what dead processes left behind."""
+    def adopt(self, seconds: float = math.inf) -> None:
+        """Take over what dead processes left behind, for so long at most. Never raises."""
 
     @abstractmethod
     def _write(self, line: bytes) -> None:
@@ -294,6 +355,18 @@ class Spool(ABC):
     @abstractmethod
     def _store(self, batch: Batch, lines: list[bytes]) -> None:
         """Keep these lines as this batch, all or none of them."""
+
+    @abstractmethod
+    def _read(self, batch: Batch) -> list[bytes]:
+        """The events of a batch that is not in memory."""
+
+    @abstractmethod
+    def _salvage(self, batch: Batch) -> Salvage:
+        """What of a batch is whole, and what is not. Raises OSError."""
+
+    @abstractmethod
+    def _lay_aside(self, batch: Batch, reason: str) -> None:
+        """Put a batch where it is never sent from. Raises OSError."""
 
     @abstractmethod
     def _erase(self, batch: Batch) -> None: ...
@@ -310,21 +383,36 @@ class Spool(ABC):
             self._batches.remove(batch)
             self._sealed_bytes -= batch.size
 
+    def _contents(self, batch: Batch) -> tuple[dict[str, list[range]], list[Loss]]:
+        """Whose numbers a batch holds, and the losses it declares; notes what is damaged."""
+        loose = self._loose.get(batch)
+        try:
+            found = self._salvage(batch) if loose is None else Salvage(loose, [])
+        except OSError:  # the file is gone; its name told what it held
+            return {self.producer_id: [range(batch.first_seq, batch.first_seq + batch.count)]}, []
+        held = numbers(found.lines)
+        for lost in found.lost:
+            self._lose(next(iter(held), self.producer_id), lost, "damaged")
+        return held, declared_in(found.lines)
+
+    def _write_off(self, held: dict[str, list[range]], reason: str, declared: list[Loss]) -> None:
+        with self._lock:
+            self._losses += declared
+        for producer_id, ranges in held.items():
+            for lost in ranges:
+                self._lose(producer_id, lost, reason)
+        # Before the batch goes: a kill in between leaves a loss said twice, never unsaid.
+        self.declare()
+
     def _lose(self, producer_id: str, lost: range, reason: str) -> None:
+        """Note numbers as lost. Never raises."""
         with self._lock:
             if reason not in self.dropped:
                 logger.warning("tooltrail: events are being lost (%s); each is counted", reason)
             self.dropped[reason] += len(lost)
-            last = self._losses[-1] if self._losses else None
-            if (
-                last is not None
-                and last.event_id is None
-                and (last.producer_id, last.reason) == (producer_id, reason)
-                and last.numbers.stop == lost.start
-            ):
-                last.numbers = range(last.numbers.start, lost.stop)
-            else:
-                self._losses.append(_Loss(producer_id, lost, reason))
+            loss = Loss(producer_id, lost, reason)
+            if not (self._losses and self._losses[-1].takes_up(loss)):
+                self._losses.append(loss)
 
     def snapshot(self) -> dict[str, Any]:
         """The counters, at one instant."""
@@ -336,8 +424,3 @@ class Spool(ABC):
                 "waiting": self.waiting,
                 "dropped": dict(self.dropped),
             }
-
-
-def _reason(error: OSError) -> str:
-    """A short word for the ledger: which kind of failure, never a path or a payload."""
-    return os.strerror(error.errno).lower().replace(" ", "-") if error.errno else "write-failed"

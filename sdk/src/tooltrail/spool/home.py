@@ -2,7 +2,7 @@
 
     <spool dir>/<hash of url and key id>/        the root, mode 0700
         origin.json                              url and key id, so that people can tell
-        <producer id>/                           one process's home
+        <producer id>/                           one process's home; `+…` if it needs another
             lock                                 held (flock) for as long as it lives
             <first number>.open                  the segment being written
             <batch id>.<first>.<count>.batch     sealed; `.slim` once payloads were given up
@@ -80,7 +80,7 @@ def make_home(root: Path, producer_id: str) -> int:
 
     It is locked before it gets its name, so that nobody can take it for a dead one's.
     """
-    draft = root / f".{producer_id}"
+    draft = _draft(root / producer_id)
     draft.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(draft / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -90,6 +90,15 @@ def make_home(root: Path, producer_id: str) -> int:
         os.close(lock)
         raise
     return lock
+
+
+def is_begun(home: Path) -> bool:
+    """Whether somebody has begun to make this home."""
+    return home.exists() or _draft(home).exists()
+
+
+def _draft(home: Path) -> Path:
+    return home.with_name(f".{home.name}")
 
 
 def homes(root: Path) -> list[Path]:
@@ -128,3 +137,15 @@ def remove_home(home: Path) -> None:
         return
     (home / LOCK).unlink(missing_ok=True)
     home.rmdir()
+
+
+def prune(folder: Path, max_bytes: int) -> None:
+    """Delete the oldest files of a folder, by their names, until it holds `max_bytes` at most."""
+    with suppress(OSError):
+        files = sorted(path for path in folder.iterdir() if path.is_file())
+        size = sum(path.stat().st_size for path in files)
+        for path in files:
+            if size <= max_bytes:
+                return
+            size -= path.stat().st_size
+            path.unlink()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 _TRAILER = re.compile(rb"\t[0-9a-f]{8}\n")
+_SEALED = re.compile(rb"\t[0-9a-f]{8}$")
 _NUMBER = re.compile(rb'"producer_seq":(\d+)\}$')
 _PRODUCER = re.compile(rb'"producer_id":"([^"\\]*)","producer_seq":(\d+)\}$')
 
@@ -28,16 +29,22 @@ def seal_line(text: bytes) -> bytes:
     return b"%b\t%08x\n" % (text, crc32(text))
 
 
+def plain(line: bytes) -> bytes:
+    """The JSON object of a line without its line feed, sealed or not."""
+    return _SEALED.sub(b"", line)
+
+
 def open_lines(data: bytes) -> list[bytes]:
     """Take the JSON objects out of lines known to be whole, without checking them."""
-    return _TRAILER.sub(b"\n", data).splitlines()
+    return _TRAILER.sub(b"\n", data).split(b"\n")[:-1]
 
 
-def salvage(data: bytes, first_seq: int) -> Salvage:
+def salvage(data: bytes, first_seq: int, count: int = 0) -> Salvage:
     """Check every line of a segment that begins with number `first_seq`.
 
     Numbers are contiguous, so a hole between two whole lines says exactly what was lost;
-    damage after the last whole line counts one number per damaged line.
+    damage after the last whole line counts one number per damaged line, and more where the
+    segment is known to have held `count` lines.
     """
     lines: list[bytes] = []
     lost: list[range] = []
@@ -57,8 +64,9 @@ def salvage(data: bytes, first_seq: int) -> Salvage:
         if damaged_tail and seq > expected:
             lost.append(range(expected, seq))
         expected, damaged_tail = seq + 1, 0
-    if damaged_tail:
-        lost.append(range(expected, expected + damaged_tail))
+    missing = count - len(lines) - sum(map(len, lost))
+    if damaged_tail or missing > 0:
+        lost.append(range(expected, expected + max(damaged_tail, missing)))
     return Salvage(lines, lost)
 
 

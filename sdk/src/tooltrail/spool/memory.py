@@ -1,9 +1,11 @@
 """A spool that keeps its events in memory only: for tests, and where no file can be written."""
 
+import math
 from collections.abc import Callable
 
-from tooltrail.spool.base import Batch, Spool
-from tooltrail.spool.lines import open_lines
+from tooltrail.spool.base import Spool
+from tooltrail.spool.batch import Batch
+from tooltrail.spool.lines import Salvage, open_lines
 
 
 class MemorySpool(Spool):
@@ -12,38 +14,37 @@ class MemorySpool(Spool):
     def __init__(self, max_bytes: int, on_ready: Callable[[], None]) -> None:
         super().__init__(max_bytes, on_ready)
         self._segment: list[bytes] = []
-        self._contents: dict[str, list[bytes]] = {}
-
-    def read(self, batch: Batch) -> list[bytes]:
-        return self._contents[batch.id]
-
-    def park(self, batch: Batch, reason: str) -> None:
-        self.give_up(batch, reason)
 
     def close(self) -> None:
         """Seal what is open; there is nothing to hand on."""
         self.seal()
 
-    def abandon(self) -> None:
-        """Nothing here is shared with the parent."""
-
-    def adopt(self) -> None:
+    def adopt(self, seconds: float = math.inf) -> None:
         """Nobody else can reach this memory."""
 
     def _write(self, line: bytes) -> None:
         self._segment.append(line)
 
     def _close_segment(self, batch: Batch) -> None:
-        self._contents[batch.id] = open_lines(b"".join(self._segment))
+        self._loose.keep(batch, open_lines(b"".join(self._segment)))
         self._segment = []
 
     def _store(self, batch: Batch, lines: list[bytes]) -> None:
-        self._contents[batch.id] = lines
+        self._loose.keep(batch, lines)
 
-    def _erase(self, batch: Batch) -> None:
-        self._contents.pop(batch.id, None)
+    # What is not in memory is not in this spool.
+
+    def _read(self, batch: Batch) -> list[bytes]:
+        raise FileNotFoundError(batch.id)
+
+    def _salvage(self, batch: Batch) -> Salvage:
+        raise FileNotFoundError(batch.id)
+
+    def _lay_aside(self, batch: Batch, reason: str) -> None:
+        raise FileNotFoundError(batch.id)
 
     def _swap(self, batch: Batch, parts: list[tuple[Batch, list[bytes]]]) -> None:
-        self._erase(batch)
-        for part, lines in parts:
-            self._contents[part.id] = lines
+        raise FileNotFoundError(batch.id)
+
+    def _erase(self, batch: Batch) -> None:
+        """Nothing is left of it."""

@@ -10,29 +10,59 @@ any point leaves either the old one or the new ones to send:
 3. the parts get their names and the old file is removed.
 """
 
+import math
 import os
+import secrets
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-from tooltrail.spool.base import Batch, Spool, new_batch_id
-from tooltrail.spool.home import REJECTED, claimed, homes, make_home, remove_home
-from tooltrail.spool.lines import LINE_OVERHEAD, open_lines, salvage, seal_line
+from tooltrail.spool.base import SPILL_BYTES, Spool
+from tooltrail.spool.batch import Batch, DamagedError, new_batch_id
+from tooltrail.spool.home import (
+    ORIGIN,
+    REJECTED,
+    claimed,
+    homes,
+    is_begun,
+    make_home,
+    prune,
+    remove_home,
+)
+from tooltrail.spool.lines import (
+    LINE_OVERHEAD,
+    Salvage,
+    numbers,
+    open_lines,
+    salvage,
+    seal_line,
+)
 
 _OPEN, _SEALED, _SLIM, _PART, _REPLACED = ".open", ".batch", ".slim", ".part", ".replaced"
+_CLOCKS_DIFFER_SECONDS = 60.0  # the file system's may be another machine's
+REJECTED_SHARE = 4  # what was refused may take a quarter of the budget, the newest of it
 
 
 class SegmentSpool(Spool):
     """Events are in a file before `append` returns; with `fsync`, on the disk.
 
+    A disk that takes nothing is no reason to lose events the server would take: up to
+    `spill_bytes` wait in memory, and go on file as soon as that is possible.
     Nothing is made in the file system before the first event.
     """
 
     def __init__(
-        self, root: Path, max_bytes: int, on_ready: Callable[[], None], *, fsync: bool = False
+        self,
+        root: Path,
+        max_bytes: int,
+        on_ready: Callable[[], None],
+        *,
+        fsync: bool = False,
+        spill_bytes: int = SPILL_BYTES,
     ) -> None:
-        super().__init__(max_bytes, on_ready)
+        super().__init__(max_bytes, on_ready, spill_bytes=spill_bytes)
         self._root = root
         self._home = root / self.producer_id
         self._root_max_bytes = max_bytes
@@ -42,29 +72,14 @@ class SegmentSpool(Spool):
         self._path = self._home
         self._length = 0  # of the open segment, as far as its lines are whole
 
-    def read(self, batch: Batch) -> list[bytes]:
-        path = self._batch_path(batch)
-        data = path.read_bytes()
-        if data.count(b"\n") == batch.count and data.endswith(b"\n"):
-            return open_lines(data)
-        found = salvage(data, batch.first_seq)
-        for lost in found.lost:
-            self._lose(self.producer_id, lost, "damaged")
-        return found.lines
-
-    def park(self, batch: Batch, reason: str) -> None:
-        with self._lock:
-            folder = self._root / REJECTED
-            folder.mkdir(mode=0o700, exist_ok=True)
-            self._batch_path(batch).rename(folder / f"{batch.id}.ndjson")
-            self._forget(batch)
-            with suppress(OSError):  # a full disk keeps the batch, if not the reason
-                (folder / f"{batch.id}.reason").write_text(reason + "\n")
-
     def close(self) -> None:
         with self._lock:
             self.declare()
             self.seal()
+            self._bring_home()
+            for batch in self.batches():
+                if self._loose.get(batch) is not None:
+                    self.give_up(batch, "no-file")
             if self._lock_fd < 0:
                 return
             with suppress(OSError):
@@ -73,6 +88,7 @@ class SegmentSpool(Spool):
             self._lock_fd = -1
 
     def abandon(self) -> None:
+        super().abandon()
         # Closing a copy of a descriptor does not release the parent's lock.
         for descriptor in (self._fd, self._lock_fd):
             if descriptor >= 0:
@@ -80,11 +96,15 @@ class SegmentSpool(Spool):
                     os.close(descriptor)
         self._fd = self._lock_fd = -1
 
-    def adopt(self) -> None:
+    def adopt(self, seconds: float = math.inf) -> None:
+        self._bring_home()
+        deadline = time.monotonic() + seconds
         elsewhere, living = 0, 1
         for home in homes(self._root):
             if home == self._home:
                 continue
+            if time.monotonic() > deadline:
+                return
             with claimed(home) as is_dead, suppress(OSError):
                 if is_dead:
                     self._take_over(home)
@@ -125,27 +145,35 @@ class SegmentSpool(Spool):
             self._settle()
             self._fd = os.open(self._path, flags, 0o600)
         self._length = 0
-        if self._fsync:
-            self._sync_home()
+        self._sync(self._home)
 
     def _settle(self) -> None:
-        if self._lock_fd < 0:
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock_fd = make_home(self._root, self.producer_id)
+        with self._lock:
+            if self._lock_fd < 0:
+                self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if is_begun(self._home):  # we were interrupted while making it, lock in hand
+                    self._home = self._root / f"{self.producer_id}+{secrets.token_hex(4)}"
+                self._lock_fd = make_home(self._root, self._home.name)
+                self._sync(self._root)
 
     def _close_segment(self, batch: Batch) -> None:
-        os.close(self._fd)
-        self._fd = -1
+        descriptor, self._fd = self._fd, -1  # first: an interrupt must not leave us a stranger's
+        os.close(descriptor)
         self._path.rename(self._batch_path(batch))
-        if self._fsync:
-            self._sync_home()
+        self._sync(self._home)
 
-    def _sync_home(self) -> None:
-        folder = os.open(self._home, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    def _sync(self, path: Path) -> None:
+        """Bring a file's bytes, or a folder's names, to the disk; in mode `fsync` alone."""
+        if self._fsync:
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _write_file(self, path: Path, lines: list[bytes]) -> None:
+        path.write_bytes(b"".join(map(seal_line, lines)))
+        self._sync(path)
 
     # Batches
 
@@ -156,8 +184,23 @@ class SegmentSpool(Spool):
         self._settle()
         target = self._batch_path(batch)
         draft = target.with_suffix(_PART)
-        draft.write_bytes(b"".join(map(seal_line, lines)))
+        try:
+            self._write_file(draft, lines)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
         draft.rename(target)
+        self._sync(self._home)
+
+    def _bring_home(self) -> None:
+        """Put on file, under its id, what is in memory because the disk took nothing."""
+        with suppress(OSError):
+            for batch in self.batches():
+                lines = self._loose.get(batch)
+                if lines is not None:
+                    self._store(batch, lines)
+                    with self._lock:
+                        self._loose.drop(batch)
 
     def _erase(self, batch: Batch) -> None:
         self._batch_path(batch).unlink(missing_ok=True)
@@ -166,7 +209,7 @@ class SegmentSpool(Spool):
         drafts = [(self._home / f"{batch.id}+{_file_name(p)}{_PART}", p) for p, _ in parts]
         try:
             for (draft, _), (_, lines) in zip(drafts, parts, strict=True):
-                draft.write_bytes(b"".join(map(seal_line, lines)))
+                self._write_file(draft, lines)
         except OSError:
             for draft, _ in drafts:
                 draft.unlink(missing_ok=True)
@@ -175,7 +218,25 @@ class SegmentSpool(Spool):
         self._batch_path(batch).rename(old)
         for draft, part in drafts:
             draft.rename(self._batch_path(part))
+        self._sync(self._home)
         old.unlink()
+
+    def _read(self, batch: Batch) -> list[bytes]:
+        data = self._batch_path(batch).read_bytes()
+        if data.count(b"\n") != batch.count or not data.endswith(b"\n"):
+            raise DamagedError(f"batch {batch.id} does not hold {batch.count} lines")
+        return open_lines(data)
+
+    def _salvage(self, batch: Batch) -> Salvage:
+        return salvage(self._batch_path(batch).read_bytes(), batch.first_seq, batch.count)
+
+    def _lay_aside(self, batch: Batch, reason: str) -> None:
+        folder = self._root / REJECTED
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._batch_path(batch).rename(folder / f"{batch.id}.ndjson")
+        with suppress(OSError):  # a full disk keeps the batch, if not the reason
+            (folder / f"{batch.id}.reason").write_text(reason + "\n")
+        prune(folder, self._root_max_bytes // REJECTED_SHARE)
 
     # Adoption
 
@@ -184,35 +245,47 @@ class SegmentSpool(Spool):
         self._settle()
         _finish_replacements(home)
         for path in sorted(home.iterdir()):
-            if path.suffix == _OPEN:
-                self._take_segment(path, Batch(new_batch_id(), int(path.stem), 0, 0))
-            elif path.suffix in (_SEALED, _SLIM):
-                self._take_segment(path, _parse_name(path))
+            if path.suffix in (_OPEN, _SEALED, _SLIM):
+                with suppress(OSError):  # it stays; the others need not wait for it
+                    self._take_segment(path)
         remove_home(home)
 
-    def _take_segment(self, path: Path, batch: Batch) -> None:
-        data = path.read_bytes()
-        found = salvage(data, batch.first_seq)
-        for lost in found.lost:
-            self._lose(path.parent.name, lost, "damaged")
+    def _take_segment(self, path: Path) -> None:
+        batch = _parse_name(path)
+        found = salvage(path.read_bytes(), batch.first_seq, batch.count)
         whole = not found.lost
-        if not whole:  # other bytes, so another id
-            batch = Batch(new_batch_id(), batch.first_seq, 0, 0, batch.is_slim)
-        count, order = len(found.lines), self._take_order()
+        batch_id = batch.id if whole else new_batch_id()  # other bytes, so another id
+        count = len(found.lines)
         size = sum(map(len, found.lines)) + LINE_OVERHEAD * count
-        batch = Batch(batch.id, batch.first_seq, count, size, batch.is_slim, order)
+        order, since = self._take_order(), time.monotonic() - self._age_of(batch)
+        mine = Batch(batch_id, batch.first_seq, count, size, batch.is_slim, order, since)
+        if whole and found.lines:
+            path.rename(self._batch_path(mine))
+        elif found.lines:
+            self._store(mine, found.lines)
+        owner = next(iter(numbers(found.lines)), path.parent.name.partition("+")[0])
+        for lost in found.lost:
+            self._lose(owner, lost, "damaged")
         if found.lines:
-            if whole:
-                path.rename(self._batch_path(batch))
-            else:
-                self._store(batch, found.lines)
             with self._lock:
-                self._batches.append(batch)
+                self._batches.append(mine)
                 self._batches.sort(key=lambda each: each.id)
-                self._sealed_bytes += batch.size
-                self.adopted += batch.count
+                self._sealed_bytes += size
+                self.adopted += count
+        self.declare()  # before its only trace is gone
         path.unlink(missing_ok=True)
-        self.declare()
+
+    def _age_of(self, batch: Batch) -> float:
+        """Seconds since a batch of another process was sealed, as its id tells.
+
+        One that claims to be older than the spool itself was named by a clock that was wrong:
+        nobody knows its age.
+        """
+        sealed_at = int(batch.id.replace("-", "")[:12], 16) / 1000  # a UUIDv7 begins with ms
+        with suppress(OSError):
+            if sealed_at >= (self._root / ORIGIN).stat().st_mtime - _CLOCKS_DIFFER_SECONDS:
+                return max(time.time() - sealed_at, 0.0)
+        return 0.0
 
 
 def _file_name(batch: Batch) -> str:
@@ -221,13 +294,14 @@ def _file_name(batch: Batch) -> str:
 
 
 def _parse_name(path: Path) -> Batch:
-    """Read a batch off its file's name; what is not of that form becomes a new batch."""
+    """Read a batch off its file's name; a size of 0, and a new batch where it tells nothing."""
     is_slim = path.suffix == _SLIM
-    try:
+    with suppress(ValueError):
+        if path.suffix == _OPEN:
+            return Batch(new_batch_id(), int(path.stem), 0, 0)
         batch_id, first, count = path.stem.split(".")
         return Batch(str(UUID(batch_id)), int(first), int(count), 0, is_slim)
-    except ValueError:
-        return Batch(new_batch_id(), 0, 0, 0, is_slim)
+    return Batch(new_batch_id(), 0, 0, 0, is_slim)
 
 
 def _finish_replacements(home: Path) -> None:

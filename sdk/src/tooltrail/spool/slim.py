@@ -10,8 +10,11 @@ from typing import Any
 _META_KEPT = ("took_ms", "token_usage", "cache_hit")
 
 
-def slim_line(line: bytes) -> bytes:
-    """Take the payloads out of one event's JSON text; what cannot be read stays as it is."""
+def slim_line(line: bytes, reason: str) -> bytes:
+    """Take the payloads out of one event's JSON text and note why.
+
+    What cannot be read stays as it is.
+    """
     try:
         event = json.loads(line)
     except ValueError:
@@ -23,10 +26,10 @@ def slim_line(line: bytes) -> bytes:
     producer = {key: event.pop(key) for key in ("producer_id", "producer_seq") if key in event}
     if "args" in event:
         event["args"] = None
-        removed.append({"path": "$.args", "reason": "spool-full"})
+        removed.append({"path": "$.args", "reason": reason})
     if "output" in event:
         event["output"] = _slim_output(event["output"])
-        removed.append({"path": "$.output", "reason": "spool-full"})
+        removed.append({"path": "$.output", "reason": reason})
     guard = event.get("guard")
     if isinstance(guard, dict):
         guard["violations"] = [_slim_violation(each) for each in guard.get("violations", ())]

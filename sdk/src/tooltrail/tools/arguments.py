@@ -20,6 +20,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from tooltrail.errors import ValidationDetail, ValidationException
 from tooltrail.guard.jsonschema import compile_schema
+from tooltrail.guard.reading import copy_schema
 
 # Keywords through which a schema may declare members elsewhere than in its `properties`.
 _COMPOSING = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
@@ -70,11 +71,8 @@ class JsonSchemaArguments:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         if schema.get("type") != "object":
             raise ValueError("the input schema must be of type object")
-        try:
-            self.json_schema: dict[str, Any] = deepcopy(dict(schema))
-            self._has_defaults = '"default"' in json.dumps(self.json_schema)
-        except (RecursionError, TypeError) as error:
-            raise ValueError("the input schema is not plain JSON, or nested too deep") from error
+        self.json_schema: dict[str, Any] = copy_schema(schema)  # refuses what is too large
+        self._has_defaults = '"default"' in json.dumps(self.json_schema)
         self._compiled = compile_schema(_closed(self.json_schema))
 
     def validate(self, args: Any) -> Any:

@@ -108,15 +108,17 @@ class SpooledArtifact:
         lines = [await _settled(self._reader.line(index)) for index in range(max(0, start), stop)]
         return [line for line in lines if line is not None]
 
-    async def grep(self, pattern: str | re.Pattern[str]) -> list[str]:
+    async def grep(self, pattern: str | re.Pattern[str], *, ignore_case: bool = False) -> list[str]:
         """The lines in which the pattern occurs.
 
         Text is taken for a JavaScript pattern and runs in linear time, so that a model may
-        write it; a compiled pattern is trusted. Raises ValueError for a pattern that is
-        malformed or looks around.
+        write it; a compiled pattern is trusted, and has flags of its own. Raises ValueError
+        for a pattern that is malformed or looks around.
         """
         matches: Callable[[str], object] = (
-            pattern.search if isinstance(pattern, re.Pattern) else matcher(pattern)
+            pattern.search
+            if isinstance(pattern, re.Pattern)
+            else matcher(pattern, ignore_case=ignore_case)
         )
         return [line for line in await self.cat() if matches(line)]
 

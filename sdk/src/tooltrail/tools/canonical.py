@@ -6,10 +6,12 @@ the same id whichever language made it. Number printing is `tooltrail.jsnumbers`
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from math import isfinite
 from typing import Any
+
+from pydantic_core import to_json
 
 from tooltrail.jsnumbers import js_number
 
@@ -17,9 +19,10 @@ _EXACT_INTEGER = 2**53  # beyond it a double, hence JavaScript, no longer tells 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
-_encode = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":")
-).encode
+
+
+class _NotOrdinaryError(Exception):
+    """Pydantic would not write this value as JavaScript does."""
 
 
 def canonical_stringify(value: Any) -> str:
@@ -30,17 +33,7 @@ def canonical_stringify(value: Any) -> str:
     Raises TypeError for what JSON has no word for: other types, keys that are not text, cycles.
     Source: the ADK's `canonicalStringify`.
     """
-    try:
-        if _is_ordinary(value):
-            text = _encode(value)
-        elif _is_ordinary(plain := _without_integral_floats(value)):
-            text = _encode(plain)
-        else:
-            text = _write_exactly(value)
-    except RecursionError:  # deep, or a cycle
-        text = _write_exactly(value)
-    # Only a surrogate makes text unencodable, so most text is never scanned for one.
-    return text if text.isascii() else _escape_lone_surrogates(text)
+    return _canonical_bytes(value).decode()
 
 
 def compute_call_id(tool: str, args: Any) -> str:
@@ -49,50 +42,48 @@ def compute_call_id(tool: str, args: Any) -> str:
     `args` are the raw arguments, before validation: writing out a default changes the id,
     the order of members does not. Raises TypeError where `canonical_stringify` does.
     """
-    return sha256(canonical_stringify({"args": args, "tool": tool}).encode()).hexdigest()
+    return sha256(_canonical_bytes({"args": args, "tool": tool})).hexdigest()
 
 
-def _is_ordinary(value: Any) -> bool:
-    """Whether Python's own encoder writes this value exactly as JavaScript does.
+def _canonical_bytes(value: Any) -> bytes:
+    try:
+        return to_json(_ordered(value))
+    except (_NotOrdinaryError, RecursionError, TypeError, ValueError):
+        # Lone surrogates, depth, cycles, names that are not text and therefore do not sort.
+        # Only a surrogate makes text unencodable, so most text is never scanned for one.
+        text = _write_exactly(value)
+        return (text if text.isascii() else _escape_lone_surrogates(text)).encode()
+
+
+def _ordered(value: Any) -> Any:
+    """A copy with sorted members and `1.0` as 1, which pydantic writes as JavaScript does.
 
     A call id is on the path of every recorded call and almost all arguments are ordinary;
-    what this turns down is only slower. Raises RecursionError on cycles.
+    what this turns down is only slower. Raises _NotOrdinaryError; RecursionError on cycles.
     """
     kind = type(value)
     if kind is str or kind is bool or value is None:
-        return True
+        return value
     if kind is int:
-        exact: bool = -_EXACT_INTEGER <= value <= _EXACT_INTEGER
-        return exact
-    if kind is float:  # outside these bounds, or integral, the two print differently
-        return 1e-4 <= abs(value) < 1e15 and not value.is_integer()
-    members: Iterable[Any]
-    if kind is dict:
-        # ASCII, because code points above U+FFFF sort differently as UTF-16.
-        for key in value:
+        if -_EXACT_INTEGER <= value <= _EXACT_INTEGER:
+            return value
+    elif kind is float:  # outside these bounds, or integral, the two print differently
+        if value.is_integer() and abs(value) <= _EXACT_INTEGER:
+            return int(value)
+        if 1e-4 <= abs(value) < 1e15:
+            return value
+    elif kind is dict:
+        members = {}
+        for key in sorted(value):
+            # ASCII, because code points above U+FFFF sort differently as UTF-16.
             if type(key) is not str or not key.isascii():
-                return False
-        members = value.values()
+                raise _NotOrdinaryError
+            member = value[key]
+            members[key] = member if type(member) is str else _ordered(member)
+        return members
     elif kind is list or kind is tuple:
-        members = value
-    else:
-        return False
-    for member in members:  # noqa: SIM110 — all() over a generator takes twice as long
-        if type(member) is not str and not _is_ordinary(member):
-            return False
-    return True
-
-
-def _without_integral_floats(value: Any) -> Any:
-    """A copy with `1.0` as 1: what most often keeps arguments from being ordinary."""
-    kind = type(value)
-    if kind is float and value.is_integer() and abs(value) <= _EXACT_INTEGER:
-        return int(value)
-    if kind is dict:
-        return {key: _without_integral_floats(member) for key, member in value.items()}
-    if kind is list:
-        return [_without_integral_floats(member) for member in value]
-    return value
+        return [member if type(member) is str else _ordered(member) for member in value]
+    raise _NotOrdinaryError
 
 
 def _write_exactly(root: Any) -> str:

@@ -1,10 +1,10 @@
 """A tool: its definition, the check of its arguments and its execution.
 
 Owns `Tool`. Shipping what was executed is `tooltrail.trail`'s, judging what came out
-`tooltrail.guard`'s.
+`tooltrail.guard`'s: a guarded handler's verdict goes into the end event.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
@@ -19,21 +19,30 @@ from tooltrail.errors import (
     ValidationDetail,
     ValidationException,
 )
-from tooltrail.events import AdkToolExecutionEnd, AdkToolExecutionStart
+from tooltrail.events import (
+    VIOLATIONS_MAX,
+    AdkToolExecutionEnd,
+    AdkToolExecutionStart,
+    GuardedToolExecutionEnd,
+    GuardReport,
+)
+from tooltrail.guard import GuardOutcome, unwrap
 from tooltrail.tools.arguments import Arguments, read_input_schema
 from tooltrail.tools.artifacts import SpooledArtifact, is_artifact_class
 from tooltrail.tools.canonical import compute_call_id
 from tooltrail.tools.functions import read_function
+from tooltrail.tools.members import MISSING, MemberProblems
 from tooltrail.tools.meta import Registry
 
 OnCollision = Literal["throw", "replace", "keep"]
 ON_COLLISION: Final[tuple[OnCollision, ...]] = get_args(OnCollision)
 
-_MISSING: Any = object()
-
 
 class ExecutionContext(Protocol):
-    """What a tool runs in: the turn's id, and who wants to hear of starts and ends."""
+    """What a tool runs in: the turn's id, and who wants to hear of starts and ends.
+
+    A context with a method `bind_tool(tool)` is told as well which tools are to run in it.
+    """
 
     @property
     def id(self) -> str:
@@ -69,6 +78,7 @@ class Tool:
         "_artifact_constructor",
         "_description",
         "_ephemeral",
+        "_guard",
         "_handler",
         "_input_schema",
         "_meta",
@@ -80,10 +90,10 @@ class Tool:
     def __init__(
         self,
         *,
-        name: str = _MISSING,
-        description: str = _MISSING,
-        input_schema: Any = _MISSING,
-        handler: Handler = _MISSING,
+        name: str = MISSING,
+        description: str = MISSING,
+        input_schema: Any = MISSING,
+        handler: Handler = MISSING,
         artifact_constructor: Callable[[], type[SpooledArtifact]] | None = None,
         meta: Mapping[str, Any] | None = None,
         ephemeral: bool | None = None,
@@ -91,7 +101,7 @@ class Tool:
         on_collision: OnCollision | None = None,
         **unknown: Any,
     ) -> None:
-        problems = _Problems()
+        problems = _ToolProblems(InvalidInitialToolValue)
         for member in unknown:
             problems.add(member, "is not a member of a tool", "unknown")
         self._name = problems.text("name", name)
@@ -100,7 +110,7 @@ class Tool:
         self._input_schema = input_schema
         if not callable(handler):
             problems.add("handler", "must be callable")
-        self._handler = handler
+        self._handler, self._guard = unwrap(handler)
         problems.artifact_constructor(artifact_constructor)
         self._artifact_constructor = artifact_constructor
         self._meta = problems.meta(meta)
@@ -129,16 +139,21 @@ class Tool:
         validated values. `members` are those of `Tool`. Raises InvalidInitialToolValue, also
         where there is neither docstring nor description or a parameter cannot be described.
         """
+        plain, guard = unwrap(fn)
         try:
-            function = read_function(fn)
+            function = read_function(plain)
         except (TypeError, ValueError, NameError) as error:
             detail = ValidationDetail(f'"input_schema" {error}', ("input_schema",))
             raise InvalidInitialToolValue from ValidationException([detail])
+
+        def handler(args: Any, ctx: Any, meta: Registry) -> Any:
+            return function.call(args)
+
         return cls(
             name=fn.__name__ if name is None else name,
             description=function.description if description is None else description,
             input_schema=function.model,
-            handler=lambda args, ctx, meta: function.call(args),
+            handler=handler if guard is None else guard.wrap(handler),
             **members,
         )
 
@@ -156,6 +171,11 @@ class Tool:
     def input_schema(self) -> Any:
         """The schema as it was given: JSON Schema or a pydantic type."""
         return self._input_schema
+
+    @property
+    def output_schema(self) -> Any:
+        """The schema its handler is guarded by (`tooltrail.guard.guard`), None if by none."""
+        return None if self._guard is None else self._guard.schema
 
     @property
     def artifact_constructor(self) -> Callable[[], type[SpooledArtifact]] | None:
@@ -198,7 +218,7 @@ class Tool:
         except ValidationException as error:
             raise InvalidToolArgs from error
 
-    def executor(self, ctx: ExecutionContext) -> Callable[[Any], Awaitable[Any]]:
+    def executor(self, ctx: ExecutionContext) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         """Bind the tool to a context: an async function from arguments to the result.
 
         In this order: (1) the call id is made of the raw arguments, (2) they are validated,
@@ -208,22 +228,29 @@ class Tool:
         nothing more is emitted. Cancellation is passed on, not wrapped, after its end event.
         """
 
+        if (bind := getattr(ctx, "bind_tool", None)) is not None:
+            bind(self)
+
         async def execute(args: Any) -> Any:
             call_id = compute_call_id(self._name, args)
             validated = await self.validate(args)
             called = {"tool_name": self._name, "turn_id": str(ctx.id), "call_id": call_id}
             started_at, started_ns = datetime.now(UTC), perf_counter_ns()
+            verdict: GuardOutcome | None = None
 
             def end(is_error: bool) -> AdkToolExecutionEnd:
                 # Not the wall clock: set back in between, it would end before it started.
                 duration_ms = (perf_counter_ns() - started_ns) / 1e6
-                return AdkToolExecutionEnd(
+                members = {
                     **called,
-                    started_at=started_at,
-                    ended_at=started_at + timedelta(milliseconds=duration_ms),
-                    duration_ms=duration_ms,
-                    is_error=is_error,
-                )
+                    "started_at": started_at,
+                    "ended_at": started_at + timedelta(milliseconds=duration_ms),
+                    "duration_ms": duration_ms,
+                    "is_error": is_error,
+                }
+                if verdict is None:
+                    return AdkToolExecutionEnd.model_validate(members)
+                return GuardedToolExecutionEnd.model_validate(members | {"guard": _report(verdict)})
 
             ctx.emit_tool_execution_start(
                 AdkToolExecutionStart(
@@ -234,6 +261,11 @@ class Tool:
                 result = self._handler(validated, ctx, self._meta)
                 if isawaitable(result):
                     result = await result
+                if self._guard is not None:
+                    verdict = self._guard.enforce(result)
+                    if verdict.error is not None:
+                        raise verdict.error
+                    result = verdict.data
                 # Inside, as in the ADK: a context that cannot take the end fails the call.
                 ctx.emit_tool_execution_end(end(is_error=False))
                 return result
@@ -281,40 +313,19 @@ class Tool:
         return f"Tool(name={self._name!r})"
 
 
-class _Problems:
-    """Reads the members of a tool and collects what is wrong with them, to raise it at once."""
+def _report(verdict: GuardOutcome) -> GuardReport:
+    return GuardReport(
+        strategy=verdict.strategy,
+        outcome=verdict.outcome,
+        violations=verdict.violations[:VIOLATIONS_MAX],
+    )
 
-    def __init__(self) -> None:
-        self._details: list[ValidationDetail] = []
 
-    def add(self, member: str, text: str, kind: str = "invalid") -> None:
-        self._details.append(ValidationDetail(f'"{member}" {text}', (member,), kind))
-
-    def raise_any(self) -> None:
-        if self._details:
-            raise InvalidInitialToolValue from ValidationException(self._details)
-
-    def text(self, member: str, value: Any) -> str:
-        if value is _MISSING:
-            self.add(member, "is required", "required")
-        elif not isinstance(value, str):
-            self.add(member, "must be text")
-        elif not value:
-            self.add(member, "must not be empty")
-        return cast("str", value)
-
-    def flag(self, member: str, value: Any) -> bool:
-        if isinstance(value, bool) or value is None:
-            return bool(value)
-        if isinstance(value, str) and value.lower() in ("true", "false"):
-            return value.lower() == "true"
-        self.add(member, "must be true or false")
-        return False
+class _ToolProblems(MemberProblems):
+    """The checks that only a tool's members need."""
 
     def input_schema(self, schema: Any) -> Arguments:
-        if schema is _MISSING:
-            self.add("input_schema", "is required", "required")
-        else:
+        if self.is_given("input_schema", schema):
             try:
                 return read_input_schema(schema)
             except ValueError as error:

@@ -1,0 +1,52 @@
+"""What is in memory alone: lines a disk does not take, and the batches made of them."""
+
+from tooltrail.spool.batch import BATCH_BYTES, BATCH_EVENTS, Batch
+from tooltrail.spool.lines import open_lines
+
+
+class Loose:
+    """Lines not in a batch yet, and batches by id; `max_bytes` bounds what `take` takes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.line_count = 0
+        self.line_bytes = 0
+        self._max_bytes = max_bytes
+        self._lines: list[bytes] = []
+        self._batches: dict[str, list[bytes]] = {}
+        self._batch_bytes = 0
+
+    def take(self, line: bytes) -> bool:
+        """Keep a sealed line, if there is room."""
+        if self.line_bytes + self._batch_bytes + len(line) > self._max_bytes:
+            return False
+        self._lines.append(line)
+        self.line_count += 1
+        self.line_bytes += len(line)
+        return True
+
+    @property
+    def is_a_batch(self) -> bool:
+        """Whether the lines are as many as travel together."""
+        return self.line_count >= BATCH_EVENTS or self.line_bytes >= BATCH_BYTES
+
+    def hand_over(self) -> list[bytes]:
+        """The lines as events, no longer kept here."""
+        lines, self._lines = open_lines(b"".join(self._lines)), []
+        self.line_count = self.line_bytes = 0
+        return lines
+
+    def keep(self, batch: Batch, lines: list[bytes]) -> None:
+        """Keep a batch, whatever its size."""
+        self._batches[batch.id] = lines
+        self._batch_bytes += batch.size
+
+    def get(self, batch: Batch) -> list[bytes] | None:
+        """A batch's events, if it is here."""
+        return self._batches.get(batch.id)
+
+    def drop(self, batch: Batch) -> bool:
+        """Forget a batch; whether it was here."""
+        if self._batches.pop(batch.id, None) is None:
+            return False
+        self._batch_bytes -= batch.size
+        return True

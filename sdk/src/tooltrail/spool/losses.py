@@ -1,0 +1,66 @@
+"""Numbers a producer had to give up, and the gap event that says so.
+
+Owns the form of a gap line; when something is given up is the spool's and the shipper's.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+
+import uuid_utils
+from pydantic_core import to_json
+
+_GAP = b'{"type":"gap"'
+
+
+@dataclass(slots=True)
+class Loss:
+    """Numbers of one producer given up for one reason, in one piece."""
+
+    producer_id: str
+    numbers: range
+    reason: str
+    event_id: str | None = None  # of its gap event: from then on it keeps its extent
+
+    @classmethod
+    def read(cls, line: bytes) -> "Loss":
+        """The loss a gap line of ours declares."""
+        event = json.loads(line)
+        numbers = range(event["from_seq"], event["to_seq"] + 1)
+        return cls(event["producer_id"], numbers, event["reason"], event["event_id"])
+
+    def event(self) -> bytes:
+        """Its gap event, as JSON text. Keeps its name and its extent from now on."""
+        self.event_id = self.event_id or str(uuid_utils.uuid7())
+        return to_json(
+            {
+                "type": "gap",
+                "event_id": self.event_id,
+                "producer_id": self.producer_id,
+                "from_seq": self.numbers.start,
+                "to_seq": self.numbers.stop - 1,
+                "reason": self.reason,
+                "count": len(self.numbers),
+            }
+        )
+
+    def takes_up(self, other: "Loss") -> bool:
+        """Make this one loss of both, if the other goes on where this one ends."""
+        if (
+            self.event_id is not None
+            or (self.producer_id, self.reason) != (other.producer_id, other.reason)
+            or self.numbers.stop != other.numbers.start
+        ):
+            return False
+        self.numbers = range(self.numbers.start, other.numbers.stop)
+        return True
+
+
+def declared_in(lines: list[bytes]) -> list[Loss]:
+    """The losses these lines declare."""
+    return [Loss.read(line) for line in lines if line.startswith(_GAP)]
+
+
+def reason_of(error: OSError) -> str:
+    """A short word for the ledger: which kind of failure, never a path or a payload."""
+    return os.strerror(error.errno).lower().replace(" ", "-") if error.errno else "write-failed"

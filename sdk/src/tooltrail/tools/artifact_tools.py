@@ -1,0 +1,174 @@
+"""Tools with which a model looks into what earlier tools of its turn returned.
+
+Owns the seven queries every artifact answers and how an answer is put as text. The queries of
+JSON and Markdown artifacts are methods for the host to offer, or not.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from tooltrail.errors import InvalidInitialToolValue
+from tooltrail.redact import opaque
+from tooltrail.tools.artifacts import SpooledArtifact
+from tooltrail.tools.members import MemberProblems
+from tooltrail.tools.registry import ToolRegistry
+from tooltrail.tools.tool import Tool
+from tooltrail.tools.toolcall import ToolCall
+
+
+class ArtifactTool(Tool):
+    """A tool whose result is an answer about an artifact, and is not made one itself.
+
+    Raises InvalidInitialToolValue as `Tool` does, and for an `artifact_constructor`.
+    Source: the ADK's `ArtifactTool`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, **members: Any) -> None:
+        if members.get("artifact_constructor") is not None:
+            problems = MemberProblems(InvalidInitialToolValue)
+            problems.add("artifact_constructor", "is not for a tool that answers about artifacts")
+            problems.raise_any()
+        super().__init__(**members)
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """One question: its name, what the model is told, its arguments and how to answer it."""
+
+    name: str
+    description: str
+    answer: Callable[[SpooledArtifact, dict[str, Any]], Awaitable[Any]]
+    properties: dict[str, Any] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+
+def _grep(artifact: SpooledArtifact, args: dict[str, Any]) -> Awaitable[list[str]]:
+    # Without newlines in a line the other flags change nothing.
+    return artifact.grep(args["pattern"], ignore_case="i" in args.get("flags", ""))
+
+
+_LINES = {"type": "integer", "minimum": 1, "default": 10, "description": "How many lines"}
+_LINE = {"type": "integer", "minimum": 0}
+_QUERIES = (
+    _Query(
+        "artifact_head",
+        "The first n lines of what an earlier tool call of this turn returned.",
+        lambda artifact, args: artifact.head(args["n"]),
+        {"n": _LINES},
+    ),
+    _Query(
+        "artifact_tail",
+        "The last n lines of what an earlier tool call of this turn returned.",
+        lambda artifact, args: artifact.tail(args["n"]),
+        {"n": _LINES},
+    ),
+    _Query(
+        "artifact_grep",
+        "The lines of what an earlier tool call of this turn returned that match a pattern.",
+        _grep,
+        {
+            "pattern": {
+                "type": "string",
+                "description": "A JavaScript regular expression without look-around",
+            },
+            "flags": {
+                "type": "string",
+                "pattern": "^[imsu]*$",
+                "description": "i: upper and lower case are the same",
+            },
+        },
+        ("pattern",),
+    ),
+    _Query(
+        "artifact_cat",
+        "The lines of what an earlier tool call of this turn returned, all or a range.",
+        lambda artifact, args: artifact.cat(args.get("start", 0), args.get("end")),
+        {
+            "start": {**_LINE, "description": "The first line, counted from 0"},
+            "end": {**_LINE, "description": "The line after the last"},
+        },
+    ),
+    _Query(
+        "artifact_byte_length",
+        "How many bytes an earlier tool call of this turn returned.",
+        lambda artifact, args: artifact.byte_length(),
+    ),
+    _Query(
+        "artifact_line_count",
+        "How many lines an earlier tool call of this turn returned.",
+        lambda artifact, args: artifact.line_count(),
+    ),
+    _Query(
+        "artifact_estimate_tokens",
+        "About how many tokens an earlier tool call of this turn returned.",
+        lambda artifact, args: artifact.estimate_tokens(args.get("encoding")),
+        {"encoding": {"type": "string", "description": "The tokenizer's name, if known"}},
+    ),
+)
+
+
+def forge_tools(
+    calls: Iterable[ToolCall], kind: type[SpooledArtifact] = SpooledArtifact
+) -> ToolRegistry:
+    """Make the seven `artifact_…` tools over the artifacts among these calls' results.
+
+    Each takes the `callId` of one call whose result is a single artifact of the kind; a call
+    of such a tool is none of them. The tools are ephemeral and replace their namesakes in a
+    `merge`. Without any artifact there is nothing to ask, and the registry is empty. Source:
+    the ADK's `SpooledArtifact.forgeTools`.
+    """
+    artifacts = {
+        call.id: call.results
+        for call in calls
+        if isinstance(call.results, kind) and not call.from_artifact_tool
+    }
+    return ToolRegistry([_make_tool(query, artifacts) for query in _QUERIES if artifacts])
+
+
+def _make_tool(query: _Query, artifacts: dict[str, SpooledArtifact]) -> ArtifactTool:
+    call_id = {
+        "type": "string",
+        "enum": list(artifacts),
+        "description": "The id of the tool call whose result to look into",
+    }
+
+    async def answer(args: dict[str, Any], ctx: Any, meta: Any) -> str:
+        return result_text(await query.answer(artifacts[args["callId"]], args))
+
+    return ArtifactTool(
+        name=query.name,
+        description=query.description,
+        input_schema={
+            "type": "object",
+            "properties": {"callId": call_id, **query.properties},
+            "required": ["callId", *query.required],
+        },
+        handler=answer,
+        ephemeral=True,
+        on_collision="replace",
+    )
+
+
+def result_text(result: Any) -> str:
+    """Put an answer as text: lines as lines, numbers plain, anything else as indented JSON.
+
+    An empty list is `(empty list)`, None `(undefined)`.
+    """
+    match result:
+        case None:
+            return "(undefined)"
+        case str():
+            return result
+        case []:
+            return "(empty list)"
+        case list() if all(isinstance(line, str) for line in result):
+            return "\n".join(result)
+        case _:
+            plain = to_jsonable_python(result, fallback=opaque)
+            return json.dumps(plain, indent=2, ensure_ascii=False)

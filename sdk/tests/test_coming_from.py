@@ -1,0 +1,35 @@
+"""The page for those who move over: its examples run, its names exist, its decisions are all."""
+
+import re
+from pathlib import Path
+from pkgutil import resolve_name
+
+import pytest
+
+from sdk.tests.guard.exemptions import REASONS
+from sdk.tests.readme import Block, blocks, run
+
+PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"
+TEXT = PAGE.read_text()
+NAMES = sorted(set(re.findall(r"`(tooltrail(?:\.\w+)+)`", TEXT)))
+
+
+@blocks(PAGE)
+def test_an_example_prints_what_it_says(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert block.output
+    run(block, monkeypatch)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_on_the_page_exists(name: str) -> None:
+    resolve_name(name)
+
+
+def test_every_decision_a_test_is_exempt_by_is_explained() -> None:
+    explained = {int(number) for number in re.findall(r"^(\d+)\. ", TEXT, re.MULTILINE)}
+    linked = {int(number) for number in re.findall(r"\[(\d+)\]\(#decisions\)", TEXT)}
+    named = {int(number) for reason in REASONS for number in re.findall(r"decision (\d+)", reason)}
+
+    assert explained == set(range(1, 18))
+    assert linked <= explained
+    assert named <= explained

@@ -1,0 +1,106 @@
+"""The SDK's README: its examples run, its tables say what the code says."""
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from tooltrail.events import ToolExecutionEnd
+from tooltrail.guard import FailureStrategy
+from tooltrail.settings import MIB, Settings
+
+from sdk.tests.readme import Block, blocks, run
+
+README = Path(__file__).parents[1] / "README.md"
+TEXT = README.read_text()
+
+
+@blocks(README)
+def test_an_example_runs_and_prints_what_it_says(
+    block: Block, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = run(block, monkeypatch)
+
+    if "trail" in block.code:
+        ended = [event for event in events if isinstance(event, ToolExecutionEnd)]
+        assert bool(ended) == bool(
+            re.search(r"@trail.tool|_trail.tool|executor|record\(", block.code)
+        )
+
+
+def table(heading: str) -> list[str]:
+    """The rows of the table that begins with this line."""
+    rows = TEXT[TEXT.index(heading) :].split("\n\n")[0].splitlines()
+    return rows[2:]
+
+
+def in_words(default: object) -> str:
+    match default:
+        case None:
+            return "none"
+        case int() if default % MIB == 0:
+            return f"{default // MIB} MiB"
+        case int():
+            return f"{default // 1024} KiB"
+        case float():
+            return f"{default:g}"
+        case _:
+            return f"`{default}`"
+
+
+def test_the_table_of_options_is_the_settings_own() -> None:
+    options = [
+        f"| `{option.name}` | `{option.metadata['env']}` | {in_words(option.default)} "
+        f"| {option.metadata['doc']} |"
+        for option in fields(Settings)
+    ]
+
+    assert table("| option | variable |") == options, "paste:\n" + "\n".join(options)
+
+
+def test_the_table_of_strategies_has_all_of_them() -> None:
+    named = [row.split("`")[1] for row in table("| `on_invalid` |")]
+
+    assert sorted(named) == sorted(get_args(FailureStrategy))
+
+
+COMMANDS = [
+    shlex.split(line, comments=True) for line in TEXT.splitlines() if line.startswith("tooltrail ")
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_command_is_one_the_program_knows(command: list[str], tmp_path: Path) -> None:
+    """Run where nothing waits and without a key: refused for that, not for its form."""
+    ran = subprocess.run(
+        [sys.executable, "-m", *command, "--spool-dir", tmp_path],
+        env={"PATH": ""},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert "usage:" not in ran.stderr
+    if command[1] == "status":
+        assert (ran.returncode, ran.stdout) == (0, "No event waits here.\n")
+    else:
+        assert (ran.returncode, "TOOLTRAIL_API_KEY" in ran.stderr) == (2, True)
+
+
+def test_every_command_is_shown() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tooltrail", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    (verbs,) = re.findall(r"usage: tooltrail \[-h\] (.*) \.\.\.", ran.stdout)
+
+    assert {command[1] for command in COMMANDS} == set(verbs.split(" | "))

@@ -1,0 +1,155 @@
+"""What the registry is told of tools: once each, by digest first, whatever becomes of it."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tooltrail import Trail
+from tooltrail.guard import guard
+from tooltrail.testing import MemoryTrail
+from tooltrail.tools import OnCollision, Tool, ToolRegistry
+
+from sdk.tests.trail.server import Reply, Request, Server
+
+MakeTrail = Callable[..., Trail]
+NUMBER = {"type": "number"}
+
+
+def make_tool(name: str, *, ephemeral: bool = False, on_collision: OnCollision = "keep") -> Tool:
+    def handler(args: Any, ctx: Any, meta: Any) -> Any:
+        return 1
+
+    return Tool(
+        name=name,
+        description=f"Do {name}",
+        input_schema={"type": "object", "properties": {"n": {"type": "integer"}}},
+        handler=guard(handler, NUMBER),
+        meta={"team": "hats"},
+        trusted=True,
+        ephemeral=ephemeral,
+        on_collision=on_collision,
+    )
+
+
+def execute(trail: Trail, tool: Tool) -> Any:
+    return asyncio.run(tool.executor(trail.context("turn-1"))({}))
+
+
+class Registry:
+    """Knows nothing at first, and refuses the tools of some names."""
+
+    def __init__(self, *taken: str) -> None:
+        self.mentioned: list[str] = []
+        self.told: list[dict[str, Any]] = []
+        self._taken = taken
+
+    def __call__(self, request: Request) -> Reply | None:
+        if request.path != "/api/v1/tools":
+            return None
+        tools = json.loads(request.body)["tools"]
+        bodies = [tool for tool in tools if "name" in tool]
+        digests = [tool["digest"] for tool in tools if "name" not in tool]
+        self.told += bodies
+        self.mentioned += digests
+        known = [body["digest"] for body in self.told]
+        refused = [
+            {"name": body["name"], "code": "name_taken", "message": "another contract"}
+            for body in bodies
+            if body["name"] in self._taken
+        ]
+        unknown = [digest for digest in digests if digest not in known]
+        return 200, {"unknown": unknown, "refused": refused}, {}
+
+
+def test_a_tool_that_is_run_is_announced_with_the_schema_that_guards_it(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    server.plan = registry = Registry()
+    trail, tool = make_trail(), make_tool("measure")
+
+    for _ in range(3):
+        execute(trail, tool)
+    assert trail.flush(20)
+    server.wait(lambda: bool(registry.told))
+
+    [body] = registry.told
+    assert registry.mentioned == [body["digest"]]
+    assert {event["tool_version"] for event in server.events} == {body["digest"]}
+    assert (body["name"], body["description"]) == ("measure", "Do measure")
+    assert body["input_schema"] == tool.describe()["inputSchema"]
+    assert body["output_schema"] == NUMBER
+    assert (body["trusted"], body["ephemeral"], body["on_collision"]) == (True, False, "keep")
+    assert body["meta"] == {"team": "hats"}
+
+
+def test_tools_may_be_announced_before_any_call(make_trail: MakeTrail, server: Server) -> None:
+    server.plan = registry = Registry()
+    trail = make_trail()
+    tools = ToolRegistry([make_tool("measure"), make_tool("weigh", ephemeral=True)])
+
+    trail.announce(tools.all())
+    trail.announce(tools.all())
+    server.wait(lambda: bool(registry.told))
+
+    assert [body["name"] for body in registry.told] == ["measure", "weigh"]
+
+
+def test_what_the_registry_refuses_is_said(
+    make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.plan = registry = Registry("weigh")
+    trail = make_trail()
+
+    trail.announce([make_tool("measure"), make_tool("weigh", on_collision="throw")])
+    server.wait(lambda: bool(registry.told))
+    assert trail.close(20)
+
+    assert "the registry does not take weigh: another contract" in caplog.text
+    assert "measure" not in caplog.text
+
+
+def test_a_tool_of_one_turn_leaves_no_version_behind(trail: MemoryTrail) -> None:
+    execute(trail, make_tool("measure", ephemeral=True))
+    execute(trail, make_tool("measure"))
+
+    versions = [event.get("tool_version") for event in trail.events]
+    assert versions[:2] == [None, None]
+    assert all(versions[2:])
+
+
+def test_a_schema_made_to_hurt_is_left_out(trail: MemoryTrail) -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(40):
+        schema = {"properties": {"a": schema, "b": schema}}  # 2^40 when written out
+
+    @trail.tool(input_schema=schema)
+    def double(n: int) -> int:
+        return 2 * n
+
+    assert double(2) == 4
+    assert trail.events[0]["tool_version"].startswith("sha256:")
+
+
+def test_a_tool_nobody_can_describe_runs_all_the_same(make_trail: MakeTrail) -> None:
+    trail = make_trail()
+
+    @trail.tool(input_schema={"type": "object", "maximum": 10**400})
+    def double(n: int) -> int:
+        return 2 * n
+
+    @trail.tool
+    def triple(n: "Nowhere") -> Any:  # type: ignore[name-defined]  # noqa: F821
+        return 3 * n
+
+    assert (double(2), triple(2)) == (4, 6)
+
+
+def test_announcing_without_a_server_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOOLTRAIL_URL", raising=False)
+    trail, tool = Trail(), make_tool("measure")
+
+    trail.announce([tool])
+
+    assert execute(trail, tool) == 1
