@@ -4,6 +4,8 @@ Reads HTTP and words answers; what happens to the events is `audit.ingest`'s. Th
 `POST /events` is read here as a stream, never by ninja.
 """
 
+import json
+import math
 import re
 from datetime import timedelta
 from typing import cast
@@ -12,11 +14,14 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from ninja import Router
 
+from audit import metrics
+from audit.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
 from audit.batch_ids import choose_batch_id
-from audit.body import ENCODINGS, Stream, UnreadableBodyError, read_body, split_lines
+from audit.body import ENCODINGS, Stream, UnreadableBodyError, inflate, read_sent, split_lines
 from audit.ingest import BatchIdReusedError, record_batch
 from audit.limits import MAX_COMPRESSED_BYTES, LimitExceededError
 from audit.queries.summary import summary
+from audit.quota import QuotaExceededError, quota
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope
 from tenants.scope import tenant_scope
@@ -38,35 +43,14 @@ def receive_events(request: HttpRequest) -> HttpResponse:
     batch however often it is sent. A line that is no event costs that line alone: it is named
     under `rejected` and kept in the inbox.
     """
-    if request.content_type not in MEDIA_TYPES:
-        return _problem(415, "media_type", f"Send {MEDIA_TYPES[0]}.", Accept=MEDIA_TYPES[0])
-    encoding = request.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
-    if encoding not in ENCODINGS:
-        return _problem(
-            415,
-            "encoding",
-            "Send the body as gzip, zstd or as it is.",
-            **{"Accept-Encoding": ", ".join(ENCODINGS)},
-        )
-    now = timezone.now()
-    batch_id = choose_batch_id(request.headers.get("Idempotency-Key"), now)
-    tenant_id = cast(ApiRequest, request).auth.tenant_id
+    counted = metrics.Request()
+    status = 503  # what is raised here says that the database is away
     try:
-        if int(request.headers.get("Content-Length") or 0) > MAX_COMPRESSED_BYTES:
-            raise LimitExceededError(
-                "too_large", f"the body is beyond {MAX_COMPRESSED_BYTES} bytes"
-            )
-        body = read_body(_stream(request), encoding)
-        answer = record_batch(tenant_id, body, split_lines(body), batch_id, now)
-    except UnreadableBodyError as error:
-        return _problem(400, "unreadable_body", str(error))
-    except LimitExceededError as error:
-        return _problem(413, error.code, error.message)
-    except BatchIdReusedError:
-        return _problem(
-            422, "batch_id_reused", "This Idempotency-Key was sent before with another body."
-        )
-    return HttpResponse(answer, content_type="application/json")
+        answer = _receive(cast(ApiRequest, request), counted)
+        status = answer.status_code
+        return answer
+    finally:
+        counted.done(status)
 
 
 @router.get("/summary", auth=ApiKeyAuth(Scope.READ), tags=["figures"])
@@ -103,12 +87,73 @@ def read_summary(request: HttpRequest, range: str = "24h") -> HttpResponse:
     )
 
 
-def _stream(request: HttpRequest) -> Stream:
-    # Django takes a body without a length for an empty one; the server under it has undone
-    # the chunks and ends the stream where the body ends.
+def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
+    if request.content_type not in MEDIA_TYPES:
+        return _problem(415, "media_type", f"Send {MEDIA_TYPES[0]}.", Accept=MEDIA_TYPES[0])
+    encoding = request.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
+    if encoding not in ENCODINGS:
+        return _problem(
+            415,
+            "encoding",
+            "Send the body as gzip, zstd or as it is.",
+            **{"Accept-Encoding": ", ".join(ENCODINGS)},
+        )
+    stream, length = _stream(request)
+    if length is None and encoding == "identity":
+        return _problem(411, "length_required", "Send Content-Length, or the body as gzip or zstd.")
+    key = request.auth
+    try:
+        quota().check(key.key_id)
+        with ADMISSION.place(MAX_COMPRESSED_BYTES if length is None else length):
+            sent = read_sent(stream, length)
+            counted.lap("read")
+            with ADMISSION.slot():
+                counted.lap("wait")
+                now = timezone.now()
+                batch_id = choose_batch_id(request.headers.get("Idempotency-Key"), now)
+                body = inflate(sent, encoding)
+                counted.lap("inflate")
+                lines = split_lines(body)
+                quota().take(key.key_id, len(lines))
+                answer = record_batch(key.tenant_id, body, lines, batch_id, now)
+                counted.lap("store")
+    except QuotaExceededError as error:
+        return _come_again(429, "quota", "This API key has sent its share.", error.retry_after_s)
+    except OverloadedError:
+        return _come_again(503, "overloaded", "Too much comes at once.", RETRY_AFTER_S)
+    except UnreadableBodyError as error:
+        return _problem(400, "unreadable_body", str(error))
+    except LimitExceededError as error:
+        return _problem(413, error.code, error.message)
+    except BatchIdReusedError:
+        return _problem(
+            422, "batch_id_reused", "This Idempotency-Key was sent before with another body."
+        )
+    counted.stored(len(sent), len(body), json.loads(answer))
+    # Outside of what is stored: the answer to the same request, sent again, is about its time.
+    if next_after_ms := ADMISSION.next_after_ms():
+        answer = f'{answer[:-1]}, "next_after_ms": {next_after_ms}}}'
+    return HttpResponse(answer, content_type="application/json")
+
+
+def _stream(request: HttpRequest) -> tuple[Stream, int | None]:
+    """The body's bytes, and how many there must be; None for a body in chunks.
+
+    The server ends the stream of a sender who is gone as that of one who has finished. What
+    was stored of half a body would stand in the way of the whole, sent again under the same
+    id: so a body has a length, or an encoding that knows its own end.
+    """
+    # Django takes a body without a length for an empty one; the chunks are undone already.
     if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
-        return cast(Stream, request.META["wsgi.input"])
-    return request
+        return cast(Stream, request.META["wsgi.input"]), None
+    length = request.headers.get("Content-Length", "")
+    return request, int(length) if length.isdecimal() else 0
+
+
+def _come_again(status: int, code: str, message: str, seconds: float) -> JsonResponse:
+    # The body was not read, so the connection cannot be used again: the sender should know.
+    headers = {"Retry-After": str(max(1, math.ceil(seconds))), "Connection": "close"}
+    return _problem(status, code, message, **headers)
 
 
 def _problem(status: int, code: str, message: str, **headers: str) -> JsonResponse:

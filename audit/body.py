@@ -1,8 +1,9 @@
-"""A request body into lines: inflated as it arrives, under limits.
+"""A request body into lines, under limits.
 
 Pure but for reading the stream. Memory stays bounded by `audit.limits`, whatever is sent.
 """
 
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from audit.limits import (
 )
 
 ENCODINGS = ("gzip", "zstd", "identity")
+READ_WITHIN_S = 30.0
+"""How long a body may take to arrive; then its place is another's."""
 _CHUNK = 64 * 1024
 _SIP = 512
 _ZSTD_WINDOW = 8 * 1024 * 1024  # what RFC 9659 allows for HTTP
@@ -45,21 +48,43 @@ class Line:
     raw: bytes
 
 
-def read_body(stream: Stream, encoding: str) -> bytes:
-    """The inflated body. `encoding` is one of `ENCODINGS`.
+def read_sent(stream: Stream, length: int | None = None) -> bytes:
+    """The body as it was sent; `length` is what was announced.
+
+    Raises LimitExceededError as soon as a limit is passed, UnreadableBodyError for a body that
+    ends early or takes longer than `READ_WITHIN_S`.
+    """
+    if length is not None and length > MAX_COMPRESSED_BYTES:
+        raise LimitExceededError("too_large", f"the body is over {MAX_COMPRESSED_BYTES} bytes")
+    deadline = time.monotonic() + READ_WITHIN_S
+    parts: list[bytes] = []
+    size = 0
+    while data := stream.read(_CHUNK):
+        size += len(data)
+        if size > MAX_COMPRESSED_BYTES:
+            raise LimitExceededError("too_large", f"the body is over {MAX_COMPRESSED_BYTES} bytes")
+        if time.monotonic() > deadline:
+            raise UnreadableBodyError(f"the body took longer than {READ_WITHIN_S:.0f} s")
+        parts.append(data)
+    if length is not None and size < length:
+        raise UnreadableBodyError(f"the body ends after {size} of {length} bytes")
+    return b"".join(parts)
+
+
+def inflate(sent: bytes, encoding: str) -> bytes:
+    """The body itself. `encoding` is one of `ENCODINGS`.
 
     Raises LimitExceededError as soon as a limit is passed, UnreadableBodyError for bytes that
     are not of the encoding or end early.
     """
-    counted = _Counted(stream)
-    inflate = {"gzip": _gunzip, "zstd": _unzstd, "identity": _copy}[encoding]
+    taken = _Taken(sent)
     parts: list[bytes] = []
     size = 0
-    for part in inflate(counted):
+    for part in _INFLATE[encoding](taken):
         size += len(part)
         if size > MAX_INFLATED_BYTES:
             raise LimitExceededError("too_large", f"the body inflates beyond {MAX_INFLATED_BYTES}")
-        if size > RATIO_FREE_BYTES and size > counted.size * MAX_RATIO:
+        if size > RATIO_FREE_BYTES and size > taken.size * MAX_RATIO:
             raise LimitExceededError("ratio", f"the body inflates over {MAX_RATIO} times its size")
         parts.append(part)
     return b"".join(parts)
@@ -87,31 +112,29 @@ def split_lines(body: bytes) -> list[Line]:
     return lines
 
 
-class _Counted:
-    """A stream that refuses to give more than the limit."""
+class _Taken:
+    """Bytes, and how many of them were needed so far."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
+    def __init__(self, sent: bytes) -> None:
+        self._sent = sent
         self.size = 0
 
-    def read(self, size: int = -1, /) -> bytes:
-        data = self._stream.read(_CHUNK if size < 0 else size)
-        self.size += len(data)
-        if self.size > MAX_COMPRESSED_BYTES:
-            raise LimitExceededError("too_large", f"the body is over {MAX_COMPRESSED_BYTES} bytes")
-        return data
+    def chunks(self, size: int) -> Iterator[bytes]:
+        for at in range(0, len(self._sent), size):
+            data = self._sent[at : at + size]
+            self.size += len(data)
+            yield data
 
 
-def _copy(stream: _Counted) -> Iterator[bytes]:
-    while data := stream.read(_CHUNK):
-        yield data
+def _copy(taken: _Taken) -> Iterator[bytes]:
+    yield from taken.chunks(_CHUNK)
 
 
-def _gunzip(stream: _Counted) -> Iterator[bytes]:
+def _gunzip(taken: _Taken) -> Iterator[bytes]:
     inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
     is_open = False  # within a gzip member; a body may be several of them
     try:
-        while data := stream.read(_CHUNK):
+        for data in taken.chunks(_CHUNK):
             while data:
                 is_open = True
                 yield inflater.decompress(data, _CHUNK)
@@ -127,24 +150,25 @@ def _gunzip(stream: _Counted) -> Iterator[bytes]:
         raise UnreadableBodyError("the gzip body ends early")
 
 
-def _unzstd(stream: _Counted) -> Iterator[bytes]:
+def _unzstd(taken: _Taken) -> Iterator[bytes]:
     # The object that tells a whole frame from one cut off has no limit on what it returns.
     # A block takes 4 bytes at least and inflates to 128 KiB at most: 16 MiB for such a sip.
     frames = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
     inflater = frames.decompressobj(write_size=_SIP * 32)
     is_open = False
     try:
-        while data := stream.read(_CHUNK):
-            for at in range(0, len(data), _SIP):
-                sip = data[at : at + _SIP]
-                while sip:
-                    is_open = True
-                    yield inflater.decompress(sip)
-                    sip = b""
-                    if inflater.eof:
-                        sip, is_open = inflater.unused_data, False
-                        inflater = frames.decompressobj(write_size=_SIP * 32)
+        for data in taken.chunks(_SIP):
+            while data:
+                is_open = True
+                yield inflater.decompress(data)
+                data = b""
+                if inflater.eof:
+                    data, is_open = inflater.unused_data, False
+                    inflater = frames.decompressobj(write_size=_SIP * 32)
     except zstandard.ZstdError as error:
         raise UnreadableBodyError(f"the body is not zstd: {error}") from None
     if is_open:
         raise UnreadableBodyError("the zstd body ends early")
+
+
+_INFLATE = {"gzip": _gunzip, "zstd": _unzstd, "identity": _copy}

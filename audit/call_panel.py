@@ -26,6 +26,8 @@ from tenants.scope import current_tenant_id
 ALIKE_LIMIT = 20
 RAW_LENGTH = 4_000  # characters of an event shown in the panel; the whole has an address
 
+_SUBSTITUTING = {"fallback", "error-result"}
+
 Kind = Literal["start", "end"]
 
 
@@ -55,7 +57,9 @@ class CallPanel:
     error_message: str
     error_more: Tree | None
     args: Tree | None
+    received: Tree | None  # what the tool returned, where its guard gave something else
     output: Tree | None
+    is_output_substitute: bool  # the guard's own value, so that nothing in it broke the schema
     meta: Tree | None
     tokens: str
     context: list[tuple[str, str]]
@@ -81,6 +85,10 @@ def gather(call: CallDetail, now: datetime) -> CallPanel:
     start, end = (_document(stored.get(kind)) for kind in ("start", "end"))
     envelope = end.get("output", ABSENT)
     data, failure, meta = _parts(envelope)
+    is_substitute = call.guard_outcome in _SUBSTITUTING
+    marks = _marks(end, violations)
+    received = _received(end)
+    is_marked = received is ABSENT and not is_substitute
     return CallPanel(
         call=call,
         reason=reasons.of_call(call, None, now) if call.state == "failed" else "",
@@ -91,7 +99,9 @@ def gather(call: CallDetail, now: datetime) -> CallPanel:
         error_message=_text(failure.get("message")) or call.error_message or "",
         error_more=_tree({k: failure[k] for k in ("cause", "details") if failure.get(k)} or ABSENT),
         args=_tree(start.get("args", ABSENT)),
-        output=_tree(data, _marks(end, violations)),
+        received=_tree(received, marks),
+        output=_tree(data, marks if is_marked else None),
+        is_output_substitute=is_substitute,
         # How long it took by its own account stands in the header already.
         meta=_tree(ABSENT if isinstance(meta, dict) and set(meta) <= {"took_ms"} else meta),
         tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
@@ -147,6 +157,11 @@ def _member(document: dict[str, Any], name: str) -> Any:
     head, *rest = name.split("_")
     camel = head + "".join(word.capitalize() for word in rest)
     return document.get(name, document.get(camel, ABSENT))
+
+
+def _received(end: dict[str, Any]) -> Any:
+    guard = end.get("guard")
+    return guard.get("received", ABSENT) if isinstance(guard, dict) else ABSENT
 
 
 def _marks(end: dict[str, Any], violations: list[CallViolation]) -> dict[str, list[Mark]]:

@@ -23,6 +23,7 @@ def lenient_envelope(output: Any) -> wire.Envelope | None:
         error=_struct(wire.EnvelopeError, error) if isinstance(error, dict) else None,
         meta=wire.EnvelopeMeta(
             cache_hit=_of(wire.EnvelopeMeta, meta, "cache_hit"),
+            attempt=_of(wire.EnvelopeMeta, meta, "attempt"),
             token_usage=_struct(wire.TokenUsage, meta.get("token_usage")),
         )
         if isinstance(meta, dict)

@@ -6,6 +6,7 @@ Pure text in, text out. Thousands are parted by commas, units follow a no-break 
 from datetime import UTC, datetime
 
 NBSP = "\N{NO-BREAK SPACE}"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 
 
@@ -83,6 +84,19 @@ def clock(instant: datetime) -> str:
     """The time of day in UTC, with milliseconds: `14:02:11.204`."""
     utc = instant.astimezone(UTC)
     return f"{utc:%H:%M:%S}.{utc.microsecond // 1000:03d}"
+
+
+def short_instant(instant: datetime, now: datetime) -> str:
+    """As much of an instant as narrow places need: the clock, or the day and hour before it.
+
+    `14:02:11.204` on the UTC day of `now`, `20 Nov 14:02:11` in its year, else `2025-11-20 14:02`.
+    """
+    utc, today = instant.astimezone(UTC), now.astimezone(UTC)
+    if utc.date() == today.date():
+        return clock(utc)
+    if utc.year == today.year:
+        return f"{utc.day}{NBSP}{_MONTHS[utc.month - 1]} {utc:%H:%M:%S}"
+    return f"{day(utc)} {utc:%H:%M}"
 
 
 def day(instant: datetime) -> str:

@@ -1,11 +1,12 @@
 """The filters of pages, read from their addresses."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from django import forms
 from tooltrail.events import ID_MAX_LENGTH
 
+from audit.queries.inbox import InboxFilter
 from audit.waterfall import View
 
 
@@ -34,6 +35,51 @@ class TraceFilterForm(forms.Form):
     def since(self) -> timedelta | None:
         """How far back from now; None for any time."""
         return self.RANGES[self.cleaned_data.get("range", "")][1]
+
+
+class InboxFilterForm(forms.Form):
+    """Which refused lines are listed. An unreadable value is reported and filters nothing."""
+
+    RANGES: ClassVar[dict[str, tuple[str, timedelta | None]]] = TraceFilterForm.RANGES
+    STATES: ClassVar[dict[str, str]] = {
+        "": "Waiting",
+        "sent": "Sent again",
+        "discarded": "Discarded",
+        "all": "All",
+    }
+
+    range = forms.ChoiceField(choices=[(k, v[0]) for k, v in RANGES.items()], required=False)
+    state = forms.ChoiceField(choices=list(STATES.items()), required=False)
+    code = forms.CharField(max_length=64, required=False, strip=True)
+    before = forms.UUIDField(required=False)
+    after = forms.UUIDField(required=False)
+
+    def wanted(self, now: datetime) -> InboxFilter:
+        """What the address asks for, of what could be read."""
+        read = self.cleaned_data
+        since = self.RANGES[read.get("range", "")][1]
+        return InboxFilter(
+            state=read.get("state", ""),
+            code=read.get("code", ""),
+            since=now - since if since else None,
+        )
+
+
+class DiscardForm(forms.Form):
+    """Why a refused line needs nothing more."""
+
+    reason = forms.CharField(
+        max_length=500,
+        error_messages={"required": "Say why, for whoever finds the line later."},
+        widget=forms.Textarea(attrs={"class": "form-control", "rows": 2}),
+    )
+
+
+class DiscardAllForm(InboxFilterForm, DiscardForm):
+    """Why all waiting lines of one code, up to one that was seen, need nothing more."""
+
+    code = forms.CharField(max_length=64, strip=True)
+    until = forms.UUIDField()
 
 
 class TimelineForm(forms.Form):

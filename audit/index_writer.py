@@ -4,13 +4,16 @@ Runs `sql/ingest.sql` with whole columns as binary arrays, in the order of keys 
 writers cannot deadlock. What to write is decided elsewhere (`audit.ingest`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
+from functools import cache
 from typing import Any, cast
 from uuid import UUID
 
 import psycopg
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from audit import pg_arrays, sql, wire
 from audit.candidates import Candidate, Rejection
@@ -21,8 +24,10 @@ from audit.projection import SHARED, Ending, Row, project, violations
 from tenants.models import new_id
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_COMMENT = re.compile(r"--.*")
+_PARAMETER = re.compile(r"%\((\w+)\)[bs]")
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-_ENCODERS: dict[str, Callable[[Sequence[Any]], pg_arrays.PgArray | None]] = {
+_ENCODERS: dict[str, Callable[[Sequence[Any]], pg_arrays.PgArray]] = {
     **dict.fromkeys(SHARED, pg_arrays.texts),
     "parent_invocation_id": pg_arrays.uuids,
     "timeouts_ms": pg_arrays.bigints,
@@ -46,35 +51,64 @@ _ENCODERS: dict[str, Callable[[Sequence[Any]], pg_arrays.PgArray | None]] = {
 
 
 class IndexWriter:
-    """Writes for one batch of one tenant, inside its open scope."""
+    """Writes for one batch of one tenant, inside its open scope on the connection `using`."""
 
-    def __init__(self, tenant_id: UUID, batch_id: UUID, now: datetime) -> None:
+    def __init__(
+        self, tenant_id: UUID, batch_id: UUID, now: datetime, *, using: str = DEFAULT_DB_ALIAS
+    ) -> None:
+        self.using = using
         self._constants = {"tenant_id": tenant_id, "batch_id": batch_id, "now": now}
-        # psycopg's own cursor: Django's interpolates values into the text, which rules out
-        # binary parameters.
-        raw_connection = cast(psycopg.Connection[Any], connection.connection)
-        pg_arrays.adapt(raw_connection)
-        self._cursor = psycopg.Cursor(raw_connection)
+        self._django = connections[using]
+        self._connection = cast(psycopg.Connection[Any], self._django.connection)
+        pg_arrays.adapt(self._connection)
 
     def run(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
         """Run a statement of `sql/ingest.sql`; its rows. Raises Django's database errors."""
-        with connection.wrap_database_errors:
-            self._cursor.execute(
-                sql.QUERIES[name],
-                self._constants | parameters,
-                binary=True,
-                prepare=True,
-            )
-            return self._cursor.fetchall() if self._cursor.description else []
+        with self._django.wrap_database_errors:
+            return self._execute(name, parameters).fetchall()
+
+    def send(self, name: str, **parameters: Any) -> None:
+        """Run a statement that returns nothing. Within `pipeline`, what goes wrong is raised
+        where a result is waited for.
+        """
+        with self._django.wrap_database_errors:
+            self._execute(name, parameters)
+
+    @contextmanager
+    def pipeline(self) -> Iterator[None]:
+        """Wait for PostgreSQL only where a result is needed, and at the end."""
+        with self._django.wrap_database_errors, self._connection.pipeline():
+            yield
+
+    def _execute(self, name: str, parameters: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+        statement, names = _statement(name)
+        values = self._constants | parameters
+        # psycopg's own cursor, as Django's interpolates values into the text; and its raw one,
+        # as the other looks for parameters in a long statement each time.
+        cursor = psycopg.RawCursor(self._connection)
+        return cursor.execute(
+            statement, [values[name] for name in names], binary=True, prepare=True
+        )
 
     def find_near(self, calls: Sequence[Call]) -> dict[tuple[int, UUID], tuple[int, int]]:
         """By key, the day and start of the row each call has, on its day or a day either side."""
         if not calls:
             return {}
-        return {
-            (calls[n - 1].day, calls[n - 1].invocation_id): (day, microseconds(started_at))
-            for n, day, started_at in self.run("calls_near", **_keys(calls))
-        }
+        rows: dict[UUID, list[tuple[int, int]]] = {}
+        for invocation_id, day, started_at in self.run(
+            "calls_near",
+            invocation_ids=pg_arrays.uuids([call.invocation_id for call in calls]),
+            days=pg_arrays.days(sorted({call.day + away for call in calls for away in (-1, 0, 1)})),
+        ):
+            rows.setdefault(invocation_id, []).append((day, microseconds(started_at)))
+        near: dict[tuple[int, UUID], tuple[int, int]] = {}
+        for call in calls:
+            found = [row for row in rows.get(call.invocation_id, ()) if abs(row[0] - call.day) <= 1]
+            if found:
+                near[call.day, call.invocation_id] = min(
+                    found, key=lambda row: (abs(row[0] - call.day), row[0])
+                )
+        return near
 
     def upsert_calls(self, calls: Sequence[Call]) -> list[Changed]:
         """Write the calls, which are in order of key; the rows of which a slot was free."""
@@ -108,7 +142,7 @@ class IndexWriter:
         if not rows:
             return
         columns = list(zip(*rows, strict=True))
-        self.run(
+        self.send(
             "insert_violations",
             started_on=pg_arrays.days(columns[0]),
             invocation_id=pg_arrays.uuids(columns[1]),
@@ -193,7 +227,7 @@ class IndexWriter:
         if not producers:
             return
         ordered = sorted(producers.items())
-        self.run(
+        self.send(
             "upsert_producers",
             producer_id=pg_arrays.texts([producer_id for producer_id, _ in ordered]),
             first_seq=pg_arrays.bigints([each[0] for _, each in ordered]),
@@ -205,7 +239,7 @@ class IndexWriter:
         """Put lines into the inbox."""
         if not rejections:
             return
-        self.run(
+        self.send(
             "insert_rejected",
             id=pg_arrays.uuids([new_id() for _ in rejections]),
             line=pg_arrays.ints([each.line for each in rejections]),
@@ -220,7 +254,19 @@ class IndexWriter:
         self, name: str, rows: list[tuple[Any, ...]], columns: tuple[tuple[str, Any], ...]
     ) -> None:
         values = zip(columns, zip(*rows, strict=True), strict=True)
-        self.run(name, **{column: encode(each) for (column, encode), each in values})
+        self.send(name, **{column: encode(each) for (column, encode), each in values})
+
+
+@cache
+def _statement(name: str) -> tuple[bytes, tuple[str, ...]]:
+    """A statement with numbered parameters, as PostgreSQL itself has them, and their names."""
+    names: dict[str, int] = {}
+
+    def number(parameter: re.Match[str]) -> str:
+        return f"${names.setdefault(parameter[1], len(names) + 1)}"
+
+    text = _PARAMETER.sub(number, _COMMENT.sub("", sql.QUERIES[name]))
+    return text.encode(), tuple(names)
 
 
 def microseconds(instant: datetime) -> int:
@@ -234,7 +280,7 @@ def days_since_epoch(day: date) -> int:
     return day.toordinal() - _EPOCH_DAY
 
 
-def _dates(values: Sequence[date]) -> pg_arrays.DayArray | None:
+def _dates(values: Sequence[date]) -> pg_arrays.DayArray:
     return pg_arrays.days([days_since_epoch(value) for value in values])
 
 

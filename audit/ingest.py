@@ -15,7 +15,7 @@
 
 Two writers lock rows in the same order, so they wait for each other but do not deadlock; if
 PostgreSQL finds one all the same, the transaction is run again. Reading and judging lines is
-`audit.candidates`', HTTP `audit.api`'s.
+`audit.candidates`', steps 2 to 5 are `audit.indexing`'s, HTTP `audit.api`'s.
 """
 
 import hashlib
@@ -23,23 +23,22 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, OperationalError
-from tooltrail.ledger import SALT_LENGTH, Entry, Kind, commit_of, leaf_of
+from psycopg.types.numeric import Int4, Int8
+from tooltrail.ledger import SALT_LENGTH, Entry, commit_of, leaf_of
 
-from audit import wire
 from audit.batch_ids import BatchId, batch_day
 from audit.body import Line
-from audit.candidates import Candidate, Reading, Rejection, read_lines, reject
-from audit.deltas import Changed, derive
-from audit.index_writer import IndexWriter, days_since_epoch, microseconds
-from audit.log import pack, read_events
-from audit.merge import Call, Repeat, merge, settle_on_stored_days
+from audit.candidates import Candidate, Reading, read_lines
+from audit.index_writer import IndexWriter, microseconds
+from audit.indexing import Indexing, Outcome
+from audit.log import pack
 from audit.window import INDEX_DAYS
 from tenants.scope import tenant_scope
 
@@ -47,9 +46,6 @@ _ATTEMPTS = 5
 _RETRY_SECONDS = 0.02  # grows with each attempt, at random, so that rivals part
 _SERIALIZATION_STATES = {"40001", "40P01"}
 _NO_PARTITION_STATE = "23514"
-_NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
-
-type _Key = tuple[int, UUID]
 
 
 class BatchIdReusedError(Exception):
@@ -104,39 +100,6 @@ def _state(error: Exception) -> str | None:
     return getattr(error.__cause__, "sqlstate", None)
 
 
-@dataclass(slots=True)
-class _Outcome:
-    """What became of the candidates."""
-
-    accepted: int = 0
-    duplicates: int = 0
-    rejections: list[Rejection] = field(default_factory=list)
-    producers: dict[str, tuple[int | None, int | None, int]] = field(default_factory=dict)
-
-    def take(self, candidate: Candidate, *, is_new: bool) -> None:
-        """Count an event that is stored, now (`is_new`) or by an earlier batch."""
-        self.accepted += is_new
-        self.duplicates += not is_new
-        self.hear(candidate.event, is_new=is_new)
-
-    def hear(self, event: wire.WireEvent, *, is_new: bool) -> None:
-        """Note how far the event's producer has come."""
-        if event.producer_id is None:
-            return
-        if isinstance(event, wire.GapEvent):
-            low, high, count = event.from_seq, event.to_seq, 0
-        elif event.producer_seq is None:
-            low, high, count = None, None, 0
-        else:
-            low, high, count = event.producer_seq, event.producer_seq, int(is_new)
-        first, last, total = self.producers.get(event.producer_id, (None, None, 0))
-        self.producers[event.producer_id] = (
-            low if first is None else min(first, low if low is not None else first),
-            high if last is None else max(last, high if high is not None else last),
-            total + count,
-        )
-
-
 class _Recording:
     """One attempt at one request's transaction."""
 
@@ -144,7 +107,6 @@ class _Recording:
         self._request = request
         self._batch_id = request.batch.id
         self._batch_on = batch_day(self._batch_id)
-        self._outcome = _Outcome(rejections=list(request.reading.rejections))
 
     def run(self) -> str:
         request = self._request
@@ -152,125 +114,26 @@ class _Recording:
             self._writer = IndexWriter(request.tenant_id, self._batch_id, request.now)
             known = self._writer.run("stored_answer", batch_on=self._batch_on)
             if not known:
-                return self._store(request.reading.candidates)
+                return self._store(request.reading)
             answer, body_sha256 = known[0]
         if bytes(body_sha256) != request.body_sha256:
             raise BatchIdReusedError
         return str(answer)
 
-    def _store(self, candidates: Sequence[Candidate]) -> str:
-        calls, repeats = self._placed(candidates)
-        refused = {rejection.line for rejection in self._outcome.rejections}
-        logged = [candidate for candidate in candidates if candidate.line not in refused]
-        for position, candidate in enumerate(logged):
-            candidate.position = position
-        changed = {_key(row): row for row in self._writer.upsert_calls(calls)}
-        completed = [
-            (row, call.end.event)
-            for call in calls
-            if call.end is not None
-            and (row := changed.get((call.day, call.invocation_id))) is not None
-            and row.took_end
-            and row.violation_count
-            and isinstance(call.end.event, wire.EndEvent)
-        ]
-        self._writer.write_violations(completed)
-        self._writer.write_deltas(derive(changed.values()))
-        self._settle(calls, repeats, changed)
-        self._settle_gaps([each for each in logged if isinstance(each.event, wire.GapEvent)])
-        self._writer.write_producers(self._outcome.producers)
-        self._outcome.rejections.sort(key=lambda rejection: rejection.line)
-        self._writer.write_rejections(self._outcome.rejections)
-        return self._log(logged)
-
-    def _placed(self, candidates: Sequence[Candidate]) -> tuple[list[Call], list[Repeat]]:
-        """The candidates as calls of days the index has; the others are refused."""
-        days = {candidate.day for candidate in candidates if candidate.kind is not Kind.GAP}
-        missing = INDEX_DAYS.missing(days)
-        calls, repeats = merge(candidates)
-        alone = [call for call in calls if call.start is None]
-        calls, moved = settle_on_stored_days(calls, self._writer.find_near(alone))
-        repeats += moved
-        if not missing:
-            return calls, repeats
-        homeless = {id(call) for call in calls if call.day in missing and not call.is_stored}
-        gone: set[int] = set()
-        for call in calls:
-            if id(call) in homeless:
-                for candidate in filter(None, (call.start, call.end)):
-                    gone.add(candidate.line)
-                    self._refuse(candidate, *_NO_DAY)
-        for repeat in repeats:
-            if repeat.first.line in gone:
-                self._refuse(repeat.candidate, *_NO_DAY)
-        return (
-            [call for call in calls if id(call) not in homeless],
-            [repeat for repeat in repeats if repeat.first.line not in gone],
+    def _store(self, reading: Reading) -> str:
+        indexing = Indexing(
+            self._request.tenant_id, self._writer, INDEX_DAYS.missing, reading.rejections
         )
+        logged = indexing.apply(reading.candidates)
+        with self._writer.pipeline():
+            indexing.write()
+            indexing.outcome.rejections.sort(key=lambda rejection: rejection.line)
+            self._writer.write_rejections(indexing.outcome.rejections)
+            return self._log(logged, indexing.outcome)
 
-    def _settle(
-        self, calls: Iterable[Call], repeats: Iterable[Repeat], changed: dict[_Key, Changed]
-    ) -> None:
-        """Tell new events from duplicates and conflicts."""
-        taken: list[tuple[Call, Candidate]] = []
-        for call in calls:
-            row = changed.get((call.day, call.invocation_id))
-            for candidate, took in (
-                (call.start, row is not None and row.took_start),
-                (call.end, row is not None and row.took_end),
-            ):
-                if candidate is None:
-                    continue
-                if took:
-                    self._outcome.take(candidate, is_new=True)
-                else:
-                    taken.append((call, candidate))
-        for candidate, raw in self._stored(taken):
-            self._compare(candidate, raw)
-        for repeat in repeats:
-            self._compare(repeat.candidate, repeat.first.raw)
-
-    def _stored(
-        self, taken: Sequence[tuple[Call, Candidate]]
-    ) -> Iterator[tuple[Candidate, bytes | None]]:
-        """The bytes of the events that hold the slots of these; None for erased ones."""
-        if not taken:
-            return
-        slots = self._writer.taken_slots([call for call, _ in taken])
-        places = {}
-        for call, candidate in taken:
-            slot = slots[call.day, call.invocation_id]
-            places[candidate.line] = slot[:2] if candidate.kind is Kind.START else slot[2:]
-        stored = read_events(self._request.tenant_id, list(places.values()))
-        for _, candidate in taken:
-            yield candidate, stored[places[candidate.line]].raw
-
-    def _compare(self, candidate: Candidate, raw: bytes | None) -> None:
-        if raw is None or raw == candidate.raw:
-            self._outcome.take(candidate, is_new=False)
-        else:
-            self._refuse(
-                candidate, "conflict", "another event of this call and type was stored before"
-            )
-
-    def _settle_gaps(self, gaps: Sequence[Candidate]) -> None:
-        said: dict[tuple[str, int, int], wire.GapEvent] = {}
-        for candidate in gaps:
-            assert isinstance(candidate.event, wire.GapEvent)
-            said.setdefault(_gap_key(candidate.event), candidate.event)
-        fresh = self._writer.write_gaps(list(said.values()))
-        for candidate in gaps:
-            assert isinstance(candidate.event, wire.GapEvent)
-            key = _gap_key(candidate.event)
-            self._outcome.take(candidate, is_new=key in fresh)
-            fresh.discard(key)
-
-    def _refuse(self, candidate: Candidate, code: str, message: str) -> None:
-        self._outcome.rejections.append(reject(candidate, code, message))
-
-    def _log(self, logged: Sequence[Candidate]) -> str:
+    def _log(self, logged: Sequence[Candidate], outcome: Outcome) -> str:
         """Append the batch to the log; the answer."""
-        request, outcome = self._request, self._outcome
+        request = self._request
         salts = os.urandom(SALT_LENGTH * len(logged))
         salted = [
             (salts[at * SALT_LENGTH : (at + 1) * SALT_LENGTH], candidate.raw)
@@ -278,7 +141,7 @@ class _Recording:
         ]
         leaves = _leaves(logged, salted, microseconds(request.now))
         payload = pack(salted)
-        ((size,),) = self._writer.run("advance_ledger", event_count=len(logged))
+        ((size,),) = self._writer.run("advance_ledger", event_count=Int4(len(logged)))
         first_index = size - len(logged)
         answer: dict[str, Any] = {
             "batch_id": str(self._batch_id),
@@ -301,8 +164,8 @@ class _Recording:
         stored = self._writer.run(
             "insert_batch",
             batch_on=self._batch_on,
-            first_index=first_index,
-            event_count=len(logged),
+            first_index=Int8(first_index),  # as such: psycopg would take the least type that fits
+            event_count=Int4(len(logged)),
             body_sha256=request.body_sha256,
             answer=text,
             leaves=leaves,
@@ -311,14 +174,6 @@ class _Recording:
         if not stored:
             raise _KnownMeanwhileError
         return text
-
-
-def _key(row: Changed) -> _Key:
-    return days_since_epoch(row.started_on), row.invocation_id
-
-
-def _gap_key(gap: wire.GapEvent) -> tuple[str, int, int]:
-    return gap.producer_id, gap.from_seq, gap.to_seq
 
 
 def _leaves(

@@ -11,6 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 import zstandard
+from django.db import DEFAULT_DB_ALIAS
 
 from audit.batch_ids import batch_day
 from audit.models import Batch
@@ -67,7 +68,10 @@ def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def read_events(
-    tenant_id: UUID, places: Collection[tuple[UUID, int]]
+    tenant_id: UUID,
+    places: Collection[tuple[UUID, int]],
+    *,
+    using: str = DEFAULT_DB_ALIAS,
 ) -> dict[tuple[UUID, int], StoredEvent]:
     """The events at these (batch id, position) places; places that do not exist are left out.
 
@@ -77,7 +81,8 @@ def read_events(
     wanted = set(places)
     batch_ids = {batch_id for batch_id, _ in wanted}
     batches = (
-        Batch.objects.for_tenant(tenant_id)
+        Batch.objects.using(using)
+        .for_tenant(tenant_id)
         .filter(batch_on__in={batch_day(each) for each in batch_ids}, batch_id__in=batch_ids)
         .values_list("batch_id", "received_at", "first_index", "event_count", "payload")
     )

@@ -54,8 +54,17 @@ class Batch(models.Model):
         return str(self.batch_id)
 
 
+class Resolution(models.TextChoices):
+    """What became of a line in the inbox: sent again with this answer, or discarded."""
+
+    ACCEPTED = "accepted", "Stored"
+    DUPLICATE = "duplicate", "Was stored already"
+    REFUSED = "refused", "Refused again"
+    DISCARDED = "discarded", "Discarded"
+
+
 class RejectedEvent(models.Model):
-    """A line that was not taken into the log, and why: the inbox."""
+    """A line that was refused, or is at odds with a stored one, and why: the inbox."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
@@ -68,6 +77,13 @@ class RejectedEvent(models.Model):
     message = models.TextField()
     raw = models.BinaryField()
     raw_length = models.IntegerField()
+    resolution = models.TextField(null=True, choices=Resolution)  # noqa: DJ001  None: open
+    resolved_at = models.DateTimeField(null=True)
+    resolved_by_id = models.BigIntegerField(null=True)
+    resolved_by_name = models.TextField(null=True)  # noqa: DJ001
+    discard_reason = models.TextField(null=True)  # noqa: DJ001
+    redrive_batch_id = models.UUIDField(null=True)
+    redrive_edited = models.BooleanField(null=True)
 
     objects = TenantQuerySet["RejectedEvent"].as_manager()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from django.db import connections
+from django.db import connections, transaction
 
 PARTITIONED_TABLES = ("invocation", "violation", "trace", "rollup", "latency")
 DAYS_AHEAD = 14  # two weeks without a worker before new calls find no partition
@@ -52,10 +52,10 @@ def existing(using: str = "owner") -> set[Partition]:
         }
 
 
-def missing(today: date, using: str = "owner") -> list[Partition]:
-    """What `apply` would make."""
+def missing(today: date, using: str = "owner", *, back: int = DAYS_BACK) -> list[Partition]:
+    """What `apply` would make; from earlier on with a longer way `back`."""
     known = existing(using)
-    return [partition for partition in wanted(today) if partition not in known]
+    return [partition for partition in wanted(today, back=back) if partition not in known]
 
 
 def days_ahead(today: date, using: str = "owner") -> int:
@@ -74,9 +74,16 @@ def apply(partitions: Iterable[Partition], using: str = "owner") -> None:
     with connections[using].cursor() as cursor:
         for partition in partitions:
             following = partition.day + timedelta(days=1)
-            cursor.execute(
-                f"CREATE TABLE IF NOT EXISTS {partition.name} PARTITION OF {partition.table}"
-                f" FOR VALUES FROM ('{partition.day}') TO ('{following}')"
-            )
-            # The parent's policy does not guard a partition that is queried by its own name.
-            cursor.execute(f"REVOKE ALL ON {partition.name} FROM tooltrail_app")
+            # The parent's policy does not guard a partition that is queried by its own name:
+            # there it is closed, and never open in between. One transaction each, because
+            # making one locks its parent against everybody.
+            with transaction.atomic(using=using):
+                cursor.execute(
+                    f"CREATE TABLE IF NOT EXISTS {partition.name} PARTITION OF {partition.table}"
+                    f" FOR VALUES FROM ('{partition.day}') TO ('{following}')"
+                )
+                cursor.execute(f"REVOKE ALL ON {partition.name} FROM tooltrail_app")
+                cursor.execute(
+                    f"ALTER TABLE {partition.name}"
+                    " ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
+                )

@@ -2,10 +2,12 @@
 
 For the ingest path: `INSERT … SELECT FROM unnest(%(ids)b::uuid[], …)`. psycopg's own lists
 do the same at four times the cost, because they look at every element's type. A column
-without any value is None, which unnest pads with NULLs.
+without any value is a NULL of its type, which unnest pads with NULLs: were it None, its type
+would be unknown, and each mixture of such columns a statement to prepare of its own.
 """
 
 import struct
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +33,7 @@ _sized_int64 = struct.Struct(">iq").pack
 class PgArray:
     """One column, encoded. Make it with the functions below."""
 
-    data: bytes
+    data: bytes | None
 
 
 class TextArray(PgArray):
@@ -66,7 +68,7 @@ class DayArray(PgArray):
     """date[]"""
 
 
-def texts(values: Sequence[str | None]) -> TextArray | None:
+def texts(values: Sequence[str | None]) -> TextArray:
     """A text[]. The texts must not hold U+0000 or lone surrogates."""
     parts: list[bytes] = []
     for value in values:
@@ -79,7 +81,7 @@ def texts(values: Sequence[str | None]) -> TextArray | None:
     return _array(TextArray, "text", values, parts)
 
 
-def blobs(values: Sequence[bytes]) -> BytesArray | None:
+def blobs(values: Sequence[bytes]) -> BytesArray:
     """A bytea[]."""
     parts: list[bytes] = []
     for value in values:
@@ -87,37 +89,37 @@ def blobs(values: Sequence[bytes]) -> BytesArray | None:
     return _array(BytesArray, "bytea", values, parts)
 
 
-def uuids(values: Sequence[UUID | None]) -> UuidArray | None:
+def uuids(values: Sequence[UUID | None]) -> UuidArray:
     """A uuid[]."""
     parts = [_NULL if value is None else _LENGTHS[16] + value.bytes for value in values]
     return _array(UuidArray, "uuid", values, parts)
 
 
-def ints(values: Sequence[int | None]) -> IntArray | None:
+def ints(values: Sequence[int | None]) -> IntArray:
     """An int4[]."""
     parts = [_NULL if value is None else _sized_int32(4, value) for value in values]
     return _array(IntArray, "int4", values, parts)
 
 
-def bigints(values: Sequence[int | None]) -> BigintArray | None:
+def bigints(values: Sequence[int | None]) -> BigintArray:
     """An int8[]."""
     parts = [_NULL if value is None else _sized_int64(8, value) for value in values]
     return _array(BigintArray, "int8", values, parts)
 
 
-def booleans(values: Sequence[bool | None]) -> BooleanArray | None:
+def booleans(values: Sequence[bool | None]) -> BooleanArray:
     """A bool[]."""
     parts = [_NULL if value is None else _LENGTHS[1] + bytes((value,)) for value in values]
     return _array(BooleanArray, "bool", values, parts)
 
 
-def instants(values: Sequence[int | None]) -> InstantArray | None:
+def instants(values: Sequence[int | None]) -> InstantArray:
     """A timestamptz[] of microseconds since 1970."""
     parts = [_NULL if value is None else _sized_int64(8, value - _EPOCH_US) for value in values]
     return _array(InstantArray, "timestamptz", values, parts)
 
 
-def days(values: Sequence[int | None]) -> DayArray | None:
+def days(values: Sequence[int | None]) -> DayArray:
     """A date[] of days since 1970."""
     parts = [_NULL if value is None else _sized_int32(4, value - _EPOCH_DAYS) for value in values]
     return _array(DayArray, "date", values, parts)
@@ -125,10 +127,10 @@ def days(values: Sequence[int | None]) -> DayArray | None:
 
 def _array[A: PgArray](
     kind: type[A], element: str, values: Sequence[object], parts: list[bytes]
-) -> A | None:
+) -> A:
     has_null = None in values
     if has_null and not any(value is not None for value in values):
-        return None
+        return kind(None)
     oid = _types[element].oid
     header = struct.pack(">iiIii", 1, has_null, oid, len(values), 1)
     return kind(header + b"".join(parts))
@@ -137,7 +139,7 @@ def _array[A: PgArray](
 class _ArrayDumper(Dumper):
     format = Format.BINARY
 
-    def dump(self, obj: PgArray) -> Buffer:
+    def dump(self, obj: PgArray) -> Buffer | None:
         return obj.data
 
 
@@ -154,12 +156,18 @@ _DUMPERS = [
         (DayArray, "date"),
     )
 ]
+_NEVER_BY_ITSELF = sys.maxsize
 _adapted: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 def adapt(connection: psycopg.Connection[Any]) -> None:
-    """Make a connection take these arrays as parameters; done once for each."""
+    """Make a connection take these arrays as parameters, and prepare statements that ask for it.
+
+    Done once for each connection. Django never prepares any, and planning these statements
+    costs more than running them when a request has few events.
+    """
     if connection not in _adapted:
+        connection.prepare_threshold = _NEVER_BY_ITSELF
         for kind, dumper in _DUMPERS:
             connection.adapters.register_dumper(kind, dumper)
         _adapted.add(connection)

@@ -128,7 +128,8 @@ def _ending(event: Any, ended_us: int) -> Ending:
         error_message=_cut(said.message),
         upstream_status=said.upstream_status,
         retry_after_ms=said.retry_after_ms,
-        attempt=said.attempt,
+        # The SDK says it of every call, the contracts only of one that failed.
+        attempt=meta.attempt if said.attempt is None and meta is not None else said.attempt,
         guard_strategy=guard.strategy if guard is not None else None,
         guard_outcome=guard.outcome if guard is not None else None,
         violation_count=len(guard.violations) if guard is not None else 0,

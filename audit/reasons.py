@@ -11,6 +11,10 @@ from audit.queries.traces import Reason
 
 MESSAGE_LENGTH = 80  # characters of an error message that stand on a row
 
+# Of a call that failed by its output, what broke and where says all that these types and
+# the sentence that goes with them do.
+_OF_THE_GUARD = {"VALIDATION", "GUARD"}
+
 
 def failure(
     error_type: str,
@@ -36,31 +40,40 @@ def _status(code: str | None, upstream_status: int | None) -> str:
     return str(upstream_status) if upstream_status is not None else (code or "")
 
 
-def of_trace(reason: Reason) -> str:
+def of_trace(reason: Reason, now: datetime) -> str:
     """Why a trace is listed as failed, violating or open, without the tool's name."""
-    if reason.state == "failed":
-        return failure(
-            reason.error_type, reason.error_code, reason.upstream_status, reason.error_message
-        )
-    if reason.violation_path is not None:
-        return f"{reason.violation_path} {reason.violation_code}"
-    return ""
+    if reason.state == "open":
+        return _open_for(reason.started_at, now)
+    violation = (
+        f"{reason.violation_path} {reason.violation_code}"
+        if reason.violation_path is not None
+        else ""
+    )
+    if reason.state != "failed" or (violation and reason.error_type in _OF_THE_GUARD):
+        return violation
+    message = None if violation else reason.error_message
+    head = failure(reason.error_type, reason.error_code, reason.upstream_status, message)
+    return " · ".join(filter(None, (head, violation)))
+
+
+def _open_for(started_at: datetime, now: datetime) -> str:
+    return f"open {duration((now - started_at) // timedelta(microseconds=1))}"
 
 
 def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
     """What stands beside a call's bar; '' when there is nothing to say."""
     parts: list[str] = []
     if call.state == "open":
-        parts.append(f"open {duration((now - call.started_at) // timedelta(microseconds=1))}")
+        parts.append(_open_for(call.started_at, now))
         if is_overdue(call, now):
             parts.append("overdue")
-    if call.state == "failed":
+    if call.state == "failed" and not (violation and call.error_type in _OF_THE_GUARD):
         parts.append(
             failure(
                 call.error_type,
                 call.error_code,
                 call.upstream_status,
-                call.error_message,
+                None if violation else call.error_message,
                 retry_after_ms=call.retry_after_ms,
             )
         )

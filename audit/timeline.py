@@ -17,6 +17,7 @@ INDENT = 14  # pixels a level
 ROW_HEIGHT = 26  # pixels; also --row-height in tokens.css
 MAX_INDENT_DEPTH = 10  # deeper calls are drawn at this depth, with their depth in numbers
 MIN_SPAN_US = 1_000  # a window of a single instant still has a width
+_LETTER_SHARE = 1.8  # width of a label's character as a share of the narrowest axis
 _OPEN_TAIL = 0.08  # room kept for open calls after the last thing known, as a share
 
 # Steps a person reads easily: 1-2-5 below a second, clock steps above, then days.
@@ -106,6 +107,11 @@ class Tick:
 
     x: float
     label: str
+
+    @property
+    def has_room(self) -> bool:
+        """Whether its label, which stands right of the line, ends before the axis does."""
+        return self.x + len(self.label) * _LETTER_SHARE <= 100
 
 
 def arrange(spans: Iterable[Span]) -> list[Node]:

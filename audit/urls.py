@@ -5,6 +5,14 @@ from django.urls import path, register_converter
 from audit.converters import DayConverter, FreeTextConverter
 from audit.views.call_detail import call_detail, call_event
 from audit.views.home import home
+from audit.views.inbox import (
+    inbox_detail,
+    inbox_discard,
+    inbox_discard_all,
+    inbox_export,
+    inbox_list,
+    inbox_send,
+)
 from audit.views.trace_detail import trace_detail
 from audit.views.trace_list import trace_list
 
@@ -19,4 +27,11 @@ urlpatterns = [
     # /calls
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
+    # /inbox
+    path("inbox/", inbox_list, name="inbox_list"),
+    path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),
+    path("inbox/export.<slug:kind>", inbox_export, name="inbox_export"),
+    path("inbox/<uuid:pk>", inbox_detail, name="inbox_detail"),
+    path("inbox/<uuid:pk>/send", inbox_send, name="inbox_send"),
+    path("inbox/<uuid:pk>/discard", inbox_discard, name="inbox_discard"),
 ]

@@ -23,7 +23,7 @@ ZOOM_STEPS = 8  # places of the minimap that lead to a closer look
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_TEXT_SHARE = 1.3  # width of a character as a share of the lane, where it is narrowest
+_TEXT_SHARE = 1.45  # width of a character as a share of the lane, where it is narrowest
 
 Only = Literal["", "failed", "violation", "open"]
 
@@ -128,7 +128,7 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
             _row(calls[node.span.id], node, window, reason(calls[node.span.id]), selected, context)
             for node in page
         ],
-        ticks=ticks(window, whole.start_us),
+        ticks=ticks(window, whole.start_us) if _has_extent(spans) else [],
         outlines=outlines,
         lane_count=lane_count,
         zooms=_zooms(whole),
@@ -162,6 +162,11 @@ def _span(call: Call) -> Span:
     # The producer's own stopwatch is better than the difference of two clock readings.
     end = None if call.state == "open" else start + (call.duration_us or 0)
     return Span(call.invocation_id, call.parent_invocation_id, start, end)
+
+
+def _has_extent(spans: Sequence[Span]) -> bool:
+    """Whether anything is known to have taken time, so that an axis means something."""
+    return len({span.start_us for span in spans}) > 1 or any(span.end_us for span in spans)
 
 
 def _microseconds(instant: datetime) -> int:

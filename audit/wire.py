@@ -33,6 +33,7 @@ class EnvelopeMeta(msgspec.Struct):
     """The figures of an envelope."""
 
     cache_hit: bool | None = None
+    attempt: Int32 | None = None
     token_usage: TokenUsage | None = None
 
 

@@ -7,12 +7,10 @@ from django.http import HttpRequest, JsonResponse
 from ninja import NinjaAPI
 
 from audit.api import router as audit_router
+from config.errors import RETRY_AFTER_SECONDS
 from tenants.api_auth import answer_refusal
 from tenants.keys import KeyRefused
 from tools_registry.api import router as registry_router
-
-RETRY_AFTER_SECONDS = 2
-"""What clients are told while PostgreSQL is away: about as long as it takes to restart."""
 
 api = NinjaAPI(title="Tooltrail", version="1", urls_namespace="api", docs_url=None)
 api.add_router("", audit_router)

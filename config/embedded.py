@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -113,12 +114,12 @@ class EmbeddedPostgres:
             postmaster = psutil.Process(pid)
             everything = [postmaster, *postmaster.children(recursive=True)]
             postmaster.send_signal(signal.SIGINT)
-            if not psutil.wait_procs([postmaster], timeout=within_s)[1]:
+            if _ended([postmaster], within_s):
                 return
             for process in everything:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-            psutil.wait_procs(everything, timeout=1.0)
+            _ended(everything, within_s=1.0)
 
     def trim_log(self) -> None:
         """Keep the log from growing for ever: past 4 MiB it becomes the one older file."""
@@ -227,6 +228,23 @@ def _is_postmaster_of(pid: int, data: Path) -> bool:
             and str(data) in command
             and "postgres" in Path(command[0]).name
         )
+    return False
+
+
+def _ended(processes: list[psutil.Process], within_s: float) -> bool:
+    """Whether all have ended before the time is up."""
+    deadline = time.monotonic() + within_s
+    while any(map(_runs, processes)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _runs(process: psutil.Process) -> bool:
+    # A zombie has ended. They are orphans, whom a container's first process often never reaps.
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
 
 

@@ -1,26 +1,39 @@
-"""Whether this server is alive and fit to serve: `/healthz`, `/readyz`, and the check at start.
+"""How this server is: `/healthz`, `/readyz`, `/metrics`, and the check at start.
 
 Fit means: the database answers, the role is bound by row-level security, and calls of the
-next days find a partition. Both addresses answer before any other middleware, so that
-probes need neither a known host name nor TLS.
+next days find a partition. The addresses answer before any other middleware, so that probes
+need neither a known host name nor TLS.
 """
 
+import hmac
 from collections.abc import Callable
 from http import HTTPStatus
+from ipaddress import ip_address
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils import timezone
 
-from audit import partitions
+from audit import metrics, partitions
 from config.database import ROLE_QUERY, unfit_role
 
 PARTITIONS_AHEAD_MIN = 3
 """Days. The worker keeps 14; under three somebody must look at why it does not."""
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_JOBS_DUE = """
+    SELECT count(*), coalesce(extract(epoch FROM now() - min(coalesce(j.scheduled_at, e.at))), 0)
+    FROM procrastinate_jobs j
+    LEFT JOIN procrastinate_events e ON e.job_id = j.id AND e.type = 'deferred'
+    WHERE j.status = 'todo' AND coalesce(j.scheduled_at, now()) <= now()
+"""
 
 
 class HealthMiddleware:
-    """Answers `/healthz` (this process runs) and `/readyz` (200, or 503 and what is missing)."""
+    """Answers `/healthz` (this process runs), `/readyz` (200, or 503 and what is missing) and
+    `/metrics`, that one to who knows the token, or without one to this machine.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -34,7 +47,43 @@ class HealthMiddleware:
                 {"ready": not missing, "missing": missing},
                 status=HTTPStatus.SERVICE_UNAVAILABLE if missing else HTTPStatus.OK,
             )
+        if request.path == "/metrics":
+            if not may_read_metrics(request):
+                return HttpResponse("not for you\n", "text/plain", HTTPStatus.FORBIDDEN)
+            return HttpResponse(metrics.exposition(_gauges()), content_type=METRICS_TYPE)
         return self.get_response(request)
+
+
+def may_read_metrics(request: HttpRequest) -> bool:
+    """Whether a request has the token, or where none is set comes from this machine itself.
+
+    What a proxy passes on comes from elsewhere, wherever the proxy runs.
+    """
+    if settings.METRICS_TOKEN:
+        given = request.headers.get("Authorization", "").encode()
+        return hmac.compare_digest(given, f"Bearer {settings.METRICS_TOKEN}".encode())
+    if any(name in request.headers for name in ("Forwarded", "X-Forwarded-For", "Via")):
+        return False
+    try:
+        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
+    except ValueError:
+        return False
+
+
+def _gauges() -> dict[str, tuple[str, float]]:
+    try:
+        ahead = partitions.days_ahead(timezone.now().date(), using="default")
+        with connection.cursor() as cursor:
+            cursor.execute(_JOBS_DUE)
+            jobs, lag = cursor.fetchone()
+    except DatabaseError:
+        return {"tooltrail_database_up": ("Whether the database answers.", 0)}
+    return {
+        "tooltrail_database_up": ("Whether the database answers.", 1),
+        "tooltrail_partition_days_ahead": ("Days after today that have partitions.", ahead),
+        "tooltrail_jobs_due": ("Jobs the worker should have begun.", jobs),
+        "tooltrail_job_lag_seconds": ("How long the first of them has waited.", lag),
+    }
 
 
 def why_not_ready() -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether a request wants a fragment or the page around it, and errors for either."""
+"""Whether a request wants a fragment or the page around it."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -22,25 +22,3 @@ def render_page(
     response = render(request, name, context)
     patch_vary_headers(response, ("HX-Request",))
     return response
-
-
-def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """404: htmx 4 swaps error answers too, so a fragment gets a fragment."""
-    return _error(
-        request, 404, "Nothing here", "It may be gone, or belong to another tenant.", exception
-    )
-
-
-def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403, with the reason the view gave."""
-    return _error(request, 403, "Not allowed", str(exception), exception)
-
-
-def _error(
-    request: HttpRequest, status: int, heading: str, explanation: str, exception: Exception
-) -> HttpResponse:
-    name = "components/_error.html" if wants_partial(request) else f"{status}.html"
-    context = {"heading": heading, "explanation": explanation}
-    if status == 403:
-        context["exception"] = str(exception)
-    return render(request, name, context, status=status)

@@ -17,19 +17,21 @@ from config.embedded import EmbeddedPostgres
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(env.text("TOOLTRAIL_VAR", str(BASE_DIR / "var"))).resolve()
 POSTGRES = EmbeddedPostgres(VAR / "postgres")
-_SECRETS = VAR / "secrets.json"
+SECRETS = VAR / "secrets.json"
+WEB_PROCESSES = env.integer("TOOLTRAIL_WEB_PROCESSES", min(2, os.cpu_count() or 1), minimum=1)
+"""More take in more, at about 70 MiB each."""
 
 
 @cache
 def load_secrets() -> dict[str, str]:
     """The installation's secrets by name; empty before the first `up`."""
     try:
-        stored: dict[str, str] = json.loads(_SECRETS.read_text())
+        stored: dict[str, str] = json.loads(SECRETS.read_text())
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise env.EnvironmentVariableError(
-            f"cannot read {_SECRETS} (TOOLTRAIL_VAR): {error.strerror}"
+            f"cannot read {SECRETS} (TOOLTRAIL_VAR): {error.strerror}"
         ) from error
     return stored
 
@@ -50,12 +52,12 @@ def save_secrets(values: dict[str, str]) -> None:
 
     Raises EnvironmentVariableError where the folder cannot be written.
     """
-    draft = _SECRETS.with_suffix(".new")
+    draft = SECRETS.with_suffix(".new")
     try:
         VAR.mkdir(mode=0o711, parents=True, exist_ok=True)
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump(values, file, indent=1)
-        draft.replace(_SECRETS)
+        draft.replace(SECRETS)
     except OSError as error:
         raise env.EnvironmentVariableError(
             f"cannot write to {VAR} (TOOLTRAIL_VAR): {error.strerror}"

@@ -4,9 +4,12 @@ Owns starting, watching and stopping them as one. What they need before (schema,
 static files, the demo's tenant) is `config.up`'s, which becomes this program by exec once
 it is done: no Django is imported here, so that the parent of everything stays small.
 
-Nothing outlives us. On SIGINT, SIGTERM or SIGHUP, or when the web server ends, all is
-stopped within five seconds. When we are killed, a guardian (six lines of shell waiting for
-the end of a pipe only we hold) does it instead.
+A child that ends is said and started again, ever more slowly; only a web server that never
+became ready ends everything (docs/adr/0003).
+
+Nothing outlives us. On SIGINT, SIGTERM or SIGHUP all is stopped within five seconds. When we
+are killed, a guardian (six lines of shell waiting for the end of a pipe only we hold) does it
+instead.
 """
 
 import argparse
@@ -15,26 +18,30 @@ import http.client
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 
 import psutil
 
 from config.embedded import EmbeddedPostgres, EmbeddedPostgresError
-from config.instance import BASE_DIR, POSTGRES, load_secrets
+from config.instance import BASE_DIR, POSTGRES, SECRETS, VAR, WEB_PROCESSES, load_secrets
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _READY_TIMEOUT_S = 60.0
-_CHILDREN_STOP_S = 1.8
-_DATABASE_STOP_S = 1.8  # and what the children left of theirs
+_CLIENTS_STOP_S = 1.2
+_WEB_STOP_S = 0.8  # and what its clients left of theirs
+_DATABASE_STOP_S = 1.8  # likewise
 _RESTART_MAX_S = 60.0
 _LOOK_EVERY_S = 1.0
 _READY_EVERY_S = 0.05
-WEB_THREADS = 2 * (os.cpu_count() or 1) + 1
-"""Requests served at once, and the most connections their pool opens; granian's own advice."""
+WEB_THREADS = 16
+"""Of a web process: those the intake may take (`audit.admission`), and six for the rest."""
 
 # Reads what to stop, latest line first to count; when the pipe ends with a line that names
 # something, we were killed: stop it all.
@@ -48,13 +55,15 @@ kill -s KILL -- $g
 """.strip()
 
 
-def web_command(host: str, port: int) -> list[str]:
-    """How the web server is started: one process, `WEB_THREADS` threads."""
+def web_command(host: str, port: int, processes: int = WEB_PROCESSES) -> list[str]:
+    """How the web server is started. A process that dies is replaced, unless at once again."""
     return [
         *(sys.executable, "-m", "granian", "--interface", "wsgi", "config.wsgi:application"),
         *("--host", host, "--port", str(port), "--no-ws", "--http", "1"),
-        *("--workers", "1", "--blocking-threads", str(WEB_THREADS)),
-        *("--workers-kill-timeout", "2", "--log-level", "warning"),
+        *("--workers", str(processes), "--blocking-threads", str(WEB_THREADS)),
+        *("--respawn-failed-workers", "--respawn-interval", "0"),
+        # Its warnings are about the number of threads, most of which wait for the database.
+        *("--workers-kill-timeout", "2", "--log-level", "error"),
     ]
 
 
@@ -73,14 +82,14 @@ class Child:
     name: str
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
-    is_essential: bool = False
-    """Its end is the end of everything; others are started again, ever more slowly."""
     _process: subprocess.Popen[bytes] | None = None
+    _started_at: float = 0.0
     _restart_at: float | None = None
     _restart_delay_s: float = 1.0
 
     def start(self) -> None:
         """Start it; what it prints goes to stderr, for stdout is the announcement's."""
+        self._started_at = time.monotonic()
         self._restart_at = None
         self._process = subprocess.Popen(  # noqa: S603  our own commands
             self.command,
@@ -102,15 +111,16 @@ class Child:
         return self._process.poll() if self._process else None
 
     def restart_if_due(self) -> bool:
-        """Start it again if it failed and has waited long enough; one that ended well rests."""
+        """Start it again if it has ended and waited long enough."""
         now = time.monotonic()
         if self._process is not None and (code := self._process.poll()) is not None:
             self.signal(signal.SIGKILL)  # what it left behind
             self._process = None
-            if code:
-                _say(f"the {self.name} ended with exit code {code}; starting it again")
-                self._restart_at = now + self._restart_delay_s
-                self._restart_delay_s = min(self._restart_delay_s * 2, _RESTART_MAX_S)
+            if now - self._started_at > _RESTART_MAX_S:  # it had recovered meanwhile
+                self._restart_delay_s = 1.0
+            _say(f"the {self.name} ended with {_reason(code)}; starting it again")
+            self._restart_at = now + self._restart_delay_s
+            self._restart_delay_s = min(self._restart_delay_s * 2, _RESTART_MAX_S)
         if self._restart_at is None or now < self._restart_at:
             return False
         self.start()
@@ -131,7 +141,10 @@ class Child:
 
 
 class Supervisor:
-    """Keeps the children running until it is told to stop."""
+    """Keeps the children running until it is told to stop.
+
+    The first child is the web server; the others are its clients.
+    """
 
     def __init__(self, postgres: EmbeddedPostgres | None) -> None:
         self.children: list[Child] = []
@@ -145,6 +158,10 @@ class Supervisor:
         # `uv run` waits for us; killed, it cannot pass a signal on, so we look after it.
         parent = psutil.Process(os.getppid())
         self._launcher = parent.pid if parent.name() == "uv" else None
+        on_stop_signals(self._on_stop_signal)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # wakes us, no more
+        # Blocked by `config.up` while nobody could take them; no child may inherit that.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         self._guardian = subprocess.Popen(  # noqa: S603  our own six lines
             ["/bin/sh", "-c", _GUARDIAN],
             stdin=subprocess.PIPE,
@@ -152,10 +169,6 @@ class Supervisor:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-                signal.signal(number, self._on_stop_signal)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # wakes us, no more
 
     def add(self, child: Child) -> None:
         """Start a child and look after it from now on."""
@@ -167,6 +180,8 @@ class Supervisor:
         """Wait for /readyz to answer 200; False when there is a reason to stop instead."""
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while not answers(host, port):
+            if (code := self.children[0].poll()) is not None:
+                self._stop_because(f"the web server ended with {_reason(code)}")
             if time.monotonic() > deadline:
                 self._stop_because(f"not ready after {_READY_TIMEOUT_S:.0f} s")
             self._look()
@@ -186,17 +201,17 @@ class Supervisor:
         if self._launcher is not None and os.getppid() != self._launcher:
             self._stop_because("uv was killed")
         for child in self.children:
-            code = child.poll()
-            if code is not None and child.is_essential:
-                self._stop_because(f"the {child.name} ended with exit code {code}")
-            elif child.restart_if_due():
+            if self._exit_code is None and child.restart_if_due():
                 self._tell_guardian()
         if self.postgres is not None and self._exit_code is None:
-            try:
-                self.postgres.start()
-                self.postgres.trim_log()
-            except EmbeddedPostgresError as error:
-                self._stop_because(str(error))
+            self.postgres.trim_log()
+            if self.postgres.running_pid() is None:
+                _say("the database ended; starting it again")
+                try:
+                    self.postgres.start()
+                except EmbeddedPostgresError as error:
+                    self._stop_because(str(error))
+                self._tell_guardian()
 
     def _sleep(self, seconds: float) -> None:
         if self._exit_code is None and select.select([self._wake], [], [], seconds)[0]:
@@ -209,14 +224,20 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop children, then the database; what does not listen is killed. At most 5 s."""
-        for child in self.children:
-            child.signal(signal.SIGTERM)
-        deadline = time.monotonic() + _CHILDREN_STOP_S
-        for child in self.children:
-            child.wait(max(0.0, deadline - time.monotonic()))
-        for child in self.children:
-            child.signal(signal.SIGKILL)  # also what a child left behind
-            child.wait()
+        deadline = time.monotonic()
+        # The clients first: their last words are still answered.
+        for children, seconds in (
+            (self.children[1:], _CLIENTS_STOP_S),
+            (self.children[:1], _WEB_STOP_S),
+        ):
+            deadline += seconds
+            for child in children:
+                child.signal(signal.SIGTERM)
+            for child in children:
+                child.wait(max(0.0, deadline - time.monotonic()))
+            for child in children:
+                child.signal(signal.SIGKILL)  # also what a child left behind
+                child.wait()
         if self.postgres is not None:
             self.postgres.stop(within_s=deadline + _DATABASE_STOP_S - time.monotonic())
         self._end_guardian()
@@ -243,6 +264,15 @@ class Supervisor:
         self._exit_code = self._exit_code or 0
 
 
+def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> None:
+    """Let this be called for each signal that means stop."""
+    for number in STOP_SIGNALS:
+        # Ignored by nohup's wish. SIGINT is ignored for whatever a script starts with `&`,
+        # where nobody wished anything.
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
 def answers(host: str, port: int) -> bool:
     """Whether the server there is ready to serve (`/readyz`)."""
     connection = http.client.HTTPConnection(_reachable(host), port, timeout=5)
@@ -255,29 +285,64 @@ def answers(host: str, port: int) -> bool:
         connection.close()
 
 
+def _reason(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+
 def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
 
 
-def _announce(url: str, tenant: str | None, *, as_json: bool) -> None:
+_WELCOME = """
+Tooltrail runs at {url}
+
+  sign in    {user} / {password}
+  API key    {api_key}
+             (both are in {secrets}, and stay the same)
+
+{what_comes}Record a call of your own, from another terminal in this folder:
+
+  export TOOLTRAIL_URL={url}
+  export TOOLTRAIL_API_KEY={api_key}
+  uv run python -c 'from tooltrail import Trail; Trail().tool(len)("hello")'
+
+Ctrl-C stops everything.
+"""
+_DEMO_COMES = """\
+The demo's executor now makes a day of calls, in about a minute, and then a few a minute:
+  {url}/traces/
+
+"""
+_WELCOME_NEW = """
+Tooltrail runs at {url}
+
+It has no tenant yet. From another terminal in this folder, with the same environment:
+
+  uv run manage.py tenant create "Name" --admin you
+  uv run manage.py changepassword you
+
+Ctrl-C stops everything.
+"""
+_WELCOME_BACK = """
+Tooltrail runs at {url}
+Ctrl-C stops everything.
+"""
+
+
+def _announce(url: str, options: argparse.Namespace) -> None:
     stored = load_secrets()
     facts = {"url": url} | {
-        name: stored.get(f"{tenant}.{name}")
+        name: stored.get(f"{options.tenant}.{name}")
         for name in ("user", "password", "api_key", "tenant_id")
     }
-    if as_json:
-        sys.stdout.write(json.dumps(facts) + "\n")
-        sys.stdout.flush()
-        return
-    lines = [f"Tooltrail runs at {url}"]
-    if tenant is None:
-        lines.append("A first tenant:   uv run manage.py tenant create NAME --admin USER")
+    if options.json:
+        text = json.dumps(facts) + "\n"
+    elif options.tenant is None:
+        text = (_WELCOME_NEW if options.new else _WELCOME_BACK).format(url=url)
     else:
-        lines += [
-            f"  sign in with    {facts['user']} / {facts['password']}",
-            f"  API key         {facts['api_key']}",
-        ]
-    sys.stdout.write("\n".join([*lines, "Ctrl-C stops everything.", ""]))
+        comes = _DEMO_COMES.format(url=url) if options.demo else ""
+        text = _WELCOME.format(**facts, secrets=SECRETS, what_comes=comes)
+    sys.stdout.write(text)
     sys.stdout.flush()
 
 
@@ -295,26 +360,31 @@ def main() -> int:
     parser.add_argument("--demo", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--embedded", action="store_true")
+    parser.add_argument("--new", action="store_true", help="there is no tenant at all")
     parser.add_argument("--lock", type=int, required=True, help="descriptor of the held lock")
     options = parser.parse_args()
     os.set_inheritable(options.lock, False)  # it ends with us, not with a child left behind
     url = f"http://{_reachable(options.host)}:{options.port}"
+    shutil.rmtree(VAR / "metrics", ignore_errors=True)  # counted since `up`
     supervisor = Supervisor(POSTGRES if options.embedded else None)
     try:
         supervisor.add(
             Child(
                 "web server",
                 web_command(options.host, options.port),
-                {"TOOLTRAIL_DATABASE_POOL": str(WEB_THREADS)},
-                is_essential=True,
+                {"TOOLTRAIL_DATABASE_POOL": "1"},
             )
         )
         if supervisor.wait_until_ready(options.host, options.port):
-            _announce(url, options.tenant, as_json=options.json)
+            _announce(url, options)
             supervisor.add(Child("worker", worker_command()))  # the first page comes first
             if options.demo:
                 key = load_secrets()[f"{options.tenant}.api_key"]
-                environment = {"TOOLTRAIL_URL": url, "TOOLTRAIL_API_KEY": key}
+                environment = {
+                    "TOOLTRAIL_URL": url,
+                    "TOOLTRAIL_API_KEY": key,
+                    "TOOLTRAIL_SPOOL_DIR": str(VAR / "spool"),
+                }
                 demo = [sys.executable, "-m", "audit.demo"]
                 supervisor.add(Child("demo executor", demo, environment))
         return supervisor.run()

@@ -11,10 +11,13 @@ import fcntl
 import hashlib
 import os
 import secrets
+import signal
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 import psycopg
@@ -27,7 +30,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from audit import partitions
-from config import database, env, instance
+from config import database, env, instance, supervise
 from config.embedded import EmbeddedPostgresError
 from config.health import why_not_ready
 from tenants.keys import KeyRefused, authenticate, create_key
@@ -59,25 +62,31 @@ def run(options: Options) -> NoReturn:
     lock = _lock()
     port = _free_port(options.host, options.port)
     is_embedded = not env.text("DATABASE_URL", "")
+    supervise.on_stop_signals(_stop)
     try:
+        tenant = _prepare(options, _say if not options.as_json else lambda _line: None)
+        is_new = not Tenant.objects.exists()
+    except BaseException as error:
+        connections.close_all()
         if is_embedded:
-            _start_embedded()
-        _migrate()
-        if "owner" in connections:
-            partitions.apply(partitions.missing(timezone.now().date()))
-        if missing := why_not_ready():
-            raise UpError(f"not fit to serve: {'; '.join(missing)}")
-        tenant = _provision(DEMO if options.demo else options.dev_tenant)
-    except (DatabaseError, psycopg.Error) as error:
-        raise UpError(f"database: {str(error).splitlines()[0]}") from error
-    except EmbeddedPostgresError as error:
-        raise UpError(str(error)) from error
-    _collect_static()
+            instance.POSTGRES.stop(within_s=3)
+        if isinstance(error, DatabaseError | psycopg.Error):
+            raise UpError(f"database: {str(error).splitlines()[0]}") from error
+        if isinstance(error, EmbeddedPostgresError):
+            raise UpError(str(error)) from error
+        raise
     connections.close_all()
+    # Until the supervisor can take them: the database must not outlive a Ctrl-C of just now.
+    signal.pthread_sigmask(signal.SIG_BLOCK, supervise.STOP_SIGNALS)
     os.write(lock, f"{os.getpid()} {options.host}:{port}\n".encode())
     os.set_inheritable(lock, True)
     os.chdir(instance.BASE_DIR)
-    flags = {"--demo": options.demo, "--json": options.as_json, "--embedded": is_embedded}
+    flags = {
+        "--demo": options.demo,
+        "--json": options.as_json,
+        "--embedded": is_embedded,
+        "--new": is_new,
+    }
     sys.stderr.flush()
     os.execv(  # noqa: S606  ourselves
         sys.executable,
@@ -88,6 +97,35 @@ def run(options: Options) -> NoReturn:
             *(flag for flag, is_on in flags.items() if is_on),
         ],
     )
+
+
+def _prepare(options: Options, say: Callable[[str], None]) -> Tenant | None:
+    name = DEMO if options.demo else options.dev_tenant
+    if not env.text("DATABASE_URL", ""):
+        is_first = not instance.POSTGRES.data.exists()
+        say(f"{'making' if is_first else 'starting'} the database in {instance.POSTGRES.root}")
+        instance.POSTGRES.start()
+        database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
+    _migrate(say)
+    if "owner" in connections:
+        partitions.apply(partitions.missing(timezone.now().date()))
+    if missing := why_not_ready():
+        raise UpError(f"not fit to serve: {'; '.join(missing)}")
+    tenant = _provision(name)
+    _collect_static(say)
+    say("starting the web server")
+    return tenant
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    for other in supervise.STOP_SIGNALS:
+        signal.signal(other, signal.SIG_IGN)  # what follows must not be interrupted again
+    sys.exit(128 + number)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"tooltrail: {line}\n")
+    sys.stderr.flush()
 
 
 def _lock() -> int:
@@ -122,21 +160,18 @@ def _free_port(host: str, port: int) -> int:
         return number
 
 
-def _start_embedded() -> None:
-    instance.POSTGRES.start()
-    database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
-
-
-def _migrate() -> None:
+def _migrate(say: Callable[[str], None]) -> None:
     alias = "owner" if "owner" in connections else "default"
     executor = MigrationExecutor(connections[alias])
-    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if not plan:
         return
     if alias == "default":
         raise UpError(
             "the database lacks migrations: set DATABASE_OWNER_URL,"
             " or run manage.py migrate --database owner where it is set"
         )
+    say(f"applying {len(plan)} migrations")
     call_command("migrate", database="owner", verbosity=0)
 
 
@@ -148,7 +183,7 @@ def _provision(name: str | None) -> Tenant | None:
     try:
         tenant = ensure_tenant(slug, name if slug != name else name.capitalize())
     except ValueError as error:
-        raise UpError(str(error)) from error
+        raise UpError(f"--dev-tenant {name}: {error}") from error
     stored = dict(instance.load_secrets())
     password = stored.get(f"{slug}.password") or secrets.token_urlsafe(12)
     user = ensure_member(tenant, slug, password)
@@ -169,7 +204,7 @@ def _provision(name: str | None) -> Tenant | None:
     return tenant
 
 
-def _collect_static() -> None:
+def _collect_static(say: Callable[[str], None]) -> None:
     digest = hashlib.sha256(repr(settings.STORAGES).encode())
     for finder in get_finders():
         for name, storage in finder.list([]):
@@ -178,5 +213,6 @@ def _collect_static() -> None:
     stamp = instance.VAR / "static.stamp"
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return
+    say("collecting static files")
     call_command("collectstatic", interactive=False, clear=True, verbosity=0)
     stamp.write_text(digest.hexdigest())

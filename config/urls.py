@@ -1,6 +1,8 @@
 """The site map."""
 
+from django.conf import settings
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from config.api import api
 from config.theme import choose_theme
@@ -10,10 +12,14 @@ urlpatterns = [
     path("api/v1/", api.urls),
     path("admin/", site.urls),
     path("theme", choose_theme, name="theme"),
+    # Where a document cannot name its icon (raw events, scripts) browsers ask for this one.
+    path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/mark.svg")),
     path("", include("audit.urls")),
     path("", include("tools_registry.urls")),
     path("", include("tenants.urls")),
 ]
 
-handler403 = "config.htmx.forbidden"
-handler404 = "config.htmx.not_found"
+handler400 = "config.errors.bad_request"
+handler403 = "config.errors.forbidden"
+handler404 = "config.errors.not_found"
+handler500 = "config.errors.server_error"

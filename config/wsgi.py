@@ -2,19 +2,35 @@
 
 import os
 import sys
+import time
 
 from django.core.wsgi import get_wsgi_application
 from django.db import DatabaseError, connection
 
 from config.health import why_unfit_role
 
+_DATABASE_WITHIN_S = 20.0
+_TRY_EVERY_S = 0.2
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
 
-try:
-    if reason := why_unfit_role():
-        sys.exit(f"tooltrail: refusing to serve: {reason}")
-except DatabaseError as error:
-    sys.exit(f"tooltrail: the database cannot be reached: {str(error).splitlines()[0]}")
-finally:
-    connection.close()
+
+def _refuse_unfit_role() -> None:
+    # A process that replaces one which died must not die of a PostgreSQL that is just starting.
+    deadline = time.monotonic() + _DATABASE_WITHIN_S
+    while True:
+        try:
+            if reason := why_unfit_role():
+                sys.exit(f"tooltrail: refusing to serve: {reason}")
+            return
+        except DatabaseError as error:
+            if time.monotonic() > deadline:
+                message = str(error).splitlines()[0]
+                sys.exit(f"tooltrail: the database cannot be reached: {message}")
+            time.sleep(_TRY_EVERY_S)
+        finally:
+            connection.close()
+
+
+_refuse_unfit_role()

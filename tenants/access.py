@@ -84,7 +84,6 @@ def tenant_page[**P](
                 add_never_cache_headers(response)
             return response
 
-        page.required_role = role  # type: ignore[attr-defined]  # read by tests/isolation
         return page
 
     return wrap

@@ -20,12 +20,15 @@ class KeyForm(forms.Form):
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
     scopes = forms.TypedMultipleChoiceField(
-        choices=Scope.choices, coerce=Scope, widget=forms.CheckboxSelectMultiple
+        choices=Scope.choices,
+        coerce=Scope,
+        initial=[Scope.INGEST],
+        widget=forms.CheckboxSelectMultiple,
     )
     expires_on = forms.DateField(
         required=False,
-        label="Last day (UTC)",
-        help_text="Empty: until it is revoked.",
+        label="Last day, UTC",
+        help_text="Empty: it opens until it is revoked.",
         widget=forms.DateInput(attrs={"class": "form-control", "type": "date"}),
     )
 
@@ -59,7 +62,6 @@ class MemberForm(forms.Form):
         required=False,
         label="Make a new account",
         help_text="Its initial password is shown once.",
-        widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
     )
 
     def clean(self) -> dict[str, Any]:

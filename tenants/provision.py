@@ -33,7 +33,7 @@ def ensure_member(
     `password=None` leaves a known user's password alone and gives a new one none.
     """
     user, is_new = User.objects.get_or_create(username=username)
-    if password is not None and not user.check_password(password):
+    if password is not None and (is_new or not user.check_password(password)):
         user.set_password(password)
     elif is_new:
         user.set_unusable_password()

@@ -5,6 +5,7 @@ TOOLTRAIL_URL=… TOOLTRAIL_API_KEY=… python -m audit.demo [--calls 2000] [--n
 
 import argparse
 import json
+import logging
 import os
 import random
 import signal
@@ -38,6 +39,8 @@ def main() -> int:
     options = parser.parse_args()
     if not (os.environ.get("TOOLTRAIL_URL") and os.environ.get("TOOLTRAIL_API_KEY")):
         parser.error("TOOLTRAIL_URL and TOOLTRAIL_API_KEY must be set")
+    # The guard's word on each output repaired on purpose is not for a newcomer's terminal.
+    logging.getLogger("tooltrail.guard").setLevel(logging.ERROR)
     trail = Trail(clock=clock.now)
     library = Library()
     if options.die:

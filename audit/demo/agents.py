@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import cycle
 from typing import Any
 
 from tooltrail import Trail
@@ -38,6 +39,8 @@ class Agents:
     def __init__(self, trail: Trail, tools: Tools) -> None:
         self.trail = trail
         self.tools = tools
+        # In turn instead of by chance, so that every one of them occurs.
+        self._flaws = {tool: cycle(FLAWS) for tool in (tools.get_weather, tools.get_forecast)}
         self._weighted: list[tuple[Agent, int]] = [
             (trail.tool(version="7", name="answer_question")(self._answer_question), 38),
             (trail.tool(version="2", name="plan_trip")(self._plan_trip), 26),
@@ -108,7 +111,7 @@ class Agents:
         cities = rng.sample(CITIES, 3)
 
         def ask(tool: Callable[..., Any], city: str, odds: float) -> Callable[[], Any]:
-            flaw = rng.choice(list(FLAWS)) if rng.random() < odds else None
+            flaw = next(self._flaws[tool]) if rng.random() < odds else None
             return lambda: tool(city, flaw)
 
         reports = self._parallel(*(ask(tools.get_weather, city, 0.1) for city in cities))
@@ -116,6 +119,8 @@ class Agents:
         warmth = [report["temperature"] for report in reports if report]
         if warmth:
             tools.calculate(f"round(({' + '.join(map(str, warmth))}) / {len(warmth)}, 2)")
+        if rng.random() < 0.1:
+            tools.calculate(f"{len(warmth)} > 2")  # a question where a number was meant
         if rng.random() < 0.06:
             tools.calculate("1 / 0")
         return {"cities": cities, "known": len(warmth)}

@@ -60,7 +60,10 @@ class Library:
         path = (self.root / name).resolve()
         if not path.is_relative_to(self.root):
             raise PermissionError(f"{name} lies outside the library")
-        return path.read_text(errors="replace")
+        try:
+            return path.read_text(errors="replace")
+        except FileNotFoundError:
+            raise FileNotFoundError(f"the library has no {name}") from None
 
 
 def summarise(text: str, sentences: int) -> str:

@@ -6,7 +6,6 @@ fail the way tools do, by raising, or by returning the contracts' error envelope
 
 import http.client
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -39,6 +38,16 @@ SUMMARY_SCHEMA: dict[str, Any] = {
     "properties": {"summary": {"type": "string", "minLength": 1}, "tokens": {"type": "integer"}},
     "required": ["summary", "tokens"],
 }
+JOB_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"job": {"type": "string"}, "state": {"enum": ["queued", "running", "done"]}},
+    "required": ["job", "state"],
+}
+CALCULATION_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"expression": {"type": "string"}, "value": {"type": "number"}},
+    "required": ["expression", "value"],
+}
 _CALCULATION = "import sys, json, math; print(json.dumps(eval(sys.argv[1], vars(math))))"
 
 
@@ -63,12 +72,17 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
     """Make the tools, recorded by `trail`, working on `library` and `upstream`."""
     terms: dict[str, list[dict[str, str | float]]] = {}
 
-    def get(path: str, timeout_ms: float = 2_000) -> bytes:
-        with urllib.request.urlopen(  # noqa: S310  our own loopback server
-            f"{upstream.url}/{path}", timeout=timeout_ms / 1000 / upstream.pace
-        ) as answer:
-            body: bytes = answer.read()
-        return body
+    def get(path: str, timeout_ms: int = 2_000) -> bytes:
+        try:
+            with urllib.request.urlopen(  # noqa: S310  our own loopback server
+                f"{upstream.url}/{path}", timeout=timeout_ms / 1000 / upstream.pace
+            ) as answer:
+                body: bytes = answer.read()
+                return body
+        except OSError as error:  # urllib wraps the time-out of connecting, not that of reading
+            if isinstance(getattr(error, "reason", error), TimeoutError):
+                raise TimeoutError(f"no answer within {timeout_ms:,} ms from /{path}") from error
+            raise
 
     @trail.tool(version="3", timeouts_ms=1_000)
     def search_docs(query: str, limit: int = 5) -> Any:
@@ -116,10 +130,6 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
                 },
                 "meta": {},
             }
-        except urllib.error.URLError as error:
-            if isinstance(error.reason, socket.timeout):
-                raise TimeoutError(f"no answer within 2,000 ms from /{path}") from error
-            raise
         except http.client.IncompleteRead as error:
             raise ConnectionResetError(f"/{path} hung up in the middle") from error
 
@@ -138,7 +148,9 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
         """Tomorrow's weather. Numbers sent as text are put right and noted."""
         return weather_of(city, flaw)
 
-    @trail.tool(version="1", timeouts_ms=5_000)
+    @trail.tool(
+        version="1", output_schema=CALCULATION_SCHEMA, on_invalid="error-result", timeouts_ms=5_000
+    )
     def calculate(expression: str) -> Any:
         """Evaluate an arithmetic expression in a process of its own."""
         done = subprocess.run(  # noqa: S603  the demo's own expressions
@@ -174,9 +186,14 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
             terms[term] = library.search(term, 2)
         return terms[term]
 
-    @trail.tool(version="1")
+    @trail.tool(
+        version="1",
+        output_schema=JOB_SCHEMA,
+        on_invalid="fallback",
+        fallback_value={"job": "", "state": "queued"},
+    )
     def poll_job(job: str) -> Any:
-        """Ask how far a job is."""
+        """Ask how far a job is; a state nobody knows counts as queued."""
         return json.loads(get(f"jobs/{job}"))
 
     @trail.tool(version="1")

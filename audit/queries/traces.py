@@ -45,8 +45,13 @@ class TraceDay:
         return self.started_count - self.completed_count
 
     @property
-    def duration_us(self) -> int:
-        """Microseconds from its first start to the last thing known of it."""
+    def duration_us(self) -> int | None:
+        """Microseconds from its first start to the last thing known of it.
+
+        None while none of its calls has ended: starts alone tell no duration.
+        """
+        if not self.completed_count:
+            return None
         return (self.last_at - self.first_started_at) // timedelta(microseconds=1)
 
     @property
@@ -78,6 +83,7 @@ class Reason:
     error_code: str | None
     error_message: str | None
     upstream_status: int | None
+    started_at: datetime
     violation_path: str | None
     violation_code: str | None
 

@@ -5,19 +5,13 @@ FROM batch
 WHERE tenant_id = %(tenant_id)s AND batch_on = %(batch_on)s AND batch_id = %(batch_id)s
 
 -- calls_near --
--- The rows of calls whose ends came without their starts: of the same day, else a day either side.
-SELECT wanted.n, found.started_on - date '1970-01-01', found.started_at
-FROM unnest(%(invocation_ids)b::uuid[], %(days)b::date[])
-         WITH ORDINALITY AS wanted (invocation_id, day, n),
-     LATERAL (
-         SELECT i.started_on, i.started_at
-         FROM invocation i
-         WHERE i.tenant_id = %(tenant_id)s
-           AND i.invocation_id = wanted.invocation_id
-           AND i.started_on IN (wanted.day, wanted.day - 1, wanted.day + 1)
-         ORDER BY abs(i.started_on - wanted.day), i.started_on
-         LIMIT 1
-     ) AS found
+-- The rows of calls whose ends came without their starts, on any of the days these may be of. The
+-- days are an array of their own, so that partitions are chosen once and not for each call.
+SELECT i.invocation_id, i.started_on - date '1970-01-01', i.started_at
+FROM invocation i
+WHERE i.tenant_id = %(tenant_id)s
+  AND i.started_on = ANY(%(days)b::date[])
+  AND i.invocation_id = ANY(%(invocation_ids)b::uuid[])
 
 -- upsert_invocations --
 -- One row per call of the batch, in order of key so that writers cannot deadlock. A slot that

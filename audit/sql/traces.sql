@@ -84,7 +84,7 @@ ORDER BY trace_id, started_on
 -- those with a violation, the first to end, because a failure passes outwards from the call
 -- it began in; else the first open one. Of a long trace only the first calls are searched.
 SELECT wanted.trace_id, call.tool_name, call.state, call.error_type, call.error_code,
-       call.error_message, call.upstream_status, violation.path, violation.code
+       call.error_message, call.upstream_status, call.started_at, violation.path, violation.code
 FROM unnest(%(trace_ids)s::text[], %(kinds)s::text[]) AS wanted (trace_id, kind)
 CROSS JOIN LATERAL (
     SELECT *

@@ -9,6 +9,7 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
 from audit import reasons
+from audit.figures import short_instant
 from audit.forms import TraceFilterForm
 from audit.queries.traces import Cursor, Reason, TraceDay, TraceFilter, trace_page
 from config.htmx import render_page
@@ -25,7 +26,7 @@ class TraceRow:
     reason_tool: str
     reason: str
     tokens: str
-    is_today: bool
+    started: str
 
     @property
     def look(self) -> str:
@@ -61,7 +62,6 @@ def trace_list(request: TenantRequest) -> HttpResponse:
         "scanned_until": page.scanned_until,
         "is_first_page": not before and not after,
         "is_filtered": bool(wanted.state or wanted.prefix or wanted.since),
-        "server_url": request.build_absolute_uri("/").rstrip("/"),
     }
     return render_page(request, "audit/trace_list.html", "trace-list", context)
 
@@ -70,9 +70,9 @@ def _row(trace: TraceDay, reason: Reason | None, now: datetime) -> TraceRow:
     return TraceRow(
         trace=trace,
         reason_tool=reason.tool_name if reason else "",
-        reason=reasons.of_trace(reason) if reason else "",
+        reason=reasons.of_trace(reason, now) if reason else "",
         tokens=reasons.tokens(trace.prompt_tokens, trace.completion_tokens),
-        is_today=trace.first_started_at.date() == now.date(),
+        started=short_instant(trace.first_started_at, now),
     )
 
 

@@ -1,6 +1,6 @@
 """`manage.py up`: prepare and run everything; the steps are in `config.up`."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -24,7 +24,7 @@ class Command(BaseCommand):
             "--dev-tenant", metavar="NAME", help="a tenant with an admin and a key, and no calls"
         )
         parser.add_argument("--host", default="127.0.0.1")
-        parser.add_argument("--port", type=int, default=8000, help="0 takes any free one")
+        parser.add_argument("--port", type=_port, default=8000, help="0 takes any free one")
         parser.add_argument(
             "--json", action="store_true", help="print one line of JSON when ready, and no more"
         )
@@ -43,3 +43,9 @@ class Command(BaseCommand):
             )
         except up.UpError as error:
             raise CommandError(str(error)) from error
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise ArgumentTypeError("a number from 0 to 65535")
+    return int(text)

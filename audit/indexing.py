@@ -1,0 +1,214 @@
+"""What the events of one batch do to the index: their places, rows, totals, and what is refused.
+
+One path for all who index: `audit.ingest` when a batch arrives, `audit.reindex` when the log
+is read again. Both give it the events in the order of the log, and a writer.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from tooltrail.ledger import Kind
+
+from audit import wire
+from audit.candidates import Candidate, Rejection, reject
+from audit.deltas import Changed, derive
+from audit.index_writer import IndexWriter, days_since_epoch
+from audit.log import read_events
+from audit.merge import Call, Repeat, merge, settle_on_stored_days
+
+_NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
+
+type _Key = tuple[int, UUID]
+type MissingDays = Callable[[set[int]], set[int]]
+"""Of some days since 1970, those the index has no partitions for."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the candidates."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    rejections: list[Rejection] = field(default_factory=list)
+    producers: dict[str, tuple[int | None, int | None, int]] = field(default_factory=dict)
+
+    def take(self, candidate: Candidate, *, is_new: bool) -> None:
+        """Count an event that is stored, now (`is_new`) or by an earlier batch."""
+        self.accepted += is_new
+        self.duplicates += not is_new
+        self.hear(candidate.event, is_new=is_new)
+
+    def hear(self, event: wire.WireEvent, *, is_new: bool) -> None:
+        """Note how far the event's producer has come."""
+        if event.producer_id is None:
+            return
+        if isinstance(event, wire.GapEvent):
+            low, high, count = event.from_seq, event.to_seq, 0
+        elif event.producer_seq is None:
+            low, high, count = None, None, 0
+        else:
+            low, high, count = event.producer_seq, event.producer_seq, int(is_new)
+        first, last, total = self.producers.get(event.producer_id, (None, None, 0))
+        self.producers[event.producer_id] = (
+            low if first is None else min(first, low if low is not None else first),
+            high if last is None else max(last, high if high is not None else last),
+            total + count,
+        )
+
+
+@dataclass(slots=True)
+class _Effects:
+    """What the upsert's rows say that is still to be written."""
+
+    gaps: list[Candidate]
+    changed: dict[_Key, Changed] = field(default_factory=dict)
+    completed: list[tuple[Changed, wire.EndEvent]] = field(default_factory=list)
+
+
+class Indexing:
+    """Indexes one batch, inside its tenant's open scope: `apply`, then `write`."""
+
+    def __init__(
+        self,
+        tenant_id: UUID,
+        writer: IndexWriter,
+        missing_days: MissingDays,
+        rejections: Sequence[Rejection] = (),
+    ) -> None:
+        self.outcome = Outcome(rejections=list(rejections))
+        self._tenant_id = tenant_id
+        self._writer = writer
+        self._missing_days = missing_days
+        self._effects = _Effects([])
+
+    def apply(self, candidates: Sequence[Candidate], *, is_logged: bool = False) -> list[Candidate]:
+        """Write the rows of calls, and tell new events from duplicates and conflicts.
+
+        Returns the events that belong in the log, in order, with their positions; those that
+        come from there (`is_logged`) have theirs.
+        """
+        calls, repeats = self._placed(candidates)
+        refused = {rejection.line for rejection in self.outcome.rejections}
+        logged = [candidate for candidate in candidates if candidate.line not in refused]
+        if not is_logged:
+            for position, candidate in enumerate(logged):
+                candidate.position = position
+        changed = {_key(row): row for row in self._writer.upsert_calls(calls)}
+        completed = [
+            (row, call.end.event)
+            for call in calls
+            if call.end is not None
+            and (row := changed.get((call.day, call.invocation_id))) is not None
+            and row.took_end
+            and row.violation_count
+            and isinstance(call.end.event, wire.EndEvent)
+        ]
+        self._settle(calls, repeats, changed)
+        gaps = [each for each in logged if each.kind is Kind.GAP]
+        self._effects = _Effects(gaps, changed, completed)
+        return logged
+
+    def write(self, *, with_totals: bool = True) -> None:
+        """Write what derives from the rows: violations, traces, rollups, latencies; producers.
+
+        Without totals, traces, rollups and latencies are left to the caller.
+        """
+        self._writer.write_violations(self._effects.completed)
+        if with_totals:
+            self._writer.write_deltas(derive(self._effects.changed.values()))
+        self._settle_gaps(self._effects.gaps)
+        self._writer.write_producers(self.outcome.producers)
+
+    def _placed(self, candidates: Sequence[Candidate]) -> tuple[list[Call], list[Repeat]]:
+        """The candidates as calls of days the index has; the others are refused."""
+        days = {candidate.day for candidate in candidates if candidate.kind is not Kind.GAP}
+        missing = self._missing_days(days)
+        calls, repeats = merge(candidates)
+        alone = [call for call in calls if call.start is None]
+        calls, moved = settle_on_stored_days(calls, self._writer.find_near(alone))
+        repeats += moved
+        if not missing:
+            return calls, repeats
+        homeless = {id(call) for call in calls if call.day in missing and not call.is_stored}
+        gone: set[int] = set()
+        for call in calls:
+            if id(call) in homeless:
+                for candidate in filter(None, (call.start, call.end)):
+                    gone.add(candidate.line)
+                    self._refuse(candidate, *_NO_DAY)
+        for repeat in repeats:
+            if repeat.first.line in gone:
+                self._refuse(repeat.candidate, *_NO_DAY)
+        return (
+            [call for call in calls if id(call) not in homeless],
+            [repeat for repeat in repeats if repeat.first.line not in gone],
+        )
+
+    def _settle(
+        self, calls: Iterable[Call], repeats: Iterable[Repeat], changed: dict[_Key, Changed]
+    ) -> None:
+        """Tell new events from duplicates and conflicts."""
+        taken: list[tuple[Call, Candidate]] = []
+        for call in calls:
+            row = changed.get((call.day, call.invocation_id))
+            for candidate, took in (
+                (call.start, row is not None and row.took_start),
+                (call.end, row is not None and row.took_end),
+            ):
+                if candidate is None:
+                    continue
+                if took:
+                    self.outcome.take(candidate, is_new=True)
+                else:
+                    taken.append((call, candidate))
+        for candidate, raw in self._stored(taken):
+            self._compare(candidate, raw)
+        for repeat in repeats:
+            self._compare(repeat.candidate, repeat.first.raw)
+
+    def _stored(
+        self, taken: Sequence[tuple[Call, Candidate]]
+    ) -> Iterator[tuple[Candidate, bytes | None]]:
+        """The bytes of the events that hold the slots of these; None for erased ones."""
+        if not taken:
+            return
+        slots = self._writer.taken_slots([call for call, _ in taken])
+        places = {}
+        for call, candidate in taken:
+            slot = slots[call.day, call.invocation_id]
+            places[candidate.line] = slot[:2] if candidate.kind is Kind.START else slot[2:]
+        stored = read_events(self._tenant_id, list(places.values()), using=self._writer.using)
+        for _, candidate in taken:
+            yield candidate, stored[places[candidate.line]].raw
+
+    def _compare(self, candidate: Candidate, raw: bytes | None) -> None:
+        if raw is None or raw == candidate.raw:
+            self.outcome.take(candidate, is_new=False)
+        else:
+            self._refuse(
+                candidate, "conflict", "another event of this call and type was stored before"
+            )
+
+    def _settle_gaps(self, gaps: Sequence[Candidate]) -> None:
+        said: dict[tuple[str, int, int], wire.GapEvent] = {}
+        for candidate in gaps:
+            assert isinstance(candidate.event, wire.GapEvent)
+            said.setdefault(_gap_key(candidate.event), candidate.event)
+        fresh = self._writer.write_gaps(list(said.values()))
+        for candidate in gaps:
+            assert isinstance(candidate.event, wire.GapEvent)
+            key = _gap_key(candidate.event)
+            self.outcome.take(candidate, is_new=key in fresh)
+            fresh.discard(key)
+
+    def _refuse(self, candidate: Candidate, code: str, message: str) -> None:
+        self.outcome.rejections.append(reject(candidate, code, message))
+
+
+def _key(row: Changed) -> _Key:
+    return days_since_epoch(row.started_on), row.invocation_id
+
+
+def _gap_key(gap: wire.GapEvent) -> tuple[str, int, int]:
+    return gap.producer_id, gap.from_seq, gap.to_seq

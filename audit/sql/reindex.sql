@@ -1,0 +1,68 @@
+-- log_size --
+-- How many events the tenant's log has.
+SELECT size FROM ledger_head WHERE tenant_id = %(tenant_id)s
+
+-- log_batches --
+-- The next batches in the order of the log.
+SELECT batch_id, received_at, first_index, event_count, payload
+FROM batch
+WHERE tenant_id = %(tenant_id)s AND first_index >= %(next_index)s AND event_count > 0
+ORDER BY first_index
+LIMIT %(batch_limit)s
+
+-- keep_calls --
+-- The calls one of whose events cannot be read any more: nothing but their rows knows of it.
+INSERT INTO kept_call (started_on, invocation_id)
+SELECT i.started_on, i.invocation_id
+FROM public.invocation i
+JOIN lost_place p ON p.batch_id = i.start_batch_id AND p.position = i.start_pos
+WHERE i.tenant_id = %(tenant_id)s
+UNION
+SELECT i.started_on, i.invocation_id
+FROM public.invocation i
+JOIN lost_place p ON p.batch_id = i.end_batch_id AND p.position = i.end_pos
+WHERE i.tenant_id = %(tenant_id)s
+
+-- forget_kept_violations --
+-- What was rebuilt of kept calls from the other of their events: on their day or one beside it.
+DELETE FROM pg_temp.violation v
+USING kept_call k
+WHERE v.tenant_id = %(tenant_id)s
+  AND v.invocation_id = k.invocation_id
+  AND v.started_on BETWEEN k.started_on - 1 AND k.started_on + 1
+
+-- forget_kept_calls --
+-- The same of their rows.
+DELETE FROM pg_temp.invocation i
+USING kept_call k
+WHERE i.tenant_id = %(tenant_id)s
+  AND i.invocation_id = k.invocation_id
+  AND i.started_on BETWEEN k.started_on - 1 AND k.started_on + 1
+
+-- copy_kept_calls --
+-- And their rows as they are.
+INSERT INTO pg_temp.invocation
+SELECT i.*
+FROM public.invocation i
+JOIN kept_call k ON k.started_on = i.started_on AND k.invocation_id = i.invocation_id
+WHERE i.tenant_id = %(tenant_id)s
+ON CONFLICT DO NOTHING
+
+-- copy_kept_violations --
+-- And their violations.
+INSERT INTO pg_temp.violation
+SELECT v.*
+FROM public.violation v
+JOIN kept_call k ON k.started_on = v.started_on AND k.invocation_id = v.invocation_id
+WHERE v.tenant_id = %(tenant_id)s
+ON CONFLICT DO NOTHING
+
+-- rebuilt_calls --
+-- The next of the rebuilt calls, as the ingest's upsert returns one that is new as a whole.
+SELECT started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
+       tool_version, trace_id, run_id, error_type, violation_count, prompt_tokens,
+       completion_tokens, cache_hit, TRUE, end_batch_id IS NOT NULL, TRUE
+FROM pg_temp.invocation
+WHERE tenant_id = %(tenant_id)s AND (started_on, invocation_id) > (%(day)s, %(invocation_id)s)
+ORDER BY started_on, invocation_id
+LIMIT %(call_limit)s

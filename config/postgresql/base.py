@@ -1,0 +1,146 @@
+"""The database backend: Django's own, but for where a web server's threads get connections.
+
+psycopg's pool makes whoever needs a connection wait for a helper thread, and that one longer
+and longer while PostgreSQL is away: requests held their threads for ten seconds, and nine more
+passed before a restarted PostgreSQL was noticed. Here a thread opens the connection it needs
+itself, so it is told at once when that fails; and while it fails, one thread at a time tries.
+"""
+
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import psycopg
+from django.db.backends.postgresql import base
+from psycopg.pq import TransactionStatus
+
+_TRY_AGAIN_S = 0.2
+"""While PostgreSQL is away it is tried this often, by one of all requests."""
+_LIFETIME_S = 3600.0
+"""After this a connection is replaced: what its server process remembers only grows."""
+
+
+class ConnectionPool:
+    """The connections of one process that no thread uses at the moment.
+
+    It holds as many as threads ever wanted at once; those not used for `max_idle` seconds are
+    closed when another is given back.
+    """
+
+    def __init__(self, connect: Callable[[], psycopg.Connection[Any]], max_idle: float) -> None:
+        self._connect = connect
+        self._max_idle = max_idle
+        self._idle: deque[tuple[float, psycopg.Connection[Any]]] = deque()
+        self._opened_at: WeakKeyDictionary[psycopg.Connection[Any], float] = WeakKeyDictionary()
+        self._trying = threading.Lock()
+        self._failed_at: float | None = None
+
+    def open(self) -> None:
+        """Nothing: connections are opened when they are needed. Django calls it."""
+
+    def getconn(self) -> psycopg.Connection[Any]:
+        """A connection that works, or did a moment ago.
+
+        Raises psycopg.OperationalError when there is none: at once if that is known.
+        """
+        while self._idle:
+            try:
+                _, connection = self._idle.pop()
+            except IndexError:
+                break  # another thread was quicker
+            if _is_alive(connection):
+                return self._lent(connection)
+            connection.close()
+        if self._failed_at is None:
+            return self._opened()
+        if not self._trying.acquire(blocking=False):
+            raise psycopg.OperationalError("the database is away, and is being tried")
+        try:
+            if self._failed_at is not None and time.monotonic() < self._failed_at + _TRY_AGAIN_S:
+                raise psycopg.OperationalError("the database was away a moment ago")
+            return self._opened()
+        finally:
+            self._trying.release()
+
+    def putconn(self, connection: psycopg.Connection[Any]) -> None:
+        """Take a connection back; one that is broken or in a transaction is closed."""
+        now = time.monotonic()
+        connection._pool = None  # it is ours to close, without a warning
+        if (
+            connection.pgconn.transaction_status != TransactionStatus.IDLE
+            or now - self._opened_at.get(connection, now) > _LIFETIME_S
+        ):
+            connection.close()
+        else:
+            self._idle.append((now, connection))
+        while self._idle and self._idle[0][0] < now - self._max_idle:
+            try:
+                _, unused = self._idle.popleft()
+            except IndexError:
+                break
+            unused.close()
+
+    def close(self) -> None:
+        """Close what is here."""
+        while self._idle:
+            self._idle.pop()[1].close()
+
+    def _opened(self) -> psycopg.Connection[Any]:
+        try:
+            connection = self._connect()
+        except psycopg.OperationalError:
+            self._failed_at = time.monotonic()
+            raise
+        self._failed_at = None
+        self._opened_at[connection] = time.monotonic()
+        return self._lent(connection)
+
+    def _lent(self, connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+        cast(Any, connection)._pool = self  # where Django gives it back to
+        return connection
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Django's connection to PostgreSQL; with the option `pool`, from a `ConnectionPool`."""
+
+    @property
+    def pool(self) -> ConnectionPool | None:
+        """This process's pool for this database, made when first asked for."""
+        options = self.settings_dict["OPTIONS"].get("pool")
+        if not options:
+            return None
+        django = cast(Any, self)  # what its stubs leave out
+        pools: dict[str, ConnectionPool] = django._connection_pools
+        if self.alias not in pools:
+            parameters = self.get_connection_params() | {"autocommit": True}
+
+            def connect() -> psycopg.Connection[Any]:
+                connection = psycopg.connect(**parameters)
+                try:
+                    django._configure_connection(connection)
+                except BaseException:
+                    connection.close()
+                    raise
+                return connection
+
+            pools.setdefault(self.alias, ConnectionPool(connect, options["max_idle"]))
+        return pools[self.alias]
+
+
+def _is_alive(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the server has not hung up, without asking it: nothing but that is ever to read."""
+    if connection.closed:
+        return False
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if not poll.poll(0):
+        return True
+    try:
+        connection.execute("")  # a notice may have come, or the end
+    except psycopg.Error:
+        return False
+    return True
