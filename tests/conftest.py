@@ -39,6 +39,12 @@ from tests import browser as browsers  # noqa: E402
 _embedded: EmbeddedPostgres | None = None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full", action="store_true", help="the long form of tests/faults: half an hour"
+    )
+
+
 def pytest_configure() -> None:
     """Start PostgreSQL, make roles and schema, and set Django up, before any test is imported."""
     global _embedded
@@ -109,6 +115,12 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
     """Fetch Playwright before the first module that imports it."""
     if browsers.uses_playwright(module_path):
         browsers.ensure_playwright()
+
+
+@pytest.hookimpl(trylast=True)  # after pytest-randomly has shuffled
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests last: Playwright's loop, once running, makes asyncio.run() refuse to start."""
+    items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from config.instance import BASE_DIR
-from config.supervise import WEB_THREADS, answers, web_command
+from config.supervise import answers, web_command
 
 _HOST = "127.0.0.1"
 
@@ -35,9 +35,9 @@ def running_server(**environment: str) -> Iterator[LiveServer]:
         port = probe.getsockname()[1]
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
-            web_command(_HOST, port),
+            web_command(_HOST, port, processes=1),
             cwd=BASE_DIR,
-            env=os.environ | {"TOOLTRAIL_DATABASE_POOL": str(WEB_THREADS)} | environment,
+            env=os.environ | {"TOOLTRAIL_DATABASE_POOL": "1"} | environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -19,8 +19,8 @@ HOSTILE = [
     "{{ x }}",
 ]
 PARTIAL = {"HX-Request": "true"}
-FRAME = 9
-"""Statements of every page: session and user, memberships (4), and the scope's own three."""
+FRAME = 10
+"""Of every page: session, user, memberships (4), the scope's three, how many wait in the inbox."""
 
 
 def signed_in(user: User) -> Client:

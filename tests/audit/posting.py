@@ -1,14 +1,27 @@
 """Raw requests to `POST /api/v1/events`, for tests about the request itself."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import uuid_utils.compat
-from django.http import HttpResponse
 from django.test import Client
 
 NDJSON = "application/x-ndjson"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. `headers` know their names in any case."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError if it is none."""
+        return json.loads(self.content)
 
 
 def lines(events: Iterable[dict[str, Any]]) -> bytes:
@@ -21,12 +34,10 @@ def new_batch_id() -> str:
     return str(uuid_utils.compat.uuid7())
 
 
-def post(
-    key: str, body: bytes, *, content_type: str = NDJSON, **headers: str | None
-) -> HttpResponse:
+def post(key: str, body: bytes, *, content_type: str = NDJSON, **headers: str | None) -> Answer:
     """Post a body with a fresh batch id. `headers` are given as `content_encoding="gzip"`."""
     given = {"authorization": f"Bearer {key}", "idempotency_key": new_batch_id(), **headers}
-    return Client().post(  # type: ignore[return-value]  the test client's is one, too
+    answer = Client().post(
         "/api/v1/events",
         data=body,
         content_type=content_type,
@@ -34,3 +45,4 @@ def post(
             name.replace("_", "-"): value for name, value in given.items() if value is not None
         },
     )
+    return Answer(answer.status_code, answer.headers, answer.content)

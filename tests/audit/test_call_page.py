@@ -46,13 +46,58 @@ def test_arguments_output_context_and_log_are_shown(acme: Cast) -> None:
         '{ "city" : "London" }',
         '{ "t" : 21.5 }',
         "cache hit",
-        "20 ms of 2.00 s",
+        "20 ms of at most 2.00 s",
         "Run run-7",
         "Case crm-1",
         "Start #0 received",
         "End #1 received",
     ):
         assert part in shown
+
+
+@pytest.mark.parametrize("outcome", ["fallback", "error-result"])
+def test_what_a_guard_gave_instead_is_not_what_broke_the_schema(acme: Cast, outcome: str) -> None:
+    data = {"summary": "not available"}
+    page = body(
+        acme,
+        send(
+            acme,
+            output={"status": "ok", "data": data, "meta": {"took_ms": 20}},
+            guard=BROKEN | {"strategy": outcome, "outcome": outcome},
+        ),
+    )
+    assert "given by the guard in place of the tool's" in page
+    assert "missing" not in page.split("<h3>Output")[1].split("<h3>")[0]
+    assert "ENUM_MISMATCH" in page.split("<h3>Output")[0]
+
+
+def test_what_the_tool_returned_is_shown_marked_where_its_guard_refused_it(acme: Cast) -> None:
+    violation = {
+        "path": "$.humidity",
+        "severity": "error",
+        "code": "WRONG_TYPE",
+        "expected": "integer",
+        "received": "string",
+    }
+    page = body(
+        acme,
+        send(
+            acme,
+            is_error=True,
+            output=FAILED,
+            guard={
+                "strategy": "throw",
+                "outcome": "failed",
+                "violations": [violation],
+                "received": {"humidity": "<b>damp</b>", "city": "Oslo"},
+            },
+        ),
+    )
+    shown = page.split("<h3>Returned by the tool")[1].split("<h3>")[0]
+    assert '<mark class="j-mark is-error">' in shown
+    assert "&lt;b&gt;damp&lt;/b&gt;" in shown
+    assert "WRONG_TYPE expected integer, received string" in text(shown)
+    assert "<h3>Output" not in page
 
 
 def test_an_error_is_shown_whole(acme: Cast) -> None:

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 from tooltrail import events
 from tooltrail.events import EVENT
 
 from audit import decode, wire
 from audit.decode import Instants, RefusedLineError, TooDeepError, decode_line, without_auth
+from audit.limits import MAX_DEPTH
 from tests.factories import make_call
 
 START, END = make_call(started_at=datetime(2026, 11, 20, 10, 15, tzinfo=UTC))
@@ -30,7 +32,7 @@ NAMES = sorted(
     | {*events.ToolExecutionEnd.model_fields}
     | {*events.Gap.model_fields}
 )
-ALIASES = {name: decode.events.to_camel(name) for name in NAMES}
+ALIASES = {name: to_camel(name) for name in NAMES}
 
 # Values that are right for some member and wrong for others, at and over the bounds.
 VALUES: list[Any] = [
@@ -100,7 +102,8 @@ def check(line: bytes) -> None:
 
 def check_guard(expected: events.GuardReport | None, got: wire.GuardReport | None) -> None:
     if expected is None or got is None:
-        assert expected is got is None
+        assert expected is None
+        assert got is None
         return
     assert (got.strategy, got.outcome) == (expected.strategy, expected.outcome)
     members = ("path", "code", "severity", "expected", "received")
@@ -222,13 +225,14 @@ def output_of(output: Any) -> wire.Envelope | None:
 
 
 def test_an_envelopes_members_are_taken_one_by_one() -> None:
-    good = {"type": "FATAL", "message": "m", "attempt": 2}
+    good: dict[str, Any] = {"type": "FATAL", "message": "m", "attempt": 2}
     right = output_of({"status": "error", "error": good, "meta": {"cache_hit": True}})
     assert right == wire.Envelope(
         "error", wire.EnvelopeError(**good), wire.EnvelopeMeta(cache_hit=True)
     )
-    mixed = output_of({"status": "error", "error": good | {"code": 5}, "meta": {"cache_hit": 1}})
-    assert mixed == wire.Envelope("error", wire.EnvelopeError(**good), wire.EnvelopeMeta())
+    meta = {"cache_hit": 1, "attempt": 2}
+    mixed = output_of({"status": "error", "error": good | {"code": 5}, "meta": meta})
+    assert mixed == wire.Envelope("error", wire.EnvelopeError(**good), wire.EnvelopeMeta(attempt=2))
     assert output_of({"status": 5, "meta": "x"}) == wire.Envelope()
     assert output_of([1]) is output_of("x") is output_of(None) is None
 
@@ -241,7 +245,7 @@ def test_depth_is_counted_exactly(depth: int, around: bytes) -> None:
         text = around.replace(b"%b", text)
     text = b"[" + text + b"]"
     inner = 1 if around.startswith(b"[[]") and depth > 1 else 0
-    assert decode.is_too_deep(text) is (depth + inner > decode.MAX_DEPTH)
+    assert decode.is_too_deep(text) is (depth + inner > MAX_DEPTH)
 
 
 def test_too_deep_is_told_apart_from_no_json() -> None:
@@ -266,3 +270,11 @@ def test_too_deep_is_told_apart_from_no_json() -> None:
 )
 def test_the_value_of_auth_is_taken_out(raw: bytes, kept: bytes, had_auth: bool) -> None:
     assert without_auth(raw) == (kept, had_auth)
+
+
+@pytest.mark.parametrize("name", ["tool_name", "toolName"])
+def test_a_refusal_names_members_as_the_contract_does(name: str) -> None:
+    line = json.dumps({"type": "toolExecutionStart", name: "x", "args": {}, "turn_id": "t"})
+    with pytest.raises(RefusedLineError) as refused:
+        decode_line(line.encode(), Instants())
+    assert refused.value.message == "call_id: Field required; started_at: Field required"

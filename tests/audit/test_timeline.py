@@ -146,6 +146,14 @@ def test_the_axis_counts_from_the_start_of_the_trace_also_when_zoomed_in() -> No
     assert offset_label(-1_500_000) == "−1.5 s"
 
 
+def test_a_label_that_would_leave_the_axis_is_not_written() -> None:
+    marks = ticks(Window(0, 265_000), 0)
+    assert [(mark.label, mark.has_room) for mark in marks[-2:]] == [
+        ("200 ms", True),
+        ("250 ms", False),
+    ]
+
+
 def test_an_open_call_reaches_the_edge_but_does_not_stretch_the_axis() -> None:
     calls = [span(1, end=1_000_000), span(2, start=500_000, end=None)]
     window = window_of(calls)

@@ -1,12 +1,15 @@
 """Traces in a real browser: with JavaScript and without, by mouse and by keyboard."""
 
+import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.audit.test_trace_page import send_family
+from tests.complaints import complaints
 from tests.factories import Cast, make_call, send_events
 from tests.signing_in import sign_in
 
@@ -23,19 +26,6 @@ def plain_page(browser: "Browser", live_server: "LiveServer") -> Iterator[Page]:
     context.set_default_timeout(10_000)
     yield context.new_page()
     context.close()
-
-
-def complaints(page: Page) -> list[str]:
-    """What the browser says of the pages from now on: refused styles, scripts, errors."""
-    heard: list[str] = []
-
-    def hear(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
-            heard.append(message.text)
-
-    page.on("console", hear)
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    return heard
 
 
 def test_from_the_list_to_the_violation(page: Page, acme: Cast) -> None:
@@ -106,3 +96,70 @@ def test_nothing_reaches_beyond_the_window(page: Page, acme: Cast, width: int) -
     for address in ("/traces/", f"/traces/{long}"):
         page.goto(address)
         assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.fixture(params=[True, False], ids=["with-javascript", "without-javascript"])
+def any_page(
+    request: pytest.FixtureRequest, browser: "Browser", live_server: "LiveServer"
+) -> Iterator[Page]:
+    """A tab that runs JavaScript, and one that does not."""
+    context = browser.new_context(base_url=live_server.url, java_script_enabled=request.param)
+    context.set_default_timeout(10_000)
+    yield context.new_page()
+    context.close()
+
+
+def test_the_address_of_a_call_opens_it_in_its_trace(any_page: Page, acme: Cast) -> None:
+    page, started_at = any_page, datetime.now(UTC) - timedelta(minutes=5)
+    calls = [
+        make_call(tool_name=f"tool-{n}", started_at=started_at + timedelta(milliseconds=n))
+        for n in range(449)
+    ]
+    calls.append(make_call(tool_name="waiting", is_open=True))
+    for part in (calls[:250], calls[250:]):
+        send_events(acme.tenant, [event for call in part for event in call])
+    wanted = {call[0]["tool_name"]: call[0]["invocation_id"] for call in calls}
+    sign_in(page, acme.viewer)
+    for tool in ("tool-0", "tool-440", "waiting"):
+        page.goto(f"/traces/trace-123?call={wanted[tool]}#c-{wanted[tool]}")
+        expect(page.locator("#call-panel h2")).to_contain_text(tool)
+        row = page.locator(f"#c-{wanted[tool]}")
+        expect(row.locator("a[aria-current]")).to_contain_text(tool)
+        expect(row).to_be_in_viewport()
+        # The call's own page, whose address carries the day, and back.
+        page.locator("#call-panel").get_by_role("link", name=wanted[tool]).click()
+        page.wait_for_url(f"**/calls/*-*-*/{wanted[tool]}")
+        expect(page.locator("#call-panel h2")).to_contain_text(tool)
+        page.get_by_role("link", name="Show in its trace").click()
+        page.wait_for_url(f"**/traces/trace-123?call={wanted[tool]}**")
+        expect(page.locator("#call-panel h2")).to_contain_text(tool)
+
+
+def test_what_a_click_opened_stays_open_on_reloading(page: Page, acme: Cast) -> None:
+    ids = send_family(acme)
+    sign_in(page, acme.viewer)
+    page.goto("/traces/trace-123")
+    page.locator(f"#c-{ids['notify']} a").click()
+    expect(page.locator("#call-panel h2")).to_contain_text("notify")
+    page.reload()
+    expect(page.locator("#call-panel h2")).to_contain_text("notify")
+    expect(page.locator(".calls a[aria-current]")).to_contain_text("notify")
+
+
+def test_raw_events_are_shown_with_their_place_in_the_ledger(any_page: Page, acme: Cast) -> None:
+    page = any_page
+    first = send_events(acme.tenant, make_call(trace_id="earlier"))
+    events = make_call(args={"city": "Zürich"}, locale="de-CH")
+    second = send_events(acme.tenant, events)
+    assert second["ledger"]["first_index"] == first["ledger"]["size"] == 2
+    sign_in(page, acme.viewer)
+    page.goto("/traces/trace-123")
+    for index, (kind, event) in enumerate(zip(("Start", "End"), events, strict=True), start=2):
+        fold = page.locator("#call-panel details").filter(has_text=f"{kind} #{index}")
+        expect(fold.locator("pre")).to_be_hidden()
+        fold.locator("summary").click()
+        assert json.loads(fold.locator("pre").inner_text()) == event
+        fold.get_by_role("link", name="As it was received").click()
+        page.wait_for_url(f"**/{kind.lower()}")
+        assert json.loads(page.locator("body").inner_text()) == event
+        page.go_back()

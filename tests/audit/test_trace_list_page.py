@@ -72,9 +72,38 @@ def test_each_trace_says_what_happened(acme: Cast) -> None:
         for trace in re.findall(r'title="(t-\w+)"', row)
     }
     assert "1 failed fetch_page UPSTREAM 502 · Bad gateway" in rows["t-failed"]
-    assert "1 violations get_weather $.unit ENUM_MISMATCH" in rows["t-broken"]
-    assert "1 open notify" in rows["t-open"]
+    assert "1 violation get_weather $.unit ENUM_MISMATCH" in rows["t-broken"]
+    assert re.search(r"1 open notify open \d", rows["t-open"])
     assert "ok read_file" in rows["t-fine"]
+
+
+def test_a_failure_by_the_guard_is_named_by_what_broke_and_where(acme: Cast) -> None:
+    failed = {"status": "error", "error": {"type": "VALIDATION", "message": "It breaks."}}
+    send_events(
+        acme.tenant, make_call(output=failed, is_error=True, guard={**BROKEN, "outcome": "failed"})
+    )
+    page = text(signed_in(acme.viewer).get("/traces/").content.decode())
+    assert "get_weather $.unit ENUM_MISMATCH" in page
+    assert "It breaks." not in page
+
+
+def test_how_long_a_trace_takes_is_not_known_before_something_ended(acme: Cast) -> None:
+    send_events(
+        acme.tenant,
+        [
+            *make_call(trace_id="t-waiting", is_open=True),
+            *make_call(trace_id="t-halfway", duration_ms=2_000),
+            *make_call(trace_id="t-halfway", is_open=True),
+        ],
+    )
+    page = signed_in(acme.viewer).get("/traces/").content.decode()
+    waiting = text(signed_in(acme.viewer).get("/traces/?trace=t-waiting").content.decode())
+    assert "1 call — —" in waiting
+    assert "0 µs" not in text(page)
+    assert "≥ 2.0" in text(page).replace("\xa0", " ")
+    assert "nothing has ended yet" in text(
+        signed_in(acme.viewer).get("/traces/t-waiting").content.decode()
+    )
 
 
 def test_of_a_chain_of_failures_the_innermost_is_named(acme: Cast) -> None:
@@ -195,6 +224,22 @@ def test_before_the_first_call_the_page_says_how_to_send_one(acme: Cast) -> None
     page = text(signed_in(acme.viewer).get("/traces/").content.decode())
     assert "No tool call has arrived yet" in page
     assert "TOOLTRAIL_URL=http://testserver" in page
+    assert "Ask an admin" in page
+
+
+def test_an_admin_is_offered_the_first_key(acme: Cast) -> None:
+    client = signed_in(acme.admin)
+    page = client.get("/traces/").content.decode()
+    form = re.search(r'<form method="post" action="(/settings/keys)">.*?</form>', page, re.DOTALL)
+    assert form is not None
+    fields: dict[str, list[str]] = {}
+    for name, value in re.findall(r'name="(name|scopes)" value="([^"]*)"', form[0]):
+        fields.setdefault(name, []).append(value)
+    made = client.post(form[1], fields).content.decode()
+    key = re.search(r"TOOLTRAIL_API_KEY=(tt_\S+)", text(made))
+    assert key is not None
+    send_events(acme.tenant, make_call(trace_id="the-first"), key=key[1])
+    assert "the-first" in client.get("/traces/").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,10 @@ def test_the_minimap_of_thousands_of_calls_stays_small() -> None:
             {"state": "failed", "violation_count": 1, "guard_outcome": "failed"},
             "FAILED · $.t WRONG_TYPE",
         ),
+        (
+            {"state": "failed", "error_type": "VALIDATION", "violation_count": 1},
+            "$.t WRONG_TYPE",
+        ),
     ],
 )
 def test_the_reason_on_a_row(members: dict[str, Any], said: str) -> None:

@@ -4,14 +4,17 @@ A route that is missing here fails `test_walk.py`, which says what to add.
 """
 
 import json
+import secrets
+import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
+import uuid_utils.compat
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from tenants.models import Scope
+from tenants.models import ApiKey, Membership, Role, Scope, Tenant
 from tests.isolation.world import World
 
 
@@ -25,6 +28,8 @@ class Object:
     """Of the API key, for an API route."""
     is_read: bool = True
     """Whether GET shows it, so that its own tenant's admin is shown the canary."""
+    role: Role = Role.VIEWER
+    """The least a member must be, for a page."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class Listing:
     """What a POST carries: things of the world that the stranger may have heard of."""
     content_type: str = "application/json"
     """Of a POST to an API route."""
+    role: Role = Role.VIEWER
+    """The least a member must be, for a page."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,25 @@ ROUTES: dict[str, Visit] = {
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(
         lambda world: _call(world) + "/start"
     ),
+    "inbox/": Listing("/inbox/?state=all"),
+    "inbox/discard": Listing(
+        "/inbox/discard",
+        shows_canary=False,
+        data=lambda world: {
+            "code": world.canary,
+            "until": world.refused_id,
+            "reason": "a stranger's",
+        },
+        role=Role.EDITOR,
+    ),
+    "inbox/export.<slug:kind>": Listing("/inbox/export.ndjson?state=all", role=Role.AUDITOR),
+    "inbox/<uuid:pk>": Object(lambda world: f"/inbox/{world.refused_id}"),
+    "inbox/<uuid:pk>/send": Object(
+        lambda world: f"/inbox/{world.refused_id}/send", is_read=False, role=Role.EDITOR
+    ),
+    "inbox/<uuid:pk>/discard": Object(
+        lambda world: f"/inbox/{world.refused_id}/discard", is_read=False, role=Role.EDITOR
+    ),
     # pages of the registry
     "tools/": Listing("/tools/"),
     "tools/find": Object(lambda world: f"/tools/find?name={quote(world.canary)}", is_read=False),
@@ -69,29 +95,38 @@ ROUTES: dict[str, Visit] = {
     "login": Open("/login", "signing in"),
     "logout": Open("/logout", "signing out"),
     "switch-tenant": Object(lambda world: "/switch-tenant", is_read=False),
-    "settings/keys": Listing("/settings/keys"),
+    "settings/keys": Listing("/settings/keys", role=Role.ADMIN),
     "settings/keys/<uuid:pk>/revoke": Object(
-        lambda world: f"/settings/keys/{world.api_key.pk}/revoke", is_read=False
+        lambda world: f"/settings/keys/{world.api_key.pk}/revoke",
+        is_read=False,
+        role=Role.ADMIN,
     ),
     "settings/members": Listing(
-        "/settings/members", data=lambda world: {"username": "", "role": "admin"}
+        "/settings/members",
+        data=lambda world: {"username": "", "role": "admin"},
+        role=Role.ADMIN,
     ),
     "settings/members/<uuid:pk>/role": Object(
-        lambda world: f"/settings/members/{world.membership.pk}/role", is_read=False
+        lambda world: f"/settings/members/{world.membership.pk}/role",
+        is_read=False,
+        role=Role.ADMIN,
     ),
     "settings/members/<uuid:pk>/remove": Object(
-        lambda world: f"/settings/members/{world.membership.pk}/remove", is_read=False
+        lambda world: f"/settings/members/{world.membership.pk}/remove",
+        is_read=False,
+        role=Role.ADMIN,
     ),
     "settings/password": Listing("/settings/password"),
+    "favicon.ico": Open("/favicon.ico", "leads to the icon"),
     "theme": Open("/theme", "light or dark, in a cookie"),
     # Django's admin
-    "admin/": Listing("/admin/"),
-    "admin/jsi18n/": Listing("/admin/jsi18n/", shows_canary=False),
-    r"admin/^(?P<app_label>tools_registry)/$": Listing("/admin/tools_registry/"),
-    "admin/tools_registry/tool/": Listing("/admin/tools_registry/tool/"),
-    "admin/tools_registry/tool/add/": Listing("/admin/tools_registry/tool/add/"),
+    "admin/": Listing("/admin/", role=Role.EDITOR),
+    "admin/jsi18n/": Listing("/admin/jsi18n/", shows_canary=False, role=Role.EDITOR),
+    r"admin/^(?P<app_label>tools_registry)/$": Listing("/admin/tools_registry/", role=Role.EDITOR),
+    "admin/tools_registry/tool/": Listing("/admin/tools_registry/tool/", role=Role.EDITOR),
+    "admin/tools_registry/tool/add/": Listing("/admin/tools_registry/tool/add/", role=Role.EDITOR),
     "admin/tools_registry/tool/<path:object_id>/change/": Object(
-        lambda world: f"/admin/tools_registry/tool/{world.tool_id}/change/"
+        lambda world: f"/admin/tools_registry/tool/{world.tool_id}/change/", role=Role.EDITOR
     ),
     # the API
     "api/v1/": Open("/api/v1/", "the API's name, for reversing its routes"),
@@ -131,7 +166,7 @@ def _call(world: World) -> str:
     return f"/calls/{world.at.date()}/{world.call_id}"
 
 
-def all_routes() -> dict[str, URLPattern]:
+def all_routes(site_map: str | None = None) -> dict[str, URLPattern]:
     """Every pattern of the site map by its whole route, as Django writes it."""
     found: dict[str, URLPattern] = {}
 
@@ -143,5 +178,31 @@ def all_routes() -> dict[str, URLPattern]:
             else:
                 found[route] = one
 
-    walk(get_resolver().url_patterns, "")
+    walk(get_resolver(site_map).url_patterns, "")
     return found
+
+
+def imagined(world: World) -> World:
+    """A world like that one, of which nothing exists: what asking for nothing looks like."""
+    return replace(
+        world,
+        tenant=Tenant(id=uuid.uuid4(), slug="nowhere", name="Nowhere"),
+        canary=f"canary{secrets.token_hex(4)}",
+        call_id=uuid_utils.compat.uuid7(),
+        batch_id=uuid_utils.compat.uuid7(),
+        tool_id=uuid.uuid4(),
+        refused_id=uuid_utils.compat.uuid7(),
+        api_key=ApiKey(pk=uuid.uuid4()),
+        membership=Membership(pk=uuid.uuid4()),
+    )
+
+
+ASKING: tuple[Callable[[World, World], str], ...] = (
+    lambda own, theirs: f"/traces/?trace={theirs.canary}",
+    lambda own, theirs: f"/traces/?before={quote(theirs.at.isoformat())},{theirs.canary}",
+    lambda own, theirs: f"/traces/{own.canary}?call={theirs.call_id}",
+    lambda own, theirs: f"/inbox/?state=all&code={theirs.canary}",
+    lambda own, theirs: f"/traces/{own.canary}?find={theirs.canary}",
+    lambda own, theirs: f"/admin/tools_registry/tool/?q={theirs.canary}",
+)
+"""Addresses of the visitor's own pages that ask, in their query, for something of the other."""

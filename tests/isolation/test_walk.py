@@ -3,20 +3,36 @@
 The views run as they do in production: as the application role, in real transactions.
 """
 
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
-from django.http import HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.test import Client
 from django.test.client import MULTIPART_CONTENT
-from django.urls import reverse
+from django.urls import URLPattern, include, path, reverse
 
 from audit.models import Invocation
+from tenants import access
+from tenants.keys import create_key
 from tenants.members import add_member
-from tenants.models import Role, Scope
+from tenants.models import Role, Scope, Tenant
 from tenants.scope import tenant_scope
-from tests.isolation.routes import ROUTES, Listing, Object, Open, Visit, all_routes, make_event
+from tests.factories import make_tenant, make_user
+from tests.isolation.routes import (
+    ASKING,
+    ROUTES,
+    Listing,
+    Object,
+    Open,
+    Visit,
+    all_routes,
+    imagined,
+    make_event,
+)
 from tests.isolation.world import WITHOUT_TEXT, World, count_rows, make_world, tenant_tables
 
 CLOSED = {route: visit for route, visit in ROUTES.items() if not isinstance(visit, Open)}
@@ -27,6 +43,16 @@ SHOWN = sorted(
     for route, visit in CLOSED.items()
     if (visit.is_read if isinstance(visit, Object) else visit.shows_canary)
 )
+_FRESH = re.compile(
+    r"nonce-[^']+'|nonce=\"[^\"]+|name=\"csrfmiddlewaretoken\" value=\"\w+|'Expires', '[^']+'"
+)
+"""What is another in every answer."""
+LEAKY = [
+    route
+    for route in PAGES
+    if route in SHOWN or (isinstance(CLOSED[route], Object) and route != "switch-tenant")
+]
+"""Pages on which a wrong tenant would show; the switcher asks who is a member, not where one is."""
 
 
 @pytest.fixture(scope="module")
@@ -56,24 +82,33 @@ def _text(response: HttpResponseBase) -> str:
     return str(body.decode(errors="replace")) + repr(sorted(response.headers.items()))
 
 
+def _blurred(response: HttpResponseBase, asked: World) -> str:
+    """Body and headers without what differs each time, and without what was asked for."""
+    text = _FRESH.sub("", _text(response))
+    for name in (asked.canary, asked.call_id, asked.tool_id, asked.refused_id, asked.tenant.id):
+        text = text.replace(str(name), "…")
+    return text.replace(str(asked.api_key.pk), "…").replace(str(asked.membership.pk), "…")
+
+
 def _path(visit: Visit, named: World) -> str:
     return visit.path(named) if isinstance(visit, Object) else visit.path
 
 
 def _knock(visit: Visit, visitor: World, named: World, client: Client) -> Iterator[Any]:
     """GET and POST the things of `named`, as a page and as a fragment; (method, response)."""
-    path = _path(visit, named)
+    address = _path(visit, named)
     data = visit.data(named) if isinstance(visit, Listing) else {"tenant": str(named.tenant.id)}
     scope = None if isinstance(visit, Open) else visit.scope
     headers = {"Authorization": f"Bearer {visitor.key(scope)}"} if scope else {}
     kind = visit.content_type if scope and isinstance(visit, Listing) else MULTIPART_CONTENT
     for extra in ({}, {"HX-Request": "true"}):
-        yield "GET", client.get(path, headers={**headers, **extra})
-        yield "POST", client.post(path, data, content_type=kind, headers={**headers, **extra})
+        yield "GET", client.get(address, headers={**headers, **extra})
+        yield "POST", client.post(address, data, content_type=kind, headers={**headers, **extra})
+    for method in ("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        yield method, client.generic(method, address, headers=headers)
 
 
-def test_every_route_is_walked() -> None:
-    routes = all_routes()
+def _complain_of_routes(routes: dict[str, URLPattern]) -> None:
     missing = [
         f"  {route!r}  ({pattern.lookup_str}, name {pattern.name!r})"
         for route, pattern in routes.items()
@@ -94,6 +129,21 @@ def test_every_route_is_walked() -> None:
     assert not gone, f"No longer routes, remove them from tests/isolation/routes.py: {gone}"
 
 
+def test_every_route_is_walked() -> None:
+    _complain_of_routes(all_routes())
+
+
+def test_a_forgotten_route_would_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgetful = ModuleType("forgetful")
+    part = [path("<uuid:pk>", lambda request, pk: HttpResponse(), name="export")]
+    vars(forgetful)["urlpatterns"] = [path("", include("config.urls")), path("out/", include(part))]
+    monkeypatch.setitem(sys.modules, "forgetful", forgetful)
+    with pytest.raises(AssertionError, match=r"'out/<uuid:pk>'.*'export'"):
+        _complain_of_routes(all_routes("forgetful"))
+    with pytest.raises(AssertionError, match="No longer routes"):
+        _complain_of_routes({})
+
+
 def test_every_table_of_a_tenant_holds_the_canary(theirs: World) -> None:
     with tenant_scope(theirs.tenant.id):
         bare = [
@@ -107,16 +157,61 @@ def test_every_table_of_a_tenant_holds_the_canary(theirs: World) -> None:
     )
 
 
-@pytest.mark.parametrize("route", sorted(CLOSED))
-def test_a_stranger_finds_nothing(route: str, theirs: World, own: World) -> None:
-    visit = CLOSED[route]
+def _find_nothing(visit: Visit, theirs: World, own: World) -> None:
     statuses = set()
     for method, response in _knock(visit, own, theirs, own.client()):
         assert theirs.canary not in _text(response), f"{method} shows another tenant's text"
         statuses.add(response.status_code)
     if isinstance(visit, Object):
-        assert 404 in statuses
         assert statuses <= {404, 405}, "neither absent nor the wrong method: something was found"
+        assert 404 in statuses
+
+
+@pytest.mark.parametrize("route", sorted(CLOSED))
+def test_a_stranger_finds_nothing(route: str, theirs: World, own: World) -> None:
+    _find_nothing(CLOSED[route], theirs, own)
+
+
+@pytest.mark.parametrize("route", LEAKY)
+def test_a_page_that_took_the_wrong_tenant_would_be_found(
+    route: str, own: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let the stranger into the other tenant: the walk must fail, or it proves nothing."""
+    theirs = make_world("hooli")
+
+    enter_tenant = access.enter_tenant
+
+    def enter_wrong_tenant(request: HttpRequest) -> access.TenantRequest | None:
+        entered = enter_tenant(request)
+        assert entered is not None
+        entered.tenant = theirs.tenant
+        return entered
+
+    monkeypatch.setattr(access, "enter_tenant", enter_wrong_tenant)
+    with pytest.raises(AssertionError, match=r"another tenant's text|something was found"):
+        _find_nothing(CLOSED[route], theirs, own)
+
+
+@pytest.mark.parametrize("route", sorted(r for r, v in CLOSED.items() if isinstance(v, Object)))
+def test_what_is_anothers_looks_like_what_is_not_there(
+    route: str, theirs: World, own: World
+) -> None:
+    visit, client, nowhere = CLOSED[route], own.client(), imagined(theirs)
+    of_theirs = _knock(visit, own, theirs, client)
+    of_nothing = _knock(visit, own, nowhere, client)
+    for (method, found), (_, missing) in zip(of_theirs, of_nothing, strict=True):
+        assert found.status_code == missing.status_code, method
+        assert _blurred(found, theirs) == _blurred(missing, nowhere), method
+
+
+@pytest.mark.parametrize("ask", ASKING)
+def test_an_own_page_asked_for_anothers_shows_as_little_as_for_nothing(
+    ask: Callable[[World, World], str], theirs: World, own: World
+) -> None:
+    client, nowhere = own.client(), imagined(theirs)
+    found, missing = client.get(ask(own, theirs)), client.get(ask(own, nowhere))
+    assert found.status_code == missing.status_code == 200
+    assert _blurred(found, theirs) == _blurred(missing, nowhere)
 
 
 @pytest.mark.parametrize("route", [route for route in PAGES if route != "switch-tenant"])
@@ -143,8 +238,8 @@ def test_its_own_admin_is_shown_it(route: str, theirs: World) -> None:
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_who_is_not_signed_in_sees_nothing(route: str, theirs: World) -> None:
     visit = ROUTES[route]
-    path = _path(visit, theirs)
-    for response in (Client().get(path), Client().post(path)):
+    address = _path(visit, theirs)
+    for response in (Client().get(address), Client().post(address)):
         if response.status_code == 302:
             if not isinstance(visit, Open):
                 assert response["Location"].startswith("/login?next="), "not sent to sign in"
@@ -158,14 +253,14 @@ def test_who_is_not_signed_in_sees_nothing(route: str, theirs: World) -> None:
 @pytest.mark.parametrize("route", PAGES)
 def test_a_key_opens_no_page(route: str, own: World) -> None:
     client = Client(headers={"Authorization": f"Bearer {own.key(Scope.READ)}"})
-    path = _path(CLOSED[route], own)
-    assert {client.get(path).status_code, client.post(path).status_code} <= {302, 405}
+    address = _path(CLOSED[route], own)
+    assert {client.get(address).status_code, client.post(address).status_code} <= {302, 405}
 
 
 @pytest.mark.parametrize("route", API)
 def test_a_session_opens_no_api(route: str, own: World) -> None:
-    client, path = own.client(), _path(CLOSED[route], own)
-    assert {client.get(path).status_code, client.post(path).status_code} <= {401, 405}
+    client, address = own.client(), _path(CLOSED[route], own)
+    assert {client.get(address).status_code, client.post(address).status_code} <= {401, 405}
 
 
 def test_a_strangers_event_about_the_same_call_is_another_call(theirs: World, own: World) -> None:
@@ -186,3 +281,45 @@ def test_a_strangers_event_about_the_same_call_is_another_call(theirs: World, ow
     assert (answer.status_code, answer.json()["rejected"]) == (200, [])
     assert calls(theirs) == [theirs.canary]
     assert calls(own) == ["stranger"]
+
+
+def test_figures_are_of_the_keys_tenant_alone(theirs: World) -> None:
+    def figures(tenant: Tenant) -> dict[str, Any]:
+        key = create_key(tenant, "reader", [Scope.READ])[1]
+        answer = Client().get("/api/v1/summary", headers={"Authorization": f"Bearer {key}"})
+        found: dict[str, Any] = answer.json()
+        return {name: found[name] for name in ("calls", "open", "errors", "violations")}
+
+    assert any(figures(theirs.tenant).values())
+    assert not any(figures(make_tenant("empty")).values())
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("route", PAGES)
+def test_each_role_opens_its_own_pages_only(route: str, role: Role, own: World) -> None:
+    visit = CLOSED[route]
+    assert not isinstance(visit, Open)
+    member, client = make_user(role.value), Client(raise_request_exception=False)
+    member.is_staff = True  # which opens nothing without the role
+    member.save()
+    with tenant_scope(own.tenant.id):
+        add_member(own.tenant, member, role)
+    client.force_login(member)
+    may_open = visit.role in {Role.VIEWER, role} or role is Role.ADMIN
+    answers = [client.get(_path(visit, own)), client.post(_path(visit, own))]
+    statuses = {answer.status_code for answer in answers} - {405}
+    if may_open:
+        assert statuses <= {200, 302, 404}  # 404: the switcher, asked for no tenant
+    else:
+        assert statuses == {403}
+        assert not any(own.canary in answer.content.decode() for answer in answers)
+
+
+@pytest.mark.parametrize("route", API)
+def test_a_key_opens_its_own_scope_only(route: str, own: World) -> None:
+    visit = CLOSED[route]
+    assert not isinstance(visit, Open)
+    for scope in set(Scope) - {visit.scope}:
+        client = Client(headers={"Authorization": f"Bearer {own.key(scope)}"})
+        answers = client.get(_path(visit, own)), client.post(_path(visit, own))
+        assert {answer.status_code for answer in answers} - {405} == {403}

@@ -37,6 +37,11 @@ _FITTING: dict[str, dict[str, Any]] = {
     "rollup": {"state": "failed"},
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
     "latency": {"buckets": [0] * 127 + [1]},
+    "rejected_event": {
+        "resolution": "discarded",
+        "redrive_batch_id": None,
+        "redrive_edited": None,
+    },
 }
 _DOCUMENTS = {"input_schema", "output_schema", "meta", "answer", "details"}
 """Columns whose text is JSON."""
@@ -54,6 +59,7 @@ class World:
     call_id: UUID
     batch_id: UUID
     tool_id: UUID
+    refused_id: UUID
     api_key: ApiKey
     membership: Membership
 
@@ -84,6 +90,7 @@ def make_world(name: str) -> World:
         call_id=uuid_utils.compat.uuid7(),
         batch_id=uuid_utils.compat.uuid7(),
         tool_id=uuid.uuid4(),
+        refused_id=uuid_utils.compat.uuid7(),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
     )
@@ -149,6 +156,8 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
     }
     if (table, column) == ("tool", "id"):
         return world.tool_id
+    if (table, column) == ("rejected_event", "id"):
+        return world.refused_id
     if column in ids:
         return ids[column]
     if column in _DOCUMENTS:

@@ -1,5 +1,6 @@
 """The frame of every page: navigation, theme, errors, and nothing inline."""
 
+import gzip
 import re
 from pathlib import Path
 
@@ -107,3 +108,13 @@ def test_vendored_files_are_named_with_their_licence() -> None:
     for licence in folder.rglob("LICENSE"):
         assert str(licence.relative_to(folder)) in listed
     assert settings.STATIC_URL
+
+
+def test_pages_are_compressed_for_browsers_that_ask(acme: Cast) -> None:
+    client = signed_in(acme)
+    plain = client.get("/traces/")
+    packed = client.get("/traces/", headers={"accept-encoding": "gzip"})
+
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert len(packed.content) < len(plain.content) / 2
+    assert "<main" in gzip.decompress(packed.content).decode()

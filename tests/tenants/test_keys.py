@@ -2,13 +2,15 @@
 
 import datetime
 import zlib
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tenants.keys import KeyRefused, authenticate, create_key, revoke_key
+from tenants import keys
+from tenants.keys import BELIEVED_FOR, KeyRefused, authenticate, create_key, revoke_key
 from tenants.models import ApiKey, Scope
 from tenants.scope import tenant_scope
 from tests.factories import Cast
@@ -128,3 +130,45 @@ def test_sending_events_writes_nothing_here(acme: Cast) -> None:
     with CaptureQueriesContext(connection) as queries:
         authenticate(text, Scope.INGEST)
     assert not [one for one in queries.captured_queries if "UPDATE" in one["sql"]]
+
+
+def _revoked_by_another_process(key: ApiKey) -> None:
+    with tenant_scope(key.tenant_id):
+        ApiKey.objects.filter(tenant_id=key.tenant_id, pk=key.pk).update(revoked_at=timezone.now())
+
+
+def test_a_key_that_sends_is_looked_up_again_after_seconds_and_is_closed_then(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Mock(monotonic=lambda: 1000.0)
+    monkeypatch.setattr(keys, "time", clock)
+    key, text = create_key(acme.tenant, "ci", [Scope.INGEST, Scope.READ])
+    identity = authenticate(text, Scope.INGEST)
+    _revoked_by_another_process(key)
+    with CaptureQueriesContext(connection) as queries:
+        assert authenticate(text, Scope.INGEST) == identity
+    assert not queries.captured_queries
+    assert _refusal(text, Scope.READ) == (401, "revoked_key")
+    clock.monotonic = lambda: 1000.0 + BELIEVED_FOR.total_seconds()
+    assert _refusal(text, Scope.INGEST) == (401, "revoked_key")
+
+
+def test_the_process_that_revokes_a_key_refuses_it_at_once(acme: Cast) -> None:
+    key, text = create_key(acme.tenant, "ci", [Scope.INGEST])
+    authenticate(text, Scope.INGEST)
+    with tenant_scope(acme.tenant.id):
+        revoke_key(key)
+    assert _refusal(text, Scope.INGEST) == (401, "revoked_key")
+
+
+def test_a_key_is_not_believed_beyond_its_expiry(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Mock(monotonic=lambda: 1000.0)
+    monkeypatch.setattr(keys, "time", clock)
+    expires_at = timezone.now() + BELIEVED_FOR / 2
+    key, text = create_key(acme.tenant, "ci", [Scope.INGEST], expires_at=expires_at)
+    authenticate(text, Scope.INGEST)
+    _revoked_by_another_process(key)
+    clock.monotonic = lambda: 1000.0 + BELIEVED_FOR.total_seconds() / 2
+    assert _refusal(text, Scope.INGEST) == (401, "revoked_key")

@@ -14,7 +14,7 @@ def test_a_key_is_made_copied_and_revoked(page: Page, acme: Cast) -> None:
     page.get_by_role("link", name="API keys").click()
     page.get_by_label("Name").fill("crawler")
     page.get_by_label("Send events").check()
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     text = page.get_by_label("Your new key").input_value()
     assert authenticate(text, Scope.INGEST).tenant_id == acme.tenant.id
     page.get_by_role("link", name="API keys").click()

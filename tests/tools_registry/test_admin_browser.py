@@ -4,7 +4,10 @@ import json
 
 from playwright.sync_api import Page, expect
 
+from tenants.members import add_member
+from tenants.models import Role
 from tenants.scope import tenant_scope
+from tests.complaints import complaints
 from tests.factories import Cast
 from tests.signing_in import sign_in
 from tests.tools_registry.contracts import make_contract
@@ -23,9 +26,7 @@ def _register(cast: Cast, name: str) -> Tool:
 def test_an_editor_publishes_the_next_version_and_reads_it(
     page: Page, acme: Cast, globex: Cast
 ) -> None:
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    heard = complaints(page)
     _register(acme, "get_weather")
     _register(globex, "their_tool")
     acme.editor.is_staff = True
@@ -56,7 +57,7 @@ def test_an_editor_publishes_the_next_version_and_reads_it(
     page.get_by_role("link", name="1", exact=True).click()
     expect(page.get_by_text("not the current one")).to_be_visible()
     expect(page.locator("pre").first).to_contain_text('"city"')
-    assert complaints == [], "the policy forbids something the admin does"
+    assert heard == [], "the policy forbids something the admin does"
 
 
 def test_published_versions_cannot_be_typed_into(page: Page, acme: Cast) -> None:
@@ -70,3 +71,66 @@ def test_published_versions_cannot_be_typed_into(page: Page, acme: Cast) -> None
     expect(versions.locator("input:visible, textarea:visible, select:visible")).to_have_count(0)
     expect(page.get_by_label("Name")).to_have_count(0)
     expect(page.get_by_role("link", name="Delete")).to_have_count(0)
+
+
+def test_an_editor_makes_a_tool_and_nothing_can_be_deleted(page: Page, acme: Cast) -> None:
+    heard = complaints(page)
+    acme.editor.is_staff = True
+    acme.editor.save()
+    sign_in(page, acme.editor)
+    page.goto("/admin/tools_registry/tool/")
+    page.get_by_role("link", name="Add tool").click()
+    page.get_by_label("Name").fill("fetch_page")
+    page.get_by_label("Description").fill("Fetches a page.")
+    page.get_by_label("Trusted").check()
+    page.get_by_label("Output schema").fill('{"type": "string"}')
+    page.get_by_role("button", name="Save and continue editing").click()
+
+    expect(page.get_by_role("listitem").filter(has_text="was added successfully")).to_be_visible()
+    with tenant_scope(acme.tenant.id):
+        tool = Tool.objects.get(tenant=acme.tenant)
+    assert page.url.endswith(f"/admin/tools_registry/tool/{tool.pk}/change/")
+    expect(page.locator(".readonly", has_text="fetch_page").first).to_be_visible()
+    expect(page.locator("#versions-group tr.form-row")).to_have_count(1)
+    page.get_by_label("Output schema").fill("")
+    page.get_by_role("button", name="Save and continue editing").click()
+    expect(page.locator("#versions-group tr.form-row")).to_have_count(2)
+    # Neither deleting nor a history outside the tenant's own record, here or in the list.
+    expect(page.get_by_role("link", name="Delete")).to_have_count(0)
+    expect(page.get_by_role("link", name="History")).to_have_count(0)
+    page.goto("/admin/tools_registry/tool/?q=fetch")
+    expect(page.locator("#result_list tbody tr")).to_have_count(1)
+    expect(page.get_by_label("Action")).to_have_count(0)
+    expect(page.locator("input.action-select")).to_have_count(0)
+    assert heard == []
+    for gone in ("delete", "history"):
+        response = page.goto(f"/admin/tools_registry/tool/{tool.pk}/{gone}/")
+        assert response is not None
+        assert response.status == 404
+
+
+def test_another_tenants_tool_is_nowhere_in_the_admin(page: Page, acme: Cast, globex: Cast) -> None:
+    theirs = _register(globex, "their_tool")
+    acme.admin.is_staff = True
+    acme.admin.save()
+    sign_in(page, acme.admin)
+    response = page.goto(f"/admin/tools_registry/tool/{theirs.pk}/change/")
+    assert response is not None
+    assert response.status == 404
+    expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
+    page.goto("/admin/tools_registry/tool/?q=their")
+    expect(page.locator("#result_list tbody tr")).to_have_count(0)
+
+    # A member of both edits it once the switcher says so, and only then.
+    with tenant_scope(globex.tenant.id):
+        add_member(globex.tenant, acme.admin, Role.EDITOR)
+    page.goto("/traces/")
+    page.get_by_title("Switch tenant").click()
+    page.get_by_role("button", name=globex.tenant.name).click()
+    page.wait_for_url("**/traces/")
+    page.goto(f"/admin/tools_registry/tool/{theirs.pk}/change/")
+    page.get_by_label("Notes").fill("Ask Bob.")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("listitem").filter(has_text="changed successfully")).to_be_visible()
+    with tenant_scope(globex.tenant.id):
+        assert Tool.objects.get(tenant=globex.tenant).notes == "Ask Bob."

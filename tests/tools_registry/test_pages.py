@@ -86,7 +86,14 @@ def test_a_tool_shows_its_contract(acme: Cast, client: Client) -> None:
         acme, output_schema={"required": ["celsius"]}, trusted=True, meta={"team": "maps"}
     )
     page = _get(client, "tool_detail", tool.pk)
-    for shown in ("Tells the weather.", "celsius", "trusted", "maps", "sha256:", "version 1"):
+    for shown in (
+        "Tells the weather.",
+        "celsius",
+        "trusted: acted on",
+        "maps",
+        "sha256:",
+        "version 1",
+    ):
         assert shown in page
 
 

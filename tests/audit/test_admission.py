@@ -1,0 +1,145 @@
+"""Who is let in, who waits and who is told to come later; and what a key may send."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http import HTTPStatus
+
+import pytest
+from django.test import override_settings
+
+from audit import api
+from audit.admission import RETRY_AFTER_S, Admission, OverloadedError
+from audit.models import Batch
+from audit.quota import Quota, QuotaExceededError, quota
+from tenants.scope import tenant_scope
+from tests.audit.posting import lines, post
+from tests.factories import Cast, make_call, make_ingest_key
+from tests.installation import until
+
+
+def test_places_are_bounded_in_number_and_bytes_and_given_back() -> None:
+    admission = Admission(places=2, bytes_max=100)
+    with admission.place(60):
+        with pytest.raises(OverloadedError), admission.place(41):
+            pass
+        with admission.place(40), pytest.raises(OverloadedError), admission.place(0):
+            pass
+    with admission.place(100):
+        pass
+
+
+def test_in_line_for_a_slot_the_next_one_gets_it() -> None:
+    admission = Admission(slots=1, wait_s=60)
+    stored = threading.Event()
+
+    def store() -> None:
+        with admission.slot():
+            stored.set()
+
+    with admission.slot():
+        other = threading.Thread(target=store)
+        other.start()
+        until(lambda: admission.in_line == 1)
+        assert not stored.is_set()
+    other.join()
+    assert stored.is_set()
+    assert admission.in_line == 0
+
+
+def test_when_slots_do_not_move_nobody_waits_until_they_do() -> None:
+    admission = Admission(slots=1, wait_s=0.01)
+    with admission.slot():
+        with pytest.raises(OverloadedError), admission.slot():
+            pass
+        admission._wait_s = 3600  # who waited now would wait too long for this test
+        with pytest.raises(OverloadedError), admission.slot():
+            pass
+    with admission.slot():
+        pass
+
+
+def test_the_pace_is_asked_for_only_while_somebody_waits() -> None:
+    admission = Admission(slots=1, wait_s=60)
+    assert admission.next_after_ms() == 0
+    with ExitStack() as held:
+        held.enter_context(admission.slot())
+        waiting = threading.Thread(target=lambda: held_by(admission))
+        waiting.start()
+        until(lambda: admission.in_line == 1)
+        admission._mean_s = 0.25
+        assert admission.next_after_ms() == 250
+        admission._mean_s = 0.05
+        assert admission.next_after_ms() == 0
+    waiting.join()
+    assert admission.next_after_ms() == 0
+
+
+def test_while_others_are_refused_who_is_served_makes_room_for_them() -> None:
+    admission = Admission(places=1)
+    with admission.place(0), pytest.raises(OverloadedError), admission.place(0):
+        pass
+    assert admission.next_after_ms() == 1000 * RETRY_AFTER_S
+    admission._refused_at -= RETRY_AFTER_S
+    assert admission.next_after_ms() == 0
+
+
+def held_by(admission: Admission) -> None:
+    with admission.slot():
+        pass
+
+
+def test_a_request_too_many_is_asked_to_come_again_and_nothing_of_it_is_stored(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = make_ingest_key(acme.tenant)
+    admission = Admission(places=1)
+    monkeypatch.setattr(api, "ADMISSION", admission)
+    with admission.place(0):
+        refused = post(key, lines(make_call()))
+    assert refused.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    assert int(refused.headers["Retry-After"]) > 0
+    assert refused.headers["Connection"] == "close"
+    assert refused.json()["code"] == "overloaded"
+    with tenant_scope(acme.tenant.id):
+        assert not Batch.objects.for_tenant(acme.tenant.id).exists()
+    assert post(key, lines(make_call())).status_code == HTTPStatus.OK
+
+
+def test_under_load_the_answer_says_when_to_send_next(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = make_ingest_key(acme.tenant)
+    assert "next_after_ms" not in post(key, lines(make_call())).json()
+    monkeypatch.setattr(Admission, "next_after_ms", lambda _: 700)
+    assert post(key, lines(make_call())).json()["next_after_ms"] == 700
+
+
+def test_a_quota_lets_in_what_ten_seconds_give_and_says_when_more() -> None:
+    bucket = Quota(10)
+    bucket.check("a")
+    bucket.take("a", 250)
+    with pytest.raises(QuotaExceededError) as refused:
+        bucket.check("a")
+    assert 14 < refused.value.retry_after_s <= 15.1
+    bucket.check("b")
+
+
+@pytest.fixture
+def small_quota() -> Iterator[None]:
+    quota.cache_clear()
+    with override_settings(EVENTS_PER_SECOND=1, WEB_PROCESSES=2):
+        yield
+    quota.cache_clear()
+
+
+@pytest.mark.usefixtures("small_quota")
+def test_a_key_over_its_quota_gets_429_and_another_does_not(acme: Cast, globex: Cast) -> None:
+    key = make_ingest_key(acme.tenant)
+    many = lines(event for _ in range(10) for event in make_call())
+    assert post(key, many).status_code == HTTPStatus.OK
+    refused = post(key, lines(make_call()))
+    assert refused.status_code == HTTPStatus.TOO_MANY_REQUESTS
+    assert int(refused.headers["Retry-After"]) >= 30
+    assert refused.json()["code"] == "quota"
+    assert post(make_ingest_key(globex.tenant), lines(make_call())).status_code == HTTPStatus.OK

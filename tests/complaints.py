@@ -1,0 +1,19 @@
+"""What a browser holds against a page: refused scripts and styles, errors, missing files."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import ConsoleMessage, Page
+
+
+def complaints(page: "Page") -> list[str]:
+    """A list that grows with every complaint about the tab's pages from now on."""
+    heard: list[str] = []
+
+    def hear(message: "ConsoleMessage") -> None:
+        if message.type in {"error", "warning"}:
+            heard.append(f"{message.text} {message.location}")
+
+    page.on("console", hear)
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    return heard

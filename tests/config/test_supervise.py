@@ -1,0 +1,46 @@
+"""The supervisor with children made for the test, in a process of its own: it takes signals."""
+
+import subprocess
+import sys
+
+from config.instance import BASE_DIR
+from tests.installation import clean_environment
+
+
+def supervise(code: str) -> "subprocess.CompletedProcess[str]":
+    """Run these lines with everything of `config.supervise` in reach."""
+    return subprocess.run(
+        [sys.executable, "-c", f"from config.supervise import *\n{code}"],
+        cwd=BASE_DIR,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+
+def test_a_web_server_that_never_becomes_ready_ends_everything() -> None:
+    done = supervise("""
+supervisor = Supervisor(None)
+supervisor.add(Child("web server", ["/bin/sh", "-c", "exit 3"]))
+print(supervisor.wait_until_ready("127.0.0.1", 1), supervisor.run())
+supervisor.stop()
+""")
+    assert done.stdout == "False 1\n"
+    assert done.stderr == "tooltrail: the web server ended with exit code 3; stopping\n"
+
+
+def test_what_ignores_a_request_to_stop_is_killed_with_all_it_started() -> None:
+    done = supervise("""
+supervisor = Supervisor(None)
+stubborn = "trap '' TERM; sleep 600 & echo $! >&2; while :; do wait; done"
+for name in ("web server", "worker"):
+    supervisor.add(Child(name, ["/bin/sh", "-c", stubborn]))
+while len(psutil.Process().children(recursive=True)) < 5:  # the guardian is the fifth
+    time.sleep(0.01)
+everything = psutil.Process().children(recursive=True)
+supervisor.stop()
+print([one for one in everything if one.is_running() and one.status() != "zombie"])
+""")
+    assert done.stdout == "[]\n"

@@ -1,0 +1,46 @@
+"""What the faults need: the option `--full`, a proxy, and places where executors run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.proxy import Proxy
+
+if TYPE_CHECKING:  # this is loaded before Django is set up
+    from tests.factories import Cast
+    from tests.faults.site import Site
+    from tests.server import LiveServer
+
+
+@pytest.fixture
+def full(pytestconfig: pytest.Config) -> bool:
+    """Whether the long form is asked for."""
+    return bool(pytestconfig.getoption("full"))
+
+
+@pytest.fixture
+def proxy(live_server: "LiveServer") -> Iterator[Proxy]:
+    """Between executors and the server; it does no harm until told to."""
+    proxy = Proxy(live_server.url)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def site(acme: "Cast", live_server: "LiveServer", tmp_path: Path) -> "Iterator[Site]":
+    """acme's executors, straight at the server."""
+    from tests.faults.site import site_of
+
+    with site_of(acme.tenant, live_server.url, tmp_path / "acme", tmp_path / "spool") as site:
+        yield site
+
+
+@pytest.fixture
+def far_site(acme: "Cast", proxy: Proxy, tmp_path: Path) -> "Iterator[Site]":
+    """acme's executors, with `proxy` between them and the server."""
+    from tests.faults.site import site_of
+
+    with site_of(acme.tenant, proxy.url, tmp_path / "acme", tmp_path / "spool") as site:
+        yield site

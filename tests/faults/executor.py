@@ -1,0 +1,268 @@
+"""A program that calls tools under Tooltrail, to be killed, starved and cut off.
+
+Run as a script, with the SDK's variables in the environment. What it did is known without
+the SDK: before and after each call it writes a line to a journal of its own, unbuffered, so
+calls confirmed ≤ calls recorded ≤ calls started.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import tooltrail.spool.base
+import uuid_utils
+from tooltrail import Trail, shipper, transport
+
+JUMPS = (  # how far the clock of `--jumping-clock` is off, one after the other
+    timedelta(),
+    timedelta(hours=-2),
+    timedelta(days=-40),
+    timedelta(hours=2),
+    timedelta(days=5),
+    timedelta(days=-20000),
+)
+
+
+class Journal:
+    """What this process did, in a file named by its pid."""
+
+    def __init__(self, folder: Path) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._fd = os.open(folder / str(os.getpid()), flags, 0o600)
+
+    def started(self, run: str, n: int) -> None:
+        os.write(self._fd, b"s %b %d\n" % (run.encode(), n))
+
+    def confirmed(self, run: str, n: int) -> None:
+        os.write(self._fd, b"e %b %d\n" % (run.encode(), n))
+
+
+class Worker:
+    """Calls a tool again and again, in bursts; a run is one thread of one process."""
+
+    def __init__(self, options: argparse.Namespace, trail: Trail) -> None:
+        self._options = options
+        self._journal = Journal(options.journal)
+        self._text = "x" * options.size
+
+        @trail.tool(version="1")
+        def echo(run: str, n: int, text: str) -> dict[str, Any]:
+            return {"run": run, "n": n}
+
+        self._echo = echo
+        self._trail = trail
+
+    def work(self, thread: int, stopping: threading.Event) -> None:
+        run = f"{os.getpid()}.{thread}"
+        n = 0
+        with self._trail.trace(f"trace-{run}"):
+            while not stopping.is_set() and n != self._options.calls:
+                self._journal.started(run, n)
+                self._echo(run, n, self._text)
+                self._journal.confirmed(run, n)
+                n += 1
+                if n % self._options.burst == 0:
+                    stopping.wait(self._options.pause)
+
+    def work_in_threads(self) -> None:
+        """Until all calls are made, or standard input is closed."""
+        stopping = threading.Event()
+        threads = [
+            threading.Thread(target=self.work, args=(thread, stopping))
+            for thread in range(self._options.threads)
+        ]
+        for thread in threads:
+            thread.start()
+        if self._options.calls < 0:
+            sys.stdin.read()
+            stopping.set()
+        for thread in threads:
+            thread.join()
+
+
+def run_alone(options: argparse.Namespace) -> None:
+    """Work, say at the end what the trail counted, and leave as programs do."""
+    trail = make_trail(options)
+    Worker(options, trail).work_in_threads()
+    say(vars_of(trail))
+
+
+def run_swarm(options: argparse.Namespace) -> None:
+    """Many processes at once; every third ends without a word, every third by SIGKILL."""
+    trail = make_trail(options)
+    children = []
+    for index in range(options.processes):
+        pid = os.fork()
+        if pid == 0:
+            Worker(options, trail).work(0, threading.Event())
+            if index % 3 == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if index % 3 == 2:
+                trail.close(5)
+            os._exit(0)
+        children.append(pid)
+    for pid in children:
+        os.waitpid(pid, 0)
+
+
+def run_preforked(options: argparse.Namespace) -> None:
+    """As a web server does that loads the application first: fork, and fork again who dies."""
+    trail = make_trail(options)
+    Worker(options, trail).work(0, stop_after(options.burst))  # the parent has a shipper, too
+    workers: set[int] = set()
+    is_ending = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal is_ending
+        is_ending = True
+        for pid in workers:
+            os.kill(pid, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+    while not is_ending or workers:
+        while len(workers) < options.processes and not is_ending:
+            # No signal between a worker's birth and our knowing of it.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            pid = os.fork()
+            if pid == 0:
+                serve(options, trail)
+            workers.add(pid)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        pid, _ = os.wait()
+        workers.discard(pid)
+    trail.close(20)
+
+
+def serve(options: argparse.Namespace, trail: Trail) -> None:
+    """A forked worker's life: until told to end."""
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: stopping.set())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    Worker(options, trail).work(0, stopping)
+    os._exit(0)
+
+
+def stop_after(calls: int) -> threading.Event:
+    """An event that is set once it has been looked at so many times."""
+    stopping = threading.Event()
+    is_set, left = stopping.is_set, [calls]
+
+    def look() -> bool:
+        left[0] -= 1
+        return left[0] < 0 or is_set()
+
+    stopping.is_set = look  # type: ignore[method-assign]
+    return stopping
+
+
+def run_on_full_disk(options: argparse.Namespace) -> None:
+    """Fill the disk the spool is on to the brim, go on, free it, go on; all in one process."""
+    trail = make_trail(options)
+    worker = Worker(options, trail)
+    threads = [
+        threading.Thread(target=worker.work, args=(n, threading.Event()))
+        for n in range(options.threads)
+    ]
+    threads[0].start()
+    threads[0].join()
+    with filled(Path(os.environ["TOOLTRAIL_SPOOL_DIR"])) as has_room:
+        for thread in threads[1:-1]:
+            thread.start()
+            thread.join()
+        was_full = not has_room()
+    threads[-1].start()
+    threads[-1].join()
+    while trail.stats().waiting:
+        trail.flush(1)
+    say({**vars_of(trail), "was_full": was_full})
+
+
+@contextmanager
+def filled(folder: Path) -> Iterator[Callable[[], bool]]:
+    """Leave no byte free on this file system for the block; yields whether there is any."""
+    ballast = folder / "ballast"
+    fd = os.open(ballast, os.O_WRONLY | os.O_CREAT)
+
+    def has_room() -> bool:
+        try:
+            return os.write(fd, b"\0") > 0
+        except OSError:
+            return False
+
+    for size in (1 << 20, 1 << 12, 1):
+        try:
+            while True:
+                os.write(fd, b"\0" * size)
+        except OSError:
+            continue
+    yield has_room
+    os.close(fd)
+    ballast.unlink()
+
+
+def make_trail(options: argparse.Namespace) -> Trail:
+    shipper.BACKOFF_MAX_SECONDS = min(shipper.BACKOFF_MAX_SECONDS, options.backoff)
+    shipper.REFUSED_SECONDS = min(shipper.REFUSED_SECONDS, options.backoff)
+    shipper.KEEP_HOUSE_SECONDS = min(shipper.KEEP_HOUSE_SECONDS, options.backoff)
+    transport.READ_SECONDS = min(transport.READ_SECONDS, options.read_timeout)
+    if not options.jumping_clock:
+        return Trail()
+    began = time.monotonic()
+
+    def now() -> datetime:
+        jump = JUMPS[int((time.monotonic() - began) / options.jumping_clock) % len(JUMPS)]
+        return datetime.now(UTC) + jump
+
+    def jumping_batch_id() -> str:
+        return str(uuid_utils.uuid7(nanoseconds=max(int(now().timestamp() * 1e9), 0)))
+
+    shipper.time.time = lambda: now().timestamp()  # type: ignore[attr-defined]
+    tooltrail.spool.base.new_batch_id = jumping_batch_id  # type: ignore[attr-defined]
+    return Trail(clock=now)
+
+
+def vars_of(trail: Trail) -> dict[str, Any]:
+    stats = trail.stats()
+    return {name: getattr(stats, name) for name in stats.__slots__}
+
+
+def say(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(document) + "\n")
+
+
+RUNS = {
+    "alone": run_alone,
+    "full-disk": run_on_full_disk,
+    "preforked": run_preforked,
+    "swarm": run_swarm,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("run", choices=RUNS)
+    parser.add_argument("--journal", type=Path, required=True)
+    parser.add_argument("--calls", type=int, default=-1, help="a thread; -1: until told to stop")
+    parser.add_argument("--burst", type=int, default=100, help="calls between two pauses")
+    parser.add_argument("--pause", type=float, default=0.05)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--size", type=int, default=200, help="bytes of argument")
+    parser.add_argument("--backoff", type=float, default=0.2)
+    parser.add_argument("--read-timeout", type=float, default=30.0)
+    parser.add_argument("--jumping-clock", type=float, default=0, help="seconds between jumps")
+    options = parser.parse_args()
+    RUNS[options.run](options)
+
+
+if __name__ == "__main__":
+    main()

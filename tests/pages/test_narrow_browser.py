@@ -1,0 +1,96 @@
+"""Every page on a telephone: nothing makes it scroll sideways, however long a name is."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from audit.models import RejectedEvent
+from tenants.scope import tenant_scope
+from tests.audit.posting import post
+from tests.complaints import complaints
+from tests.factories import Cast, make_call, make_ingest_key, send_events
+from tests.signing_in import sign_in
+from tests.tools_registry.contracts import make_contract
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import Publisher, register_contracts
+
+LONG = "x" * 120
+ERROR = {
+    "type": "UPSTREAM",
+    "message": "<script>alert(1)</script> " + LONG,
+    "code": LONG,
+    "endpoint": f"https://example.org/{LONG}",
+    "details": {LONG: LONG},
+}
+
+
+def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
+    violation = {
+        "path": f"$.{LONG}",
+        "severity": "error",
+        "code": "CONSTRAINT_VIOLATION",
+        "expected": LONG,
+        "received": LONG,
+        "message": "",
+        "llmMessage": "",
+    }
+    guard = {"strategy": "coerce-and-warn", "outcome": "failed", "violations": [violation]}
+    send_events(
+        acme.tenant,
+        [
+            *make_call(
+                trace_id="t" * 128,
+                run_id=LONG,
+                tool_name=LONG,
+                tool_version=f"sha256:{'a' * 64}",
+                args={LONG: LONG},
+                output={"status": "error", "error": ERROR},
+                guard=guard,
+            ),
+            *make_call(trace_id="t" * 128, tool_name="waits", is_open=True),
+        ],
+    )
+    contract = ToolContract.model_validate(make_contract(name=LONG, description=LONG))
+    with tenant_scope(acme.tenant.id):
+        register_contracts(acme.tenant, [contract], Publisher(key_id="key"))
+        tool = Tool.objects.get(name=LONG)
+    key = make_ingest_key(acme.tenant)
+    post(key, b'{"type": "gap", "reason": "%s"}\n{ \xff%s' % (2 * (LONG.encode(),)))
+    with tenant_scope(acme.tenant.id):
+        refused = RejectedEvent.objects.for_tenant(acme.tenant.id).values_list("id", flat=True)
+        lines = [f"/inbox/{pk}" for pk in refused]
+    page.set_viewport_size({"width": 390, "height": 844})
+    sign_in(page, acme.admin)
+    heard = complaints(page)
+    trace = f"/traces/{'t' * 128}"
+    for address in (
+        *("/traces/", "/traces/?state=ok", trace, "/tools/", f"/tools/{tool.pk}"),
+        *("/inbox/", *lines),
+        *("/settings/keys", "/settings/members", "/settings/password"),
+    ):
+        page.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, address
+    page.goto(trace)
+    page.get_by_role("link", name=re.compile("^[0-9a-f-]{36}$")).first.click()
+    expect(page.get_by_role("link", name="Show in its trace")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert heard == []
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_from_an_empty_tenant_to_the_first_call(page: Page, acme: Cast, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    sign_in(page, acme.admin)
+    heard = complaints(page)
+    page.get_by_role("button", name="Create a key").click()
+    key = page.get_by_label("Your new key").input_value()
+    expect(page.get_by_text(f"TOOLTRAIL_API_KEY={key}")).to_be_visible()
+    page.locator("main").get_by_role("link", name="Traces").click()
+    expect(page.get_by_role("heading", name="No tool call has arrived yet")).to_be_visible()
+    send_events(acme.tenant, make_call(trace_id="the-first"), key=key)
+    expect(page.get_by_role("link", name="the-first")).to_be_visible()  # without a reload
+    assert page.url.endswith("/traces/")
+    assert heard == []

@@ -1,0 +1,114 @@
+"""Every page of the product under its real policy, in a real browser: nothing inline, no error."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Page, Response, expect
+
+from tests.complaints import complaints
+from tests.isolation.routes import ROUTES, Object, Open
+from tests.isolation.world import World, make_world
+from tests.signing_in import sign_in
+
+if TYPE_CHECKING:
+    from tests.server import LiveServer
+
+# Routes that lead elsewhere, take no GET or are a file; pages they lead to are among the others.
+_NO_PAGE = {"", "favicon.ico", "login", "logout", "theme"}
+_NO_PAGE |= {"inbox/discard", "inbox/export.<slug:kind>"}
+PAGES = sorted(
+    route
+    for route, visit in ROUTES.items()
+    if route not in _NO_PAGE
+    and (visit.is_read if isinstance(visit, Object) else True)
+    and not route.startswith("api/")
+)
+HEADERS = {
+    "x-frame-options": "DENY",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """A tenant with something of everything, so that every part of every page is there."""
+    return make_world("acme")
+
+
+def _addresses(world: World) -> list[str]:
+    visits = [ROUTES[route] for route in PAGES]
+    return [visit.path(world) if isinstance(visit, Object) else visit.path for visit in visits]
+
+
+def _check_headers(response: Response | None) -> None:
+    assert response is not None
+    headers = response.headers
+    assert {name: headers.get(name) for name in HEADERS} == HEADERS, response.url
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+def test_the_pages_are_those_of_the_walk(world: World) -> None:
+    assert len(PAGES) > 10
+    assert not any(isinstance(ROUTES[route], Open) for route in PAGES)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_breaks_the_policy(page: Page, world: World, scheme: str) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    heard = complaints(page)
+    _check_headers(page.goto("/login"))
+    sign_in(page, world.admin)
+    for address in _addresses(world):
+        response = page.goto(address)
+        assert response is not None
+        assert response.status == 200, address
+        _check_headers(response)
+        assert heard == [], address
+
+
+def test_a_script_that_got_in_would_not_run_and_would_be_heard(page: Page, world: World) -> None:
+    """The proof that the test above can fail."""
+    sign_in(page, world.admin)
+    heard = complaints(page)
+    page.goto("/traces/")
+    page.evaluate(
+        "() => { const s = document.createElement('script'); s.textContent = 'window.ran = 1';"
+        " document.body.append(s); document.body.setAttribute('style', 'color: red'); }"
+    )
+    assert page.evaluate("window.ran") is None
+    page.wait_for_function("() => true")
+    assert any("script-src" in complaint for complaint in heard)
+
+
+def test_error_pages_are_styled_and_keep_the_policy(
+    page: Page, world: World, live_server: "LiveServer"
+) -> None:
+    sign_in(page, world.admin)
+    refused: list[str] = []
+    page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
+    address = f"{live_server.url}/nowhere/"
+    response = page.goto(address)
+    _check_headers(response)
+    expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
+    assert refused == [address], "nothing but the page itself is missing"
+    card = page.locator(".bare-card")
+    assert card.evaluate("it => getComputedStyle(it).borderTopWidth") != "0px"
+    light = page.locator("body").evaluate("it => getComputedStyle(it).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    assert page.locator("body").evaluate("it => getComputedStyle(it).backgroundColor") != light
+    page.get_by_role("link", name="Back to your traces").click()
+    page.wait_for_url("**/traces/")
+
+
+def test_a_form_without_its_token_is_refused_in_style(page: Page, world: World) -> None:
+    sign_in(page, world.admin)
+    page.goto("/settings/keys")
+    page.get_by_label("Name").fill("forged")
+    page.context.clear_cookies(name="csrftoken")
+    page.get_by_role("button", name="Create key").click()
+    expect(page.get_by_role("heading", name="Please try again")).to_be_visible()

@@ -1,0 +1,223 @@
+"""Who may do what: the three roles, their grants, and what happens when they try."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from audit.partitions import Partition
+from config.database import APP, KEEPER, OWNER
+from tests.factories import Cast, make_call, send_events
+
+EVERYTHING = {"SELECT", "INSERT", "UPDATE", "DELETE"}
+NARROWER = {
+    # What was said and done stays as it was: the log, what people did, what was published.
+    "batch": {"SELECT", "INSERT"},
+    "gap": {"SELECT", "INSERT"},
+    "action": {"SELECT", "INSERT"},
+    "tool_version": {"SELECT", "INSERT"},
+    "tool": {"SELECT", "INSERT", "UPDATE"},
+    "ledger_head": {"SELECT", "INSERT", "UPDATE"},
+    # A refused line stays; of it only what became of it is written.
+    "rejected_event": {
+        "SELECT",
+        "INSERT",
+        "UPDATE (resolution)",
+        "UPDATE (resolved_at)",
+        "UPDATE (resolved_by_id)",
+        "UPDATE (resolved_by_name)",
+        "UPDATE (discard_reason)",
+        "UPDATE (redrive_batch_id)",
+        "UPDATE (redrive_edited)",
+    },
+    # Days are dropped whole, by the owner.
+    "invocation": {"SELECT", "INSERT", "UPDATE"},
+    "trace": {"SELECT", "INSERT", "UPDATE"},
+    "rollup": {"SELECT", "INSERT", "UPDATE"},
+    "latency": {"SELECT", "INSERT", "UPDATE"},
+    "violation": {"SELECT", "INSERT"},
+    # It would take everything of the tenant along.
+    "tenant": {"SELECT", "INSERT", "UPDATE"},
+}
+"""Of the application, per table; it has `EVERYTHING` on all others, and row-level security."""
+KEEPERS = {"batch": {"SELECT", "UPDATE (payload)"}}
+
+
+def connect(variable: str) -> psycopg.Connection[Any]:
+    return psycopg.connect(os.environ[variable], autocommit=True)
+
+
+@pytest.fixture
+def owner() -> Iterator[psycopg.Connection[Any]]:
+    with connect("DATABASE_OWNER_URL") as connection:
+        yield connection
+
+
+def grants(owner: psycopg.Connection[Any], role: str) -> dict[str, set[str]]:
+    """What a role may do with each table and its columns, through whatever grant."""
+    found: dict[str, set[str]] = {}
+    for table, privilege in owner.execute(
+        """
+        SELECT c.relname, privilege FROM pg_class c, unnest(array[
+            'SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER'
+        ]) AS privilege
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+          AND has_table_privilege(%(role)s, c.oid, privilege)
+        UNION ALL
+        SELECT c.relname, acl.privilege_type || ' (' || a.attname || ')'
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid, aclexplode(a.attacl) AS acl
+        WHERE c.relnamespace = 'public'::regnamespace
+          AND acl.grantee IN (0, %(role)s::regrole)
+        """,
+        {"role": role},
+    ):
+        found.setdefault(table, set()).add(privilege)
+    return found
+
+
+def test_the_application_may_do_just_what_it_needs(owner: psycopg.Connection[Any]) -> None:
+    tables = owner.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        " AND relkind IN ('r', 'p') AND NOT relispartition"
+    )
+    expected = {table: NARROWER.get(table, EVERYTHING) for (table,) in tables}
+    assert set(NARROWER) <= set(expected)
+    assert grants(owner, APP) == expected
+
+
+def test_the_keeper_may_blank_payloads_and_nothing_else(owner: psycopg.Connection[Any]) -> None:
+    assert grants(owner, KEEPER) == KEEPERS
+
+
+def test_nobody_else_may_do_anything(owner: psycopg.Connection[Any]) -> None:
+    others = owner.execute(
+        """
+        SELECT c.relname, acl.grantee::regrole::text FROM pg_class c, aclexplode(c.relacl) AS acl
+        WHERE c.relnamespace = 'public'::regnamespace
+          AND acl.grantee::regrole::text NOT IN (%s, %s, %s)
+        """,
+        [OWNER, APP, KEEPER],
+    ).fetchall()
+    assert others == []
+    public_may = owner.execute(
+        """
+        SELECT has_database_privilege('public', current_database(), 'CONNECT, TEMPORARY'),
+               has_schema_privilege('public', 'public', 'CREATE')
+        """
+    ).fetchone()
+    assert public_may == (False, False)
+
+
+def test_grants_that_should_not_be_are_found(owner: psycopg.Connection[Any]) -> None:
+    """The reading of the catalog itself: by table, by column, to everybody."""
+    before = grants(owner, APP)
+    with owner.transaction(force_rollback=True):
+        owner.execute("GRANT UPDATE (answer), TRUNCATE ON batch TO tooltrail_app")
+        owner.execute("GRANT DELETE ON gap TO PUBLIC")
+        after = grants(owner, APP)
+    assert after["batch"] - before["batch"] == {"UPDATE (answer)", "TRUNCATE"}
+    assert after["gap"] - before["gap"] == {"DELETE"}
+
+
+@pytest.mark.parametrize(("role", "bypasses"), [(OWNER, True), (APP, False), (KEEPER, False)])
+def test_what_a_role_is(owner: psycopg.Connection[Any], role: str, bypasses: bool) -> None:
+    attributes = owner.execute(
+        "SELECT rolbypassrls, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolcanlogin"
+        " FROM pg_roles WHERE rolname = %s",
+        [role],
+    ).fetchone()
+    assert attributes == (bypasses, False, False, False, False, True)
+    memberships = owner.execute(
+        "SELECT roleid::regrole FROM pg_auth_members WHERE member = %s::regrole", [role]
+    )
+    assert memberships.fetchall() == []
+    owned = owner.execute(
+        "SELECT EXISTS (SELECT FROM pg_class WHERE relowner = %(role)s::regrole)"
+        " OR EXISTS (SELECT FROM pg_proc WHERE proowner = %(role)s::regrole)",
+        {"role": role},
+    ).fetchone()
+    assert owned == (role == OWNER,)
+
+
+PARTITION = Partition(datetime.now(UTC).date(), "invocation").name
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE batch SET payload = NULL",
+        "DELETE FROM batch",
+        "DELETE FROM tenant",
+        "TRUNCATE batch",
+        "TRUNCATE invocation",
+        "DELETE FROM invocation",
+        "UPDATE violation SET code = ''",
+        "UPDATE action SET verb = ''",
+        "UPDATE tool_version SET number = 1",
+        f"SELECT * FROM {PARTITION}",
+        f"INSERT INTO {PARTITION} SELECT * FROM invocation",
+        "ALTER TABLE batch DISABLE ROW LEVEL SECURITY",
+        "ALTER TABLE batch NO FORCE ROW LEVEL SECURITY",
+        "CREATE POLICY everything ON batch USING (true)",
+        f"DROP TABLE {PARTITION}",
+        "CREATE TABLE mine (id integer)",
+        "CREATE TEMPORARY TABLE mine (id integer)",
+        "SET ROLE tooltrail_owner",
+        "SET SESSION AUTHORIZATION tooltrail_owner",
+        "ALTER ROLE tooltrail_app BYPASSRLS",
+        "SET row_security = off; SELECT * FROM batch",
+        "COPY (SELECT 1) TO PROGRAM 'true'",
+    ],
+)
+def test_what_the_application_is_refused(statement: str) -> None:
+    with connect("DATABASE_URL") as app, pytest.raises(errors.InsufficientPrivilege):
+        app.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM invocation",
+        "SELECT * FROM api_key",
+        "SELECT * FROM app_user",
+        "INSERT INTO batch SELECT * FROM batch",
+        "UPDATE batch SET leaves = ''",
+        "DELETE FROM batch",
+        "TRUNCATE batch",
+        f"SELECT * FROM {PARTITION}",
+        "SET ROLE tooltrail_owner",
+    ],
+)
+def test_what_the_keeper_is_refused(statement: str) -> None:
+    with connect("DATABASE_KEEPER_URL") as keeper, pytest.raises(errors.InsufficientPrivilege):
+        keeper.execute(statement)
+
+
+def test_the_keeper_blanks_one_tenants_payloads(acme: Cast, globex: Cast) -> None:
+    for cast in (acme, globex):
+        send_events(cast.tenant, make_call())
+    with connect("DATABASE_KEEPER_URL") as keeper:
+        assert keeper.execute("UPDATE batch SET payload = NULL").rowcount == 0
+        with keeper.transaction():
+            keeper.execute(f"SET LOCAL tooltrail.tenant_id = '{acme.tenant.id}'")
+            assert keeper.execute("UPDATE batch SET payload = NULL").rowcount == 1
+    with connect("DATABASE_OWNER_URL") as everything:
+        rows = everything.execute(
+            "SELECT tenant_id, payload IS NULL FROM batch WHERE tenant_id = ANY(%s)",
+            [[acme.tenant.id, globex.tenant.id]],
+        ).fetchall()
+    assert set(rows) == {(acme.tenant.id, True), (globex.tenant.id, False)}
+
+
+@pytest.mark.parametrize("setting", ["''", "'{stranger}'"])
+def test_without_its_scope_a_tenant_has_no_rows(acme: Cast, setting: str) -> None:
+    send_events(acme.tenant, make_call())
+    with connect("DATABASE_URL") as app, app.transaction():
+        app.execute(f"SET LOCAL tooltrail.tenant_id = {setting.format(stranger=uuid.uuid4())}")
+        for table in ("batch", "invocation", "trace", "rollup", "latency", "api_key"):
+            assert app.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)

@@ -1,0 +1,83 @@
+"""What the top-level documents show works as shown."""
+
+import json
+import re
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from tooltrail.events import Gap, ToolExecutionEnd, ToolExecutionStart
+
+from audit.limits import MAX_COMPRESSED_BYTES, MAX_DEPTH, MAX_INFLATED_BYTES, MAX_LINES, MAX_RATIO
+from sdk.tests.readme import Block, blocks, run
+from tenants.keys import create_key
+from tenants.models import Scope
+from tests.factories import Cast
+
+ROOT = Path(__file__).resolve().parents[1]
+EVENTS = (ROOT / "docs" / "events.md").read_text()
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@blocks(ROOT / "README.md")
+def test_the_readmes_ten_lines_record_a_call(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = [type(event) for event in run(block, monkeypatch)]
+
+    assert kinds.count(ToolExecutionStart) == kinds.count(ToolExecutionEnd) == 1
+
+
+def test_the_server_takes_the_events_of_the_contract_page(acme: Cast) -> None:
+    example = re.search(r"^```ndjson\n(.*?)^```$", EVENTS, re.DOTALL | re.MULTILINE)
+    assert example is not None
+    shown = [json.loads(line) for line in example[1].splitlines()]
+    # The page's day will be too long ago for the index some day.
+    moved = timezone.now() - datetime.fromisoformat(shown[1]["ended_at"])
+    for event in shown:
+        for name in {"started_at", "ended_at"} & event.keys():
+            event[name] = (datetime.fromisoformat(event[name]) + moved).isoformat()
+    key = create_key(acme.tenant, "docs", [Scope.INGEST], created_by=acme.admin)[1]
+
+    answer = Client().post(
+        "/api/v1/events",
+        data="\n".join(map(json.dumps, shown)),
+        content_type="application/x-ndjson",
+        headers={"authorization": f"Bearer {key}"},
+    )
+
+    assert answer.status_code == 200
+    assert json.loads(answer.content)["accepted"] == 2
+    assert json.loads(answer.content)["rejected"] == []
+
+
+def test_the_contract_page_names_every_member_and_no_other() -> None:
+    table = EVENTS.partition("## Members")[2].partition("## Answers")[0]
+    documented = {
+        name
+        for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+
+    assert documented == {*ToolExecutionStart.model_fields, *ToolExecutionEnd.model_fields}
+    for name in Gap.model_fields.keys() - {"type", "event_id"}:
+        assert f"`{name}`" in table
+
+
+def test_the_contract_page_states_the_limits_that_hold() -> None:
+    stated = (
+        f"{MAX_COMPRESSED_BYTES >> 20} MiB as sent, {MAX_INFLATED_BYTES >> 20} MiB inflated"
+        f" (at most {MAX_RATIO} times as sent), {MAX_LINES:,} lines, 1 MiB a line,"
+        f" {MAX_DEPTH} levels"
+    )
+
+    assert stated in EVENTS
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
+
+    missing = [link for link in links if not (document.parent / link).exists()]
+
+    assert missing == []
