@@ -4,8 +4,9 @@
 
 Starts `uv run manage.py up --demo` on a folder of its own, as a newcomer would, first with
 an empty folder, then again. Memory is the proportional set size (PSS) of every process,
-uv and PostgreSQL included and the demo executor excluded (Linux: /proc/*/smaps_rollup).
-`--installed` also makes a fresh environment as `uv sync` does and adds up its files.
+uv and PostgreSQL included and the demo executor excluded (Linux: /proc/*/smaps_rollup), read
+once the demo's day of history is in. `--installed` also makes a fresh environment as
+`uv sync` does and adds up its files.
 """
 
 import argparse
@@ -15,15 +16,18 @@ import signal
 import subprocess
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
+TRICKLE = 60
+"""More calls than the demo makes, after its history, in the time we watch."""
 
 
-def start(var: Path) -> tuple[subprocess.Popen[str], float]:
-    """Start everything; returns the process and the seconds to its announcement."""
+def start(var: Path) -> tuple[subprocess.Popen[str], dict[str, str], float]:
+    """Start everything; returns the process, its announcement, and the seconds to that."""
     began = time.monotonic()
     process = subprocess.Popen(
         ["uv", "run", "manage.py", "up", "--demo", "--json", "--port", "0"],
@@ -34,9 +38,22 @@ def start(var: Path) -> tuple[subprocess.Popen[str], float]:
         text=True,
     )
     assert process.stdout is not None
-    facts = json.loads(process.stdout.readline())
-    assert facts["url"]
-    return process, time.monotonic() - began
+    facts: dict[str, str] = json.loads(process.stdout.readline())
+    return process, facts, time.monotonic() - began
+
+
+def settle(facts: dict[str, str], seconds: float) -> int:
+    """Wait for `seconds` in which hardly a call arrives; returns how many there are."""
+    request = urllib.request.Request(
+        facts["url"] + "/api/v1/summary?range=24h",
+        headers={"Authorization": f"Bearer {facts['api_key']}"},
+    )
+    known, calls = -TRICKLE, 0
+    while calls - known >= TRICKLE:
+        time.sleep(seconds)
+        with urllib.request.urlopen(request) as answer:
+            known, calls = calls, json.load(answer)["calls"]
+    return calls
 
 
 def processes(parent: int, var: Path) -> list[psutil.Process]:
@@ -91,28 +108,34 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--starts", type=int, default=3)
-    parser.add_argument("--idle", type=float, default=20, help="seconds before memory is read")
+    parser.add_argument(
+        "--idle", type=float, default=20, help="quiet seconds before memory is read"
+    )
     parser.add_argument("--installed", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
         var = Path(folder) / "var"
         for number in range(options.starts):
-            process, seconds = start(var)
+            process, facts, seconds = start(var)
             kind = "first start, new database" if number == 0 else "later start"
             print(f"{kind:28} {seconds:6.1f} s to the first 200")
             if number == options.starts - 1:
-                time.sleep(options.idle)
+                calls = settle(facts, options.idle)
                 by_name: dict[str, float] = {}
                 for found in processes(process.pid, var):
                     name = name_of(found)
                     by_name[name] = by_name.get(name, 0.0) + pss_mib(found.pid)
                 for name, size in sorted(by_name.items(), key=lambda item: -item[1]):
                     print(f"  {name:26} {size:6.1f} MiB PSS")
-                print(f"{'idle, all but the demo':28} {sum(by_name.values()):6.1f} MiB PSS")
+                label = f"idle, {calls} calls"
+                print(f"{label:28} {sum(by_name.values()):6.1f} MiB PSS")
+            everything = processes(process.pid, var)
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             process.wait()
-            print(f"{'stopped':28} {time.monotonic() - began:6.1f} s")
+            seconds = time.monotonic() - began
+            left = [one for one in everything if one.is_running() and one.status() != "zombie"]
+            print(f"{'stopped':28} {seconds:6.1f} s, {len(left)} processes left")
     if options.installed:
         print(f"{'installed':28} {installed_mib():6.1f} MiB on disk, byte code included")
 

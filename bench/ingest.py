@@ -1,0 +1,291 @@
+"""How fast events are stored: calls a second, and how long an answer takes.
+
+    uv run bench/ingest.py [--calls 20000] [--clients 4] [--sizes 500 20]
+
+Starts `manage.py up` with its default settings on a folder of its own, and as many clients,
+processes of their own, each with one connection that sends its next request when the last
+one is answered, as the SDK does: gzip level 1, an `Idempotency-Key`. A call is two events, made
+and compressed before the clock starts; `size` is events in a request. Everything shares
+this machine's cores, the clients too; where others use them as well, believe the columns of
+CPU time (of all web processes, and of all of PostgreSQL) rather than calls a second. At the end
+the server must have counted every call. Then `ingest_parts.py` says what each part costs.
+"""
+
+import argparse
+import gzip
+import http.client
+import json
+import multiprocessing
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+import uuid_utils
+
+ROOT = Path(__file__).resolve().parent.parent
+WORDS = [f"{random.Random(n).getrandbits(40):x}" for n in range(5000)]
+TOOLS = [f"tool_{n}" for n in range(20)]
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What a client sends: batch ids, compressed bodies and their events, and how much that is."""
+
+    ready: list[tuple[str, bytes, int]]
+    raw_bytes: int
+    sent_bytes: int
+
+
+def call(rng: random.Random, trace_id: str) -> list[bytes]:
+    """The two events of a call, 1.2 KB each, one in twenty failed, one in fifty in violation."""
+    started_at = datetime.now(UTC) - timedelta(seconds=rng.uniform(0, 3000))
+    shared = {
+        "invocation_id": str(uuid.UUID(int=rng.getrandbits(128), version=4)),
+        "trace_id": trace_id,
+        "tool_name": rng.choice(TOOLS),
+        "tool_version": "1",
+        "call_id": f"{rng.getrandbits(256):064x}",
+        "run_id": f"run-{trace_id}",
+        "producer_id": "bench",
+        "started_at": started_at.isoformat(),
+    }
+    duration_ms = rng.lognormvariate(4, 1)
+    output: dict[str, Any] = {
+        "status": "ok",
+        "data": {"text": " ".join(rng.choices(WORDS, k=45))},
+        "meta": {"took_ms": int(duration_ms), "token_usage": {"prompt": 400, "completion": 90}},
+    }
+    if rng.random() < 0.05:
+        output = {"status": "error", "error": {"type": "TIMEOUT", "message": "no answer"}}
+    violations = [{"path": "$.items[3].name", "code": "WRONG_TYPE", "expected": "string"}]
+    start = {
+        "type": "toolExecutionStart",
+        "event_id": str(uuid_utils.uuid7()),
+        **shared,
+        "args": {"query": " ".join(rng.choices(WORDS, k=60))},
+    }
+    end = {
+        "type": "toolExecutionEnd",
+        "event_id": str(uuid_utils.uuid7()),
+        **shared,
+        "ended_at": (started_at + timedelta(milliseconds=duration_ms)).isoformat(),
+        "duration_ms": duration_ms,
+        "is_error": False,
+        "output": output,
+        "guard": {
+            "strategy": "throw",
+            "outcome": "passed",
+            "violations": violations if rng.random() < 0.02 else [],
+        },
+    }
+    return [json.dumps(event).encode() for event in (start, end)]
+
+
+def make_requests(calls: int, size: int, seed: int) -> Requests:
+    """That many calls in requests of `size` events; three ends in ten come a request later."""
+    rng = random.Random(seed)
+    ready, raw_bytes, sent_bytes = [], 0, 0
+    waiting: list[bytes] = []
+    while calls or waiting:
+        trace_id = f"{rng.getrandbits(128):032x}"
+        events, waiting = waiting[:size], waiting[size:]
+        while calls and len(events) < size:
+            start, end = call(rng, trace_id)
+            events.append(start)
+            (waiting if rng.random() < 0.3 or len(events) == size else events).append(end)
+            calls -= 1
+        body = b"\n".join(events)
+        sent = gzip.compress(body, compresslevel=1, mtime=0)
+        ready.append((str(uuid_utils.uuid7()), sent, len(events)))
+        raw_bytes += len(body)
+        sent_bytes += len(sent)
+    return Requests(ready, raw_bytes, sent_bytes)
+
+
+def client(
+    url: str, key: str, calls: int, size: int, seed: int, together: Barrier, results: Any
+) -> None:
+    """Send, and report when it began and ended and how long each answer took; or why it failed."""
+    requests = make_requests(calls, size, seed)
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection.connect()
+    headers = {
+        "Authorization": f"Bearer {key}",
+        "Content-Type": "application/x-ndjson",
+        "Content-Encoding": "gzip",
+    }
+    seconds: list[float] = []
+    together.wait()
+    began = time.monotonic()
+    for batch_id, body, count in requests.ready:
+        sent = time.monotonic()
+        connection.request("POST", "/api/v1/events", body, {**headers, "Idempotency-Key": batch_id})
+        answer = connection.getresponse()
+        document = json.loads(answer.read())
+        seconds.append(time.monotonic() - sent)
+        if answer.status != 200 or document["accepted"] != count:
+            results.put(f"{answer.status}: {document}")
+            return
+    ended = time.monotonic()
+    results.put((began, ended, seconds, requests.raw_bytes, requests.sent_bytes))
+
+
+@dataclass(frozen=True)
+class Site:
+    """The installation that is measured."""
+
+    facts: dict[str, str]
+    var: Path
+    supervisor: int
+
+    def cpu_seconds(self) -> tuple[float, float]:
+        """CPU seconds used so far by the web server's processes, and by PostgreSQL's."""
+        children = psutil.Process(self.supervisor).children(recursive=True)
+        web = [child for child in children if "granian" in " ".join(child.cmdline())]
+        pid = int((self.var / "postgres/data/postmaster.pid").read_text().split("\n", 1)[0])
+        postmaster = psutil.Process(pid)
+        return (
+            sum(sum(child.cpu_times()[:2]) for child in web),
+            sum(postmaster.cpu_times()[:4])  # with those of children that have ended
+            + sum(sum(child.cpu_times()[:2]) for child in postmaster.children()),
+        )
+
+
+def measure(site: Site, calls: int, clients: int, size: int, seed: int) -> list[str]:
+    """One line of the table."""
+    context = multiprocessing.get_context("spawn")
+    results, together = context.Queue(), context.Barrier(clients)
+    share = calls // clients
+    processes = [
+        context.Process(
+            target=client,
+            args=(
+                site.facts["url"],
+                site.facts["api_key"],
+                share,
+                size,
+                seed + n,
+                together,
+                results,
+            ),
+        )
+        for n in range(clients)
+    ]
+    before = site.cpu_seconds()
+    for process in processes:
+        process.start()
+    reports = [results.get(timeout=600) for _ in processes]
+    for process in processes:
+        process.join()
+    if refused := [report for report in reports if isinstance(report, str)]:
+        raise SystemExit(refused[0])
+    cpu = [
+        (now - then) / (share * clients * 2)
+        for now, then in zip(site.cpu_seconds(), before, strict=True)
+    ]
+    elapsed = max(report[1] for report in reports) - min(report[0] for report in reports)
+    answers_ms = [each * 1000 for report in reports for each in report[2]]
+    count = share * clients
+    cuts = statistics.quantiles(answers_ms, n=100, method="inclusive")
+    return [
+        f"{size}",
+        f"{count:,}",
+        f"{sum(report[3] for report in reports) / count / 2:,.0f}",
+        f"{count / elapsed:,.0f}",
+        f"{2 * count / elapsed:,.0f}",
+        f"{cuts[49]:.1f}",
+        f"{cuts[98]:.1f}",
+        f"{max(answers_ms):.1f}",
+        *(f"{each * 1e6:.1f}" for each in cpu),
+    ]
+
+
+def counted(facts: dict[str, str]) -> int:
+    """The calls the server knows of."""
+    parts = urlsplit(facts["url"])
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection.request(
+        "GET", "/api/v1/summary?range=48h", headers={"Authorization": f"Bearer {facts['api_key']}"}
+    )
+    return int(json.loads(connection.getresponse().read())["calls"])
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files below; those that vanish meanwhile are not counted."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += (Path(path) / name).stat().st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--calls", type=int, default=20_000, help="of each line of the table")
+    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[500, 20], help="events a request")
+    options = parser.parse_args()
+    heads = ["size", "calls", "bytes/event", "calls/s", "events/s", "p50 ms", "p99 ms", "max ms"]
+    heads += ["web µs/ev", "pg µs/ev"]
+    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
+        var = Path(folder) / "var"
+        process = subprocess.Popen(
+            ["uv", "run", "manage.py", "up", "--dev-tenant", "bench", "--json", "--port", "0"],
+            cwd=ROOT,
+            env=os.environ | {"TOOLTRAIL_VAR": str(var)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            facts = json.loads(process.stdout.readline())
+            site = Site(facts, var, process.pid)
+            measure(site, 2_000, options.clients, 500, seed=0)  # warm
+            known = counted(facts)
+            before = size_of(var / "postgres" / "data" / "base")
+            print("  ".join(f"{head:>11}" for head in heads))
+            sent = 0
+            for seed, size in enumerate(options.sizes, 1):
+                row = measure(site, options.calls, options.clients, size, seed * 1000)
+                print("  ".join(f"{cell:>11}" for cell in row), flush=True)
+                sent += int(row[1].replace(",", ""))
+            if counted(facts) != known + sent:
+                raise SystemExit(f"{sent} calls were sent, {counted(facts) - known} are counted")
+            grown = size_of(var / "postgres" / "data" / "base") - before
+            print(
+                f"{options.clients} clients; all {sent:,} calls are counted;"
+                f" {grown / sent / 1024:.1f} KiB of tables and indexes a call"
+            )
+            sizes = [str(size) for size in options.sizes]
+            subprocess.run(
+                [sys.executable, ROOT / "bench/ingest_parts.py", facts["tenant_id"], *sizes],
+                cwd=ROOT,
+                env=os.environ | {"TOOLTRAIL_VAR": str(var)},
+                check=True,
+            )
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""What storing an event costs, part by part, and how fast PostgreSQL could copy the same rows.
+
+Run by `bench/ingest.py` on its installation, without HTTP: one request after another in one
+process, each statement waited for, so that its time is its own. Prints a table.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import django
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from django.db import connections  # noqa: E402
+
+from audit import body, index_writer, indexing, ingest  # noqa: E402
+from audit.batch_ids import choose_batch_id  # noqa: E402
+from bench.ingest import make_requests  # noqa: E402
+from config.postgresql.base import DatabaseWrapper  # noqa: E402
+
+PARTS: dict[str, list[tuple[Any, str]]] = {
+    "inflate": [(body, "inflate")],
+    "split into lines": [(body, "split_lines")],
+    "validate": [(ingest, "read_lines")],
+    "merge, project": [
+        (indexing, "merge"),
+        (indexing, "settle_on_stored_days"),
+        (index_writer, "project"),
+    ],
+    "encode columns": [(index_writer, "_columns")],
+    "derive": [(indexing, "derive")],
+    "hash": [(ingest, "_leaves")],
+    "compress": [(ingest, "pack")],
+    "commit": [(DatabaseWrapper, "_commit")],
+}
+"""Functions by what they are for; what one of them calls of another is counted as its own."""
+
+
+class Times:
+    """Seconds by part, without those of parts within."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._inner: list[float] = []
+
+    def timed(self, part: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, timed."""
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self.of(part):
+                return run(*args, **kwargs)
+
+        return wrapper
+
+    @contextmanager
+    def of(self, part: str) -> Iterator[None]:
+        """Count this block's time."""
+        self._inner.append(0.0)
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            took = time.perf_counter() - began
+            self.seconds[part] = self.seconds.get(part, 0.0) + took - self._inner.pop()
+            if self._inner:
+                self._inner[-1] += took
+
+
+def watch(times: Times) -> None:
+    """Let the parts be timed, and no statement be sent together with another."""
+    for part, functions in PARTS.items():
+        for owner, name in functions:
+            setattr(owner, name, times.timed(part, getattr(owner, name)))
+    run = index_writer.IndexWriter._execute
+
+    def execute(self: index_writer.IndexWriter, name: str, parameters: dict[str, Any]) -> Any:
+        with times.of(f"  {name}"):
+            return run(self, name, parameters)
+
+    @contextmanager
+    def no_pipeline(_: index_writer.IndexWriter) -> Iterator[None]:
+        yield
+
+    index_writer.IndexWriter._execute = execute  # type: ignore[method-assign]
+    setattr(index_writer.IndexWriter, "pipeline", no_pipeline)  # noqa: B010
+
+
+def store(tenant_id: UUID, batch_id: str, sent: bytes) -> int:
+    """What the view does with a request; how many events it had."""
+    now = datetime.now(UTC)
+    raw = body.inflate(sent, "gzip")
+    lines = body.split_lines(raw)
+    ingest.record_batch(tenant_id, raw, lines, choose_batch_id(batch_id, now), now)
+    return len(lines)
+
+
+def copied(tenant_id: UUID, size: int) -> float:
+    """Events a second if calls were only copied: binary, the same rows, keys and indexes.
+
+    As many rows a transaction as a request of `size` events has calls.
+    """
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS bench_copy")
+        cursor.execute("CREATE TABLE bench_copy (LIKE invocation INCLUDING ALL)")
+        raw = cursor.connection
+        chunks = []
+        query = "SELECT invocation_id FROM invocation WHERE tenant_id = %s ORDER BY 1 LIMIT 10000"
+        ids = [row[0] for row in raw.execute(query, [tenant_id])]
+        for at in range(0, len(ids), size // 2):
+            rows = (
+                f"COPY (SELECT * FROM invocation WHERE tenant_id = '{tenant_id}'"
+                f" AND invocation_id = ANY('{{{','.join(map(str, ids[at : at + size // 2]))}}}'))"
+                " TO STDOUT (FORMAT binary)"
+            )
+            with raw.cursor().copy(rows) as copy:
+                chunks.append(b"".join(copy))
+        began = time.perf_counter()
+        for chunk in chunks:  # each a transaction: the connection is in autocommit
+            with raw.cursor().copy("COPY bench_copy FROM STDIN (FORMAT binary)") as copy:
+                copy.write(chunk)
+        took = time.perf_counter() - began
+        cursor.execute("DROP TABLE bench_copy")
+    return 2 * len(ids) / took
+
+
+def main() -> None:
+    """Measure and print: tenant, then sizes."""
+    tenant_id, sizes = UUID(sys.argv[1]), [int(size) for size in sys.argv[2:]]
+    times = Times()
+    watch(times)
+    columns: dict[int, dict[str, float]] = {}
+    for number, size in enumerate(sizes):
+        requests = make_requests(max(1_000, size * 10), size, seed=time.time_ns() + number).ready
+        warm, measured = requests[: len(requests) // 5 + 1], requests[len(requests) // 5 + 1 :]
+        for batch_id, sent, _ in warm:
+            store(tenant_id, batch_id, sent)
+        times.seconds.clear()
+        began = time.perf_counter()
+        events = sum(store(tenant_id, batch_id, sent) for batch_id, sent, _ in measured)
+        whole = time.perf_counter() - began
+        columns[size] = {part: each / events for part, each in times.seconds.items()}
+        columns[size]["all the rest"] = (whole - sum(times.seconds.values())) / events
+        columns[size]["together"] = whole / events
+    print(f"\n{'µs an event, in requests of':28}" + "".join(f"{size:>10}" for size in sizes))
+    for part in columns[sizes[0]]:
+        row = "".join(f"{columns[size].get(part, 0) * 1e6:>10.1f}" for size in sizes)
+        print(f"{part:28}{row}")
+    limits = "".join(f"{copied(tenant_id, size):>10,.0f}" for size in sizes)
+    print(f"{'events/s, rows just copied':28}{limits}")
+
+
+if __name__ == "__main__":
+    main()

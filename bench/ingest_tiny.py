@@ -1,0 +1,171 @@
+"""Many tiny requests: is everybody served, and is the server bounded meanwhile?
+
+    uv run python -m bench.ingest_tiny [--connections 200] [--seconds 10]
+
+As many connections, each of which sends one event a request, again when the answer says
+(`next_after_ms`, else at once), and after a refusal when `Retry-After` does. Prints requests a
+second, answers' times, how much was refused and how soon, what the least and the best served
+connection got, the most memory the web processes took, and how long `/healthz` took meanwhile.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import uuid_utils
+
+from bench.ingest import ROOT, Site, call, counted
+
+
+@dataclass
+class Connection:
+    """One sender and what it was told."""
+
+    site: Site
+    served_ms: list[float] = field(default_factory=list)
+    refused_ms: list[float] = field(default_factory=list)
+    ends: int = 0
+
+    def run(self, seed: int, together: threading.Barrier, seconds: float) -> None:
+        """Send calls, an event at a time, until time is over."""
+        rng = random.Random(seed)
+        parts = urlsplit(self.site.facts["url"])
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        calls = [call(rng, f"tiny-{seed}") for _ in range(100)]
+        together.wait()
+        until = time.monotonic() + seconds
+        for number in range(10**9):
+            start, end = calls[number % 100] if number < 100 else call(rng, f"tiny-{seed}")
+            for event in (start, end):
+                while not self._sent(connection, event):
+                    if time.monotonic() > until:
+                        return
+                self.ends += event is end
+            if time.monotonic() > until:
+                return
+
+    def _sent(self, connection: http.client.HTTPConnection, event: bytes) -> bool:
+        began = time.monotonic()
+        connection.request(
+            "POST",
+            "/api/v1/events",
+            event,
+            {
+                "Authorization": f"Bearer {self.site.facts['api_key']}",
+                "Content-Type": "application/x-ndjson",
+                "Idempotency-Key": str(uuid_utils.uuid7()),
+            },
+        )
+        answer = connection.getresponse()
+        document = json.loads(answer.read())
+        took_ms = (time.monotonic() - began) * 1000
+        if answer.status == 200:
+            self.served_ms.append(took_ms)
+            assert document["accepted"] == 1, document
+            time.sleep(document.get("next_after_ms", 0) / 1000 * random.uniform(1.0, 1.2))
+            return True
+        assert answer.status == 503, (answer.status, document)
+        self.refused_ms.append(took_ms)
+        time.sleep(float(answer.headers["Retry-After"]) * random.uniform(1.0, 1.2))
+        return False
+
+
+def watched(site: Site, stop: threading.Event, seen: dict[str, float]) -> None:
+    """The most memory of the web processes, and the longest answer of /healthz."""
+    parts = urlsplit(site.facts["url"])
+    while not stop.wait(0.1):
+        children = psutil.Process(site.supervisor).children(recursive=True)
+        rss = sum(c.memory_info().rss for c in children if "granian" in " ".join(c.cmdline()))
+        seen["rss"] = max(seen.get("rss", 0.0), rss / 2**20)
+        began = time.monotonic()
+        probe = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        probe.request("GET", "/healthz")
+        probe.getresponse().read()
+        probe.close()
+        seen["healthz"] = max(seen.get("healthz", 0.0), (time.monotonic() - began) * 1000)
+
+
+def show(heads: list[str], cells: list[str]) -> None:
+    """Print a table of one line."""
+    for row in (heads, cells):
+        print("  ".join(f"{cell:>12}" for cell in row))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--connections", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=10)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
+        var = Path(folder) / "var"
+        process = subprocess.Popen(
+            ["uv", "run", "manage.py", "up", "--dev-tenant", "bench", "--json", "--port", "0"],
+            cwd=ROOT,
+            env=os.environ | {"TOOLTRAIL_VAR": str(var)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            site = Site(json.loads(process.stdout.readline()), var, process.pid)
+            together = threading.Barrier(options.connections)
+            senders = [Connection(site) for _ in range(options.connections)]
+            threads = [
+                threading.Thread(target=sender.run, args=(seed, together, options.seconds))
+                for seed, sender in enumerate(senders)
+            ]
+            stop, seen = threading.Event(), dict[str, float]()
+            watcher = threading.Thread(target=watched, args=(site, stop, seen))
+            for thread in (watcher, *threads):
+                thread.start()
+            for thread in threads:
+                thread.join()
+            stop.set()
+            watcher.join()
+            served = [each for sender in senders for each in sender.served_ms]
+            refused = [each for sender in senders for each in sender.refused_ms]
+            shares = sorted(len(sender.served_ms) for sender in senders)
+            cuts = statistics.quantiles(served, n=100, method="inclusive")
+            late = statistics.quantiles(refused or [0, 0], n=100, method="inclusive")
+            show(
+                ["requests/s", "p50 ms", "p99 ms", "max ms", "refused", "refusal p50", "p99"],
+                [
+                    f"{len(served) / options.seconds:,.0f}",
+                    *(f"{each:.1f}" for each in (cuts[49], cuts[98], max(served))),
+                    f"{len(refused):,}",
+                    *(f"{each:.1f}" for each in (late[49], late[98])),
+                ],
+            )
+            show(
+                ["least served", "median", "most", "web RSS MiB", "healthz max"],
+                [
+                    *(str(each) for each in (shares[0], shares[len(shares) // 2], shares[-1])),
+                    f"{seen['rss']:.0f}",
+                    f"{seen['healthz']:.1f}",
+                ],
+            )
+            known, ended = counted(site.facts), sum(sender.ends for sender in senders)
+            if known != ended:
+                raise SystemExit(f"{ended} calls were completed, {known} are counted")
+            print(f"all {ended:,} completed calls are counted")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+if __name__ == "__main__":
+    main()
