@@ -6,9 +6,11 @@ shipper's thread; a registry that cannot be reached or does not want it never ma
 
 import inspect
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -29,6 +31,13 @@ logger = logging.getLogger("tooltrail")
 
 TOOLS_PER_POST = 100
 RETRY_SECONDS = 60.0
+
+# Held while a tool is described and across every fork. A process forked while another thread is
+# inside pydantic's schema building inherits pydantic's locks held by a thread it does not have:
+# 2 of 100 children forked within 8 ms of a tool's first call hung for ever. A fork waits at most
+# FORK_SECONDS, for a description may itself wait for the import lock the forking thread holds.
+_describing = threading.RLock()
+FORK_SECONDS = 5.0
 
 
 @dataclass(eq=False)
@@ -116,7 +125,8 @@ class Announcer:
     def add(self, announcement: Announcement) -> str | None:
         """Have a tool announced after the next batch. Returns its digest, None if it has none."""
         try:
-            digest = announcement.digest
+            with _describing:
+                digest = announcement.digest
         except Exception as error:  # whatever hints and schemas are made of
             self._complain(error)
             return None
@@ -127,7 +137,9 @@ class Announcer:
     def add_tool(self, tool: Tool) -> str | None:
         """The same of a `Tool`, the first time only."""
         if tool not in self._tools:
-            self._tools[tool] = self.add(Announcement.of(tool))
+            with _describing:
+                announcement = Announcement.of(tool)
+            self._tools[tool] = self.add(announcement)
         return self._tools[tool]
 
     def for_child(self) -> "Announcer":
@@ -193,3 +205,25 @@ def _warn_of_refusals(refused: Any) -> None:
 def _is_final(answer: Answer) -> bool:
     """Whether asking again is of no use: refused, malformed, or a server without a registry."""
     return 400 <= answer.status < 500 and answer.status not in (408, 425, 429)
+
+
+def _before_fork() -> None:
+    _describing.acquire(timeout=FORK_SECONDS)
+
+
+def _after_fork_in_parent() -> None:
+    with suppress(RuntimeError):  # not ours: the wait was given up
+        _describing.release()
+
+
+def _after_fork_in_child() -> None:
+    global _describing
+    _describing = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

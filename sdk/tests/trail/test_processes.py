@@ -51,7 +51,12 @@ def start(server: Server, tmp_path: Path) -> Callable[..., subprocess.Popen[str]
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, err = process.communicate()
+        pytest.fail(f"it hung, and had said: {err}")
     assert process.returncode == 0, err
     assert "Traceback" not in err
     return out
@@ -188,6 +193,37 @@ def test_a_fork_in_the_middle_of_writing_does_not_deadlock(
     adopt(server, make_trail)
     assert all(map(is_contiguous, by_producer(server).values()))
     assert len(by_producer(server)) == 7
+
+
+def test_a_fork_waits_until_no_tool_is_being_described(server: Server, start: Any) -> None:
+    # Pydantic's own locks, held by a thread the child does not have, would hang it for ever.
+    said = finish(
+        start(
+            """
+            import threading, warnings; warnings.simplefilter("ignore")
+            from pydantic import GetPydanticSchema
+            from typing import Annotated
+            begun, described = threading.Event(), False
+            def describe(source, handler):
+                global described
+                begun.set(); time.sleep(0.3); described = True
+                return handler(int)
+            @trail.tool(version="1")
+            def slow(n: Annotated[int, GetPydanticSchema(describe)]): return n
+            thread = threading.Thread(target=slow, args=(1,)); thread.start()
+            begun.wait()
+            pid = os.fork()
+            if pid == 0:
+                print("forked after" if described else "forked amid", flush=True)
+                slow(2); echo(2)
+                os._exit(0)
+            os.waitpid(pid, 0)
+            thread.join()
+            echo(1)
+            """
+        )
+    )
+    assert said == "forked after\n"
 
 
 def test_spawned_children_and_daemon_threads(server: Server, start: Any, make_trail: Any) -> None:
