@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Timer
 from typing import IO
 
 import psutil
@@ -115,8 +116,13 @@ def announcement(process: Up) -> dict[str, str]:
 def end(process: Up, how: signal.Signals = signal.SIGTERM) -> int:
     """Send the signal, expect nothing more on stdout, and return the exit code."""
     process.send_signal(how)
-    assert stdout(process).read() == ""
-    return process.wait(DEADLINE_S)
+    deadline = Timer(DEADLINE_S, process.kill)
+    deadline.start()
+    try:
+        assert stdout(process).read() == ""
+        return process.wait()
+    finally:
+        deadline.cancel()
 
 
 @contextmanager

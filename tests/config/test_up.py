@@ -34,6 +34,14 @@ def installation() -> Iterator[Installation]:
         yield made
 
 
+@pytest.fixture
+def heeding_hangups() -> Iterator[None]:
+    """Whoever runs the tests under nohup hands down that SIGHUP is ignored, as `up` then does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 class _Stay(HTTPRedirectHandler):
     def redirect_request(self, *_arguments: object) -> None:
         return None
@@ -81,7 +89,7 @@ def test_a_first_start_a_second_and_what_both_print(installation: Installation) 
 
 
 def test_the_first_call_it_proposes_works_and_the_database_is_not_made_twice(
-    installation: Installation,
+    installation: Installation, heeding_hangups: None
 ) -> None:
     process = installation.up("--dev-tenant", "acme")
     lines: list[str] = []
