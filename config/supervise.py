@@ -38,6 +38,8 @@ _CLIENTS_STOP_S = 1.2
 _WEB_STOP_S = 0.8  # and what its clients left of theirs
 _DATABASE_STOP_S = 1.8  # likewise
 _RESTART_MAX_S = 60.0
+_LIVED_S = 5.0
+"""Who lived as long did not fail at its start: it is started again after a second."""
 _LOOK_EVERY_S = 1.0
 _READY_EVERY_S = 0.05
 WEB_THREADS = 16
@@ -116,7 +118,7 @@ class Child:
         if self._process is not None and (code := self._process.poll()) is not None:
             self.signal(signal.SIGKILL)  # what it left behind
             self._process = None
-            if now - self._started_at > _RESTART_MAX_S:  # it had recovered meanwhile
+            if now - self._started_at > _LIVED_S:
                 self._restart_delay_s = 1.0
             _say(f"the {self.name} ended with {_reason(code)}; starting it again")
             self._restart_at = now + self._restart_delay_s

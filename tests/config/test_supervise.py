@@ -44,3 +44,20 @@ supervisor.stop()
 print([one for one in everything if one.is_running() and one.status() != "zombie"])
 """)
     assert done.stdout == "[]\n"
+
+
+def test_a_child_that_fails_at_its_start_is_started_ever_more_slowly_and_no_other() -> None:
+    done = supervise("""
+import config.supervise as here
+child = Child("worker", ["true"])
+for lived_s in (60, 60, 60, 0, 0):
+    here._LIVED_S = lived_s
+    child.start()
+    child.wait()
+    child.restart_if_due()
+    print(child._restart_delay_s)
+""")
+    assert done.stdout.split() == ["2.0", "4.0", "8.0", "2.0", "2.0"]
+    assert done.stderr.splitlines()[0] == (
+        "tooltrail: the worker ended with exit code 0; starting it again"
+    )

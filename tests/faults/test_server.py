@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -14,6 +15,7 @@ import psycopg
 import urllib3
 
 from config.database import DATABASE, with_database
+from config.instance import WEB_PROCESSES
 from tests.audit.posting import NDJSON, lines, new_batch_id
 from tests.factories import make_call
 from tests.installation import Installation, announcement, end, new_installation, until
@@ -42,6 +44,8 @@ class Load:
                 for _ in range(1 + (random.random() < 0.1)):
                     batch_id = new_batch_id()
                     self.acknowledged[batch_id] = self._send(http, batch_id, body)
+                if random.random() < 0.2:
+                    http.clear()  # a new connection finds a process that has just begun to serve
 
     def wait_for(self, more: int) -> None:
         """Wait until so many more batches are acknowledged: the last fault is survived."""
@@ -87,7 +91,7 @@ def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: 
             for fault in faults:
                 load.wait_for(random.randint(4, 12))
                 if fault == "web":
-                    kill_a_web_process(process.pid)
+                    kill_a_web_process(installation, process.pid)
                 else:
                     stop_at_once(installation)
             load.wait_for(12)
@@ -100,8 +104,12 @@ def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: 
         assert end(process) == 0
 
 
-def kill_a_web_process(supervisor: int) -> None:
-    """Kill -9 one of those that serve, not the one that looks after them."""
+def kill_a_web_process(installation: Installation, supervisor: int) -> None:
+    """Kill -9 one of those that serve, not the one that looks after them.
+
+    Not before all serve: the web server gives up when one dies at once again, and is then
+    started anew as a whole, which is what most kills would hit otherwise.
+    """
 
     def is_killed() -> bool:
         try:
@@ -111,13 +119,20 @@ def kill_a_web_process(supervisor: int) -> None:
                 if "granian" in " ".join(child.cmdline())
             ]
             serving = [each for one in parents for each in one.children()]
-            if serving:
-                random.choice(serving).kill()
+            if len(serving) < WEB_PROCESSES or not all(has_served(installation, serving)):
+                return False
+            random.choice(serving).kill()
         except psutil.NoSuchProcess:  # it is just being replaced
             return False
-        return bool(serving)
+        return True
 
     until(is_killed)
+
+
+def has_served(installation: Installation, processes: list[psutil.Process]) -> Iterator[bool]:
+    """Of each, whether it has answered a request yet: that it counts in a file of its own."""
+    for process in processes:
+        yield (installation.var / "metrics" / str(process.pid)).exists()
 
 
 def stop_at_once(installation: Installation) -> None:
