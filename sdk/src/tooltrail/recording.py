@@ -12,13 +12,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import to_json
 
-from tooltrail.capture import Capture, encode_json, without_generators
+from tooltrail.call_ids import call_id_of
+from tooltrail.capture import Capture, encode_json
 from tooltrail.contracts import describe_failure
 from tooltrail.events import VIOLATIONS_MAX, GuardReport
 from tooltrail.guard import GuardOutcome, Violation
-from tooltrail.redact import Note, opaque
+from tooltrail.redact import Note
 from tooltrail.scope import (
     Scope,
     current_scope,
@@ -27,7 +28,6 @@ from tooltrail.scope import (
     leave_scope,
     scope_of_call,
 )
-from tooltrail.tools.canonical import compute_call_id
 
 Clock = Callable[[], datetime]
 """Tells the time, with offset. The default clock is the system's."""
@@ -212,21 +212,16 @@ class Call:
         self._started_at = time.time_ns() if self._clock is None else _to_ns(self._clock())
         context = b'"trace_id":"%b",' % self.trace_id.encode() if scope is None else scope.text
         parent = None if scope is None else scope.parent_id
-        try:
-            call_id = compute_call_id(spec.name, raw_args)  # only of plain values
-        except TypeError:
-            args = without_generators(args)
-            call_id = call_id_of_any(spec.name, without_generators(raw_args))
         self._shared = b'"invocation_id":"%b",%b%b%b"call_id":"%b","started_at":"%b"' % (
             self.id.encode(),
             context,
             b"" if parent is None else b'"parent_invocation_id":"%b",' % parent.encode(),
             spec.text,
-            call_id.encode(),
+            call_id_of(spec.name, raw_args).encode(),
             _instant(self._started_at),
         )
         notes: list[Note] = []
-        encoded = spec.capture.encode(args, "$.args", notes, is_plain=True)
+        encoded = spec.capture.encode(args, "$.args", notes)
         kept = append(
             b'{"type":"toolExecutionStart","event_id":"%b",%b,"args":%b%b'
             % (self._ids().encode(), self._shared, encoded, _notes_text(notes))
@@ -406,15 +401,6 @@ def clean_violation(
             members[name] = ""
     notes.append({"path": place, "reason": str(reason)})
     return members
-
-
-def call_id_of_any(tool: str, raw_args: dict[str, Any]) -> str:
-    """The content hash of a call whose arguments JSON has no word for: of their JSON form."""
-    try:
-        plain = to_jsonable_python(raw_args, fallback=opaque, bytes_mode="base64")
-        return compute_call_id(tool, plain)
-    except (TypeError, ValueError):  # a cycle: all such calls of a tool look alike
-        return compute_call_id(tool, None)
 
 
 def _as_envelope(result: Any) -> Mapping[str, Any] | None:

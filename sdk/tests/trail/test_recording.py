@@ -388,7 +388,7 @@ def _deep() -> list[Any]:
         (Point(1), {"x": 1}),
         (Answer(text="a"), {"text": "a"}),
         (date(2026, 1, 2), "2026-01-02"),
-        (b"\xff\x00", "_wA="),
+        (b"\xff\x00", "/wA="),
         (float("nan"), "NaN"),
         ({1: {2}}, {"1": [2]}),
         (Odd(), "<Odd>"),

@@ -6,11 +6,12 @@ the same id whichever language made it. Number printing is `tooltrail.jsnumbers`
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from math import isfinite
 from typing import Any
 
+from msgspec.json import Encoder
 from pydantic_core import to_json
 
 from tooltrail.jsnumbers import js_number
@@ -18,6 +19,7 @@ from tooltrail.jsnumbers import js_number
 _EXACT_INTEGER = 2**53  # beyond it a double, hence JavaScript, no longer tells integers apart
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+_sorted_json = Encoder(order="sorted").encode
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -47,6 +49,8 @@ def compute_call_id(tool: str, args: Any) -> str:
 
 def _canonical_bytes(value: Any) -> bytes:
     try:
+        if _is_ordinary((value,)):
+            return _sorted_json(value)
         return to_json(_ordered(value))
     except (_NotOrdinaryError, RecursionError, TypeError, ValueError):
         # Lone surrogates, depth, cycles, names that are not text and therefore do not sort.
@@ -55,11 +59,35 @@ def _canonical_bytes(value: Any) -> bytes:
         return (text if text.isascii() else _escape_lone_surrogates(text)).encode()
 
 
+def _is_ordinary(values: Iterable[Any]) -> bool:
+    """Whether any JSON encoder that sorts members writes these values as JavaScript does.
+
+    A call id is on the path of every recorded call and most arguments are ordinary.
+    Raises RecursionError on cycles, TypeError for names that are not text.
+    """
+    for value in values:
+        kind = type(value)
+        if kind is str or value is None or kind is bool:
+            continue
+        if kind is int:
+            if not -_EXACT_INTEGER <= value <= _EXACT_INTEGER:
+                return False
+        elif kind is dict:
+            # ASCII, because code points above U+FFFF sort differently as UTF-16.
+            if not "".join(value).isascii() or not _is_ordinary(value.values()):
+                return False
+        elif kind is float:
+            if not 1e-4 <= abs(value) < 1e15 or value.is_integer():
+                return False
+        elif not ((kind is list or kind is tuple) and _is_ordinary(value)):
+            return False
+    return True
+
+
 def _ordered(value: Any) -> Any:
     """A copy with sorted members and `1.0` as 1, which pydantic writes as JavaScript does.
 
-    A call id is on the path of every recorded call and almost all arguments are ordinary;
-    what this turns down is only slower. Raises _NotOrdinaryError; RecursionError on cycles.
+    What this turns down is only slower. Raises _NotOrdinaryError; RecursionError on cycles.
     """
     kind = type(value)
     if kind is str or kind is bool or value is None:
