@@ -17,7 +17,14 @@ from ninja import Router
 from audit import metrics
 from audit.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
 from audit.batch_ids import choose_batch_id
-from audit.body import ENCODINGS, Stream, UnreadableBodyError, inflate, read_sent, split_lines
+from audit.body import (
+    ENCODINGS,
+    UnreadableBodyError,
+    body_stream,
+    inflate,
+    read_sent,
+    split_lines,
+)
 from audit.ingest import BatchIdReusedError, record_batch
 from audit.limits import MAX_COMPRESSED_BYTES, LimitExceededError
 from audit.queries.summary import summary
@@ -98,7 +105,7 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
             "Send the body as gzip, zstd or as it is.",
             **{"Accept-Encoding": ", ".join(ENCODINGS)},
         )
-    stream, length = _stream(request)
+    stream, length = body_stream(request)
     if length is None and encoding == "identity":
         return _problem(411, "length_required", "Send Content-Length, or the body as gzip or zstd.")
     key = request.auth
@@ -134,20 +141,6 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
     if next_after_ms := ADMISSION.next_after_ms():
         answer = f'{answer[:-1]}, "next_after_ms": {next_after_ms}}}'
     return HttpResponse(answer, content_type="application/json")
-
-
-def _stream(request: HttpRequest) -> tuple[Stream, int | None]:
-    """The body's bytes, and how many there must be; None for a body in chunks.
-
-    The server ends the stream of a sender who is gone as that of one who has finished. What
-    was stored of half a body would stand in the way of the whole, sent again under the same
-    id: so a body has a length, or an encoding that knows its own end.
-    """
-    # Django takes a body without a length for an empty one; the chunks are undone already.
-    if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
-        return cast(Stream, request.META["wsgi.input"]), None
-    length = request.headers.get("Content-Length", "")
-    return request, int(length) if length.isdecimal() else 0
 
 
 def _come_again(status: int, code: str, message: str, seconds: float) -> JsonResponse:

@@ -98,14 +98,14 @@ def gather(call: CallDetail, now: datetime) -> CallPanel:
         error=_error_facts(call, failure),
         error_message=_text(failure.get("message")) or call.error_message or "",
         error_more=_tree({k: failure[k] for k in ("cause", "details") if failure.get(k)} or ABSENT),
-        args=_tree(start.get("args", ABSENT)),
+        args=_tree(_args(start)),
         received=_tree(received, marks),
         output=_tree(data, marks if is_marked else None),
         is_output_substitute=is_substitute,
         # How long it took by its own account stands in the header already.
         meta=_tree(ABSENT if isinstance(meta, dict) and set(meta) <= {"took_ms"} else meta),
         tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
-        context=_context(call),
+        context=[*_context(call), *_reported_context(start)],
         alike=alike[:ALIKE_LIMIT],
         alike_is_cut=len(alike) > ALIKE_LIMIT,
         previous=beside.get("previous"),
@@ -223,6 +223,24 @@ def _context(call: CallDetail) -> list[tuple[str, str]]:
         ("Producer", call.producer_id),
     ]
     return [(name, value) for name, value in named if value]
+
+
+def _reported_context(start: dict[str, Any]) -> list[tuple[str, str]]:
+    """What OTLP spans say of agent and model (`audit.otlp.conventions`): in the log alone."""
+    context = start.get("context")
+    if "otlp" not in start or not isinstance(context, dict):
+        return []
+    return [
+        (name.replace("_", " ").capitalize(), value)
+        for name, value in context.items()
+        if name not in ("conversation", "workflow") and isinstance(value, str)
+    ]
+
+
+def _args(start: dict[str, Any]) -> Any:
+    """The arguments; ABSENT where an instrumentation left them out, which is its default."""
+    args = start.get("args", ABSENT)
+    return ABSENT if args is None and "otlp" in start else args
 
 
 def _log_event(kind: Kind, event: StoredEvent) -> LogEvent:

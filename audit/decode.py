@@ -71,9 +71,7 @@ class Instants:
 
 def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent:
     """Read one line. Raises RefusedLineError, or TooDeepError for the limit on nesting."""
-    line = raw
-    if b"\\" in raw and _UNSAFE.search(raw):
-        line = _ESCAPE.sub(_replacement, raw)
+    line = without_unsafe_escapes(raw)
     try:
         event = _fast(line)
         _check(event, instants)
@@ -90,12 +88,19 @@ def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent:
     return event
 
 
-def is_too_deep(line: bytes) -> bool:
-    """Whether JSON known to be well-formed is nested deeper than `MAX_DEPTH`."""
-    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+def without_unsafe_escapes(line: bytes) -> bytes:
+    """JSON without escapes of U+0000 and of half surrogate pairs: U+FFFD in their place."""
+    if b"\\" in line and _UNSAFE.search(line):
+        return _ESCAPE.sub(_replacement, line)
+    return line
+
+
+def is_too_deep(line: bytes, depth: int = MAX_DEPTH) -> bool:
+    """Whether JSON known to be well-formed is nested deeper than `depth`."""
+    if line.count(b"[") + line.count(b"{") <= depth:
         return False
     brackets = _STRINGS.sub(b"", line).translate(_SQUARE, _NO_BRACKET)
-    for _ in range(MAX_DEPTH):  # each pass takes the innermost level away
+    for _ in range(depth):  # each pass takes the innermost level away
         brackets = brackets.replace(b"[]", b"")
     return bool(brackets)
 

@@ -82,23 +82,29 @@ class Deltas:
     latencies: dict[HourKey, list[int]] = field(default_factory=dict)
 
 
-def derive(rows: Iterable[Changed]) -> Deltas:
-    """Sum up what these rows add."""
+def derive(rows: Iterable[Changed], *, withdrawn: Iterable[Changed] = ()) -> Deltas:
+    """Sum up what these rows add; `withdrawn` are rows as they were, which no longer count."""
     deltas = Deltas()
     for row in rows:
-        _add_to_trace(deltas, row)
-        if not (row.is_new or row.took_end):
-            continue
-        hour = row.started_at.replace(minute=0, second=0, microsecond=0)
-        key = (row.started_on, hour, row.tool_name, row.tool_version)
-        if row.is_new:
-            deltas.rollups.setdefault((*key, "started", ""), RollupDelta()).calls += 1
-        if row.took_end:
-            _add_completion(deltas, row, key)
+        _add(deltas, row, 1)
+    for row in withdrawn:
+        _add(deltas, row, -1)
     return deltas
 
 
-def _add_to_trace(deltas: Deltas, row: Changed) -> None:
+def _add(deltas: Deltas, row: Changed, sign: int) -> None:
+    _add_to_trace(deltas, row, sign)
+    if not (row.is_new or row.took_end):
+        return
+    hour = row.started_at.replace(minute=0, second=0, microsecond=0)
+    key = (row.started_on, hour, row.tool_name, row.tool_version)
+    if row.is_new:
+        deltas.rollups.setdefault((*key, "started", ""), RollupDelta()).calls += sign
+    if row.took_end:
+        _add_completion(deltas, row, key, sign)
+
+
+def _add_to_trace(deltas: Deltas, row: Changed, sign: int) -> None:
     key = (row.started_on, row.trace_id)
     last_at = row.started_at if row.ended_at is None else max(row.started_at, row.ended_at)
     trace = deltas.traces.get(key)
@@ -110,26 +116,26 @@ def _add_to_trace(deltas: Deltas, row: Changed) -> None:
     trace.last_at = max(trace.last_at, last_at)
     if row.run_id is not None:
         trace.run_id = row.run_id if trace.run_id is None else min(trace.run_id, row.run_id)
-    trace.started += row.is_new
+    trace.started += sign * row.is_new
     if row.took_end:
-        trace.completed += 1
-        trace.failed += row.state == "failed"
-        trace.violations += row.violation_count
-        trace.prompt_tokens += row.prompt_tokens
-        trace.completion_tokens += row.completion_tokens
+        trace.completed += sign
+        trace.failed += sign * (row.state == "failed")
+        trace.violations += sign * row.violation_count
+        trace.prompt_tokens += sign * row.prompt_tokens
+        trace.completion_tokens += sign * row.completion_tokens
 
 
-def _add_completion(deltas: Deltas, row: Changed, key: HourKey) -> None:
+def _add_completion(deltas: Deltas, row: Changed, key: HourKey, sign: int) -> None:
     duration_us = row.duration_us or 0
     rollup = deltas.rollups.setdefault((*key, row.state, row.error_type), RollupDelta())
-    rollup.calls += 1
-    rollup.violating_calls += row.violation_count > 0
-    rollup.violations += row.violation_count
-    rollup.duration_us += duration_us
-    rollup.prompt_tokens += row.prompt_tokens
-    rollup.completion_tokens += row.completion_tokens
-    rollup.cache_hits += row.cache_hit is True
+    rollup.calls += sign
+    rollup.violating_calls += sign * (row.violation_count > 0)
+    rollup.violations += sign * row.violation_count
+    rollup.duration_us += sign * duration_us
+    rollup.prompt_tokens += sign * row.prompt_tokens
+    rollup.completion_tokens += sign * row.completion_tokens
+    rollup.cache_hits += sign * (row.cache_hit is True)
     buckets = deltas.latencies.get(key)
     if buckets is None:
         buckets = deltas.latencies[key] = [0] * BUCKET_COUNT
-    buckets[bucket_of(duration_us)] += 1
+    buckets[bucket_of(duration_us)] += sign

@@ -117,6 +117,15 @@ class IndexWriter:
         rows = [project(call) for call in calls]
         return [Changed(*row) for row in self.run("upsert_invocations", **_columns(rows))]
 
+    def supersede_calls(self, calls: Sequence[Call]) -> tuple[list[Changed], list[Changed]]:
+        """Give calls, which have both their events, a fuller account; the rows before and after."""
+        if not calls:
+            return [], []
+        before = [Changed(*row) for row in self.run("calls_as_they_are", **_keys(calls))]
+        rows = [project(call) for call in calls]
+        after = [Changed(*row) for row in self.run("supersede_calls", **_columns(rows))]
+        return before, after
+
     def taken_slots(self, calls: Sequence[Call]) -> dict[tuple[int, UUID], tuple[Any, ...]]:
         """By key: start batch and position, end batch and position of the call's row."""
         return {(row[0], row[1]): row[2:] for row in self.run("taken_slots", **_keys(calls))}

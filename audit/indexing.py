@@ -16,7 +16,9 @@ from audit.deltas import Changed, derive
 from audit.index_writer import IndexWriter, days_since_epoch
 from audit.log import read_events
 from audit.merge import Call, Repeat, merge, settle_on_stored_days
+from audit.reported import tells_more, tells_no_more
 
+_CONFLICT = "conflict", "another event of this call and type was stored before"
 _NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
 
 type _Key = tuple[int, UUID]
@@ -63,6 +65,8 @@ class _Effects:
 
     gaps: list[Candidate]
     changed: dict[_Key, Changed] = field(default_factory=dict)
+    withdrawn: list[Changed] = field(default_factory=list)
+    superseding: list[Changed] = field(default_factory=list)
     completed: list[tuple[Changed, wire.EndEvent]] = field(default_factory=list)
 
 
@@ -104,9 +108,10 @@ class Indexing:
             and row.violation_count
             and isinstance(call.end.event, wire.EndEvent)
         ]
-        self._settle(calls, repeats, changed)
+        fuller = self._settle(calls, repeats, changed)
+        withdrawn, superseding = self._writer.supersede_calls(fuller)
         gaps = [each for each in logged if each.kind is Kind.GAP]
-        self._effects = _Effects(gaps, changed, completed)
+        self._effects = _Effects(gaps, changed, withdrawn, superseding, completed)
         return logged
 
     def write(self, *, with_totals: bool = True) -> None:
@@ -116,7 +121,9 @@ class Indexing:
         """
         self._writer.write_violations(self._effects.completed)
         if with_totals:
-            self._writer.write_deltas(derive(self._effects.changed.values()))
+            effects = self._effects
+            counted = [*effects.changed.values(), *effects.superseding]
+            self._writer.write_deltas(derive(counted, withdrawn=effects.withdrawn))
         self._settle_gaps(self._effects.gaps)
         self._writer.write_producers(self.outcome.producers)
 
@@ -146,9 +153,9 @@ class Indexing:
         )
 
     def _settle(
-        self, calls: Iterable[Call], repeats: Iterable[Repeat], changed: dict[_Key, Changed]
-    ) -> None:
-        """Tell new events from duplicates and conflicts."""
+        self, calls: Sequence[Call], repeats: Iterable[Repeat], changed: dict[_Key, Changed]
+    ) -> list[Call]:
+        """Tell new events from duplicates and conflicts; the calls that are told more fully now."""
         taken: list[tuple[Call, Candidate]] = []
         for call in calls:
             row = changed.get((call.day, call.invocation_id))
@@ -162,10 +169,29 @@ class Indexing:
                     self.outcome.take(candidate, is_new=True)
                 else:
                     taken.append((call, candidate))
+        fuller: set[int] = set()
         for candidate, raw in self._stored(taken):
-            self._compare(candidate, raw)
+            if raw is not None and tells_more(candidate.raw, raw):
+                fuller.add(candidate.line)
+            else:
+                self._compare(candidate, raw)
         for repeat in repeats:
             self._compare(repeat.candidate, repeat.first.raw)
+        return self._fuller(calls, fuller)
+
+    def _fuller(self, calls: Sequence[Call], lines: set[int]) -> list[Call]:
+        """The calls of which both events are among these lines; the others' are conflicts."""
+        found = []
+        for call in calls:
+            events = [each for each in (call.start, call.end) if each and each.line in lines]
+            if len(events) == 2:
+                found.append(call)
+            for candidate in events:
+                if len(events) == 2:
+                    self.outcome.take(candidate, is_new=True)
+                else:
+                    self._refuse(candidate, *_CONFLICT)
+        return found
 
     def _stored(
         self, taken: Sequence[tuple[Call, Candidate]]
@@ -183,12 +209,10 @@ class Indexing:
             yield candidate, stored[places[candidate.line]].raw
 
     def _compare(self, candidate: Candidate, raw: bytes | None) -> None:
-        if raw is None or raw == candidate.raw:
+        if raw is None or raw == candidate.raw or tells_no_more(candidate.raw, raw):
             self.outcome.take(candidate, is_new=False)
         else:
-            self._refuse(
-                candidate, "conflict", "another event of this call and type was stored before"
-            )
+            self._refuse(candidate, *_CONFLICT)
 
     def _settle_gaps(self, gaps: Sequence[Candidate]) -> None:
         said: dict[tuple[str, int, int], wire.GapEvent] = {}

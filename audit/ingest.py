@@ -67,7 +67,19 @@ def record_batch(
     """
     reading = read_lines(lines, batch_id.id, now)
     request = _Request(tenant_id, hashlib.sha256(body).digest(), reading, batch_id, now)
-    return _with_retries(lambda: _Recording(request).run())
+    return with_retries(lambda: _Recording(request).run())
+
+
+def record_in_scope(
+    tenant_id: UUID, body_sha256: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
+) -> str:
+    """As `record_batch`, as a part of the transaction of the tenant's open scope.
+
+    That transaction is the caller's, to be run by `with_retries`. Of a request that becomes
+    several batches each has the whole body's SHA-256.
+    """
+    reading = read_lines(lines, batch_id.id, now)
+    return _Recording(_Request(tenant_id, body_sha256, reading, batch_id, now)).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,11 @@ class _Request:
     now: datetime
 
 
-def _with_retries(run: Callable[[], str]) -> str:
+def with_retries[T](run: Callable[[], T]) -> T:
+    """Run a whole transaction, again while PostgreSQL ends it for the sake of others.
+
+    Raises django.db.OperationalError when that goes on, or for any other reason.
+    """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return run()

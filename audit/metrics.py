@@ -20,18 +20,24 @@ from django.conf import settings
 STAGES = ("read", "wait", "inflate", "store")
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0)
 _OUTCOMES = ("accepted", "duplicates", "rejected")  # as in the answer
+_SPAN_OUTCOMES = ("call", "merged", "skipped", "refused")
 _STATUSES = (200, 400, 411, 413, 415, 422, 429, 500, 503)
 
 FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "tooltrail_requests_total": (
         "counter",
-        "Requests to POST /api/v1/events with a good key, by status.",
+        "Requests with events or spans and a good key, by status.",
         tuple(f'{{status="{status}"}}' for status in _STATUSES),
     ),
     "tooltrail_events_total": (
         "counter",
         "Events of requests that were answered with 200, by what became of them.",
         tuple(f'{{outcome="{each}"}}' for each in _OUTCOMES),
+    ),
+    "tooltrail_spans_total": (
+        "counter",
+        "Spans of OTLP requests, by what became of them: a call, merged into one, no tool call.",
+        tuple(f'{{outcome="{each}"}}' for each in _SPAN_OUTCOMES),
     ),
     "tooltrail_received_bytes_total": ("counter", "Bytes of bodies, as sent.", ("",)),
     "tooltrail_inflated_bytes_total": ("counter", "Bytes of bodies, inflated.", ("",)),
@@ -102,6 +108,11 @@ class Request:
             became = answer[outcome]
             events = len(became) if isinstance(became, list) else became
             self._amounts[f'tooltrail_events_total{{outcome="{outcome}"}}'] = events
+
+    def spans(self, counts: Mapping[str, int]) -> None:
+        """What became of its spans, by outcome."""
+        for outcome in _SPAN_OUTCOMES:
+            self._amounts[f'tooltrail_spans_total{{outcome="{outcome}"}}'] = counts[outcome]
 
     def done(self, status: int) -> None:
         """It is answered."""

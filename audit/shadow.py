@@ -31,6 +31,9 @@ KEYS: dict[str, tuple[str, ...]] = {
 SHOWN_ROWS = 20
 """Differing rows of a table that are named one by one."""
 
+_COUNTS_SOMETHING = {"rollup": "call_count <> 0", "latency": "0 <> ANY(buckets)"}
+"""Rows of which nothing is left, once a call was told more fully, are as good as none."""
+
 _LOST = {
     "lost_place": "batch_id uuid, position integer",
     "kept_call": "started_on date, invocation_id uuid",
@@ -107,6 +110,7 @@ class Shadow:
         names = {
             "table": table,
             "key": ", ".join(key),
+            "counts": _COUNTS_SOMETHING.get(table, "TRUE"),
             "within": "x.started_on = ANY(%(days)s)" if "started_on" in key else "TRUE",
             "index_columns": ", ".join(f"i.{column}" for column in columns),
             "log_columns": ", ".join(f"x.{column}" for column in columns),

@@ -8,12 +8,13 @@ from django.core.wsgi import get_wsgi_application
 from django.db import DatabaseError, connection
 
 from config.health import why_unfit_role
+from config.slow_senders import SlowSenders
 
 _DATABASE_WITHIN_S = 20.0
 _TRY_EVERY_S = 0.2
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-application = get_wsgi_application()
+application = SlowSenders(get_wsgi_application())
 
 
 def _refuse_unfit_role() -> None:

@@ -1,6 +1,6 @@
 """The calls of a trace, and one call with everything around it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 from uuid import UUID
@@ -137,7 +137,7 @@ def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail |
     if not calls:
         return None
     is_cut = len(calls) > limit
-    calls = calls[:limit]
+    calls = _under_calls_above(calls[:limit])
     days = sorted({call.started_on for call in calls})
     if is_cut:  # what was not read may have started later
         days += [days[-1] + timedelta(days=n) for n in range(1, MERGE_DAYS + 1)]
@@ -160,7 +160,27 @@ def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail |
 def call_detail(started_on: date, invocation_id: UUID) -> CallDetail | None:
     """One call by its day and id, or None."""
     parameters = {"started_on": started_on, "invocation_id": invocation_id}
-    return next((CallDetail(*row) for row in rows("call", parameters)), None)
+    found = [CallDetail(*row) for row in rows("call", parameters)]
+    return next(iter(_under_calls_above(found)), None)
+
+
+def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
+    """The calls with a call as parent where OTLP named a span that is none, or part of one.
+
+    A statement if a parent is not among the calls.
+    """
+    known = {call.invocation_id for call in calls}
+    asked = {call.parent_invocation_id for call in calls} - known - {None}
+    if not asked:
+        return calls
+    days = {call.started_on + timedelta(days=away) for call in calls for away in (-1, 0, 1)}
+    above = dict(rows("calls_above", {"span_uuids": list(asked), "days": sorted(days)}))
+    return [
+        replace(call, parent_invocation_id=above[call.parent_invocation_id])
+        if call.parent_invocation_id in above
+        else call
+        for call in calls
+    ]
 
 
 def call_violations(call: Call) -> list[CallViolation]:

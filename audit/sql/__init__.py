@@ -2,17 +2,23 @@
 
 A `.sql` file holds statements, each under a line `-- name --` and a comment saying what it
 is for. Python runs them by name (`sql.QUERIES["trace_days_before"]`); values go in as
-parameters, never as text.
+parameters, never as text. Words that several statements share are a part, under a line
+`-- {{name}} --`; a statement or another part says `{{name}}` where they stand.
 """
 
 import re
 from pathlib import Path
 
-_HEADER = re.compile(r"^-- (\w+) --$", re.MULTILINE)
+_HEADER = re.compile(r"^-- (\w+|\{\{\w+\}\}) --$", re.MULTILINE)
+_PART = re.compile(r"\{\{\w+\}\}")
+_COMMENT = re.compile(r"\A(?:\s*--.*\n)*")
 
 
 def load(folder: Path) -> dict[str, str]:
-    """The statements of all `.sql` files in a folder. Raises ValueError for a name given twice."""
+    """The statements of all `.sql` files in a folder, with their parts put in.
+
+    Raises ValueError for a name given twice, KeyError for a part that does not exist.
+    """
     queries: dict[str, str] = {}
     for path in sorted(folder.glob("*.sql")):
         _, *parts = _HEADER.split(path.read_text())
@@ -20,7 +26,11 @@ def load(folder: Path) -> dict[str, str]:
             if name in queries:
                 raise ValueError(f"{path.name}: {name} is defined twice")
             queries[name] = statement.strip()
-    return queries
+
+    def whole(statement: str) -> str:
+        return _PART.sub(lambda part: whole(_COMMENT.sub("", queries[part[0]])), statement)
+
+    return {name: whole(each) for name, each in queries.items() if not _PART.fullmatch(name)}
 
 
 QUERIES = load(Path(__file__).parent)

@@ -147,6 +147,48 @@ JOIN invocation i
  AND i.started_on = wanted.day
  AND i.invocation_id = wanted.invocation_id
 
+-- calls_as_they_are --
+-- Calls of which a fuller account came, as they are until now.
+SELECT i.started_on, i.invocation_id, i.started_at, i.ended_at, i.duration_us, i.state,
+       i.tool_name, i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count,
+       i.prompt_tokens, i.completion_tokens, i.cache_hit, true, true, true
+FROM unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS wanted (invocation_id, day)
+JOIN invocation i
+  ON i.tenant_id = %(tenant_id)s
+ AND i.started_on = wanted.day
+ AND i.invocation_id = wanted.invocation_id
+FOR UPDATE OF i
+
+-- supersede_calls --
+-- Their fuller account. Where a call lies in time stays, as do its tool and trace.
+UPDATE invocation AS i SET
+    ended_at = u.ended_at, duration_us = u.duration_us, state = u.state,
+    error_type = u.error_type, error_code = u.error_code, error_message = u.error_message,
+    prompt_tokens = u.prompt_tokens, completion_tokens = u.completion_tokens,
+    parent_invocation_id = u.parent_invocation_id, call_id = u.call_id,
+    tool_call_id = coalesce(i.tool_call_id, u.tool_call_id),
+    run_id = coalesce(i.run_id, u.run_id), workflow_id = coalesce(i.workflow_id, u.workflow_id),
+    start_batch_id = %(batch_id)s, start_pos = u.start_pos,
+    end_batch_id = %(batch_id)s, end_pos = u.end_pos
+FROM unnest(
+    %(started_on)b::date[], %(invocation_id)b::uuid[], %(ended_at)b::timestamptz[],
+    %(duration_us)b::bigint[], %(state)b::text[], %(error_type)b::text[], %(error_code)b::text[],
+    %(error_message)b::text[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[],
+    %(parent_invocation_id)b::uuid[], %(call_id)b::text[], %(tool_call_id)b::text[],
+    %(run_id)b::text[], %(workflow_id)b::text[], %(start_pos)b::integer[], %(end_pos)b::integer[]
+) AS u (
+    started_on, invocation_id, ended_at, duration_us, state, error_type, error_code,
+    error_message, prompt_tokens, completion_tokens, parent_invocation_id, call_id, tool_call_id,
+    run_id, workflow_id, start_pos, end_pos
+)
+WHERE i.tenant_id = %(tenant_id)s
+  AND i.started_on = u.started_on
+  AND i.invocation_id = u.invocation_id
+RETURNING
+    i.started_on, i.invocation_id, i.started_at, i.ended_at, i.duration_us, i.state, i.tool_name,
+    i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count, i.prompt_tokens,
+    i.completion_tokens, i.cache_hit, true, true, true
+
 -- insert_violations --
 -- The violations of the calls completed by this batch.
 INSERT INTO violation (

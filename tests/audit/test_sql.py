@@ -40,3 +40,15 @@ def test_a_prefix_of_a_trace_id_is_found_by_an_index_under_row_level_security(ac
     condition = re.search(r"Index Cond: .*", plan)
     assert condition is not None, plan
     assert "trace_id >= 'abc'" in condition[0]
+
+
+def test_a_part_stands_in_every_statement_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text(
+        "-- {{inner}} --\n-- Why it is so.\nb = 1\n\n"
+        "-- {{outer}} --\n-- Of both.\na AND {{inner}}\n\n"
+        "-- one --\nSELECT 1 WHERE {{outer}}\n"
+    )
+    assert sql.load(tmp_path) == {"one": "SELECT 1 WHERE a AND b = 1"}
+    (tmp_path / "b.sql").write_text("-- two --\nSELECT {{nowhere}}\n")
+    with pytest.raises(KeyError, match="nowhere"):
+        sql.load(tmp_path)

@@ -63,6 +63,10 @@ ROUTES: dict[str, Visit] = {
     "": Open("/", "leads to the traces"),
     "traces/": Listing("/traces/"),
     "traces/<text:trace_id>": Object(lambda world: f"/traces/{world.canary}"),
+    "calls/": Listing("/calls/"),
+    "calls/complete": Listing("/calls/complete?q=tool:"),
+    "calls/count": Listing("/calls/count", shows_canary=False),
+    "calls/tail": Listing("/calls/tail"),
     "calls/<day:started_on>/<uuid:invocation_id>": Object(lambda world: _call(world)),
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(
         lambda world: _call(world) + "/start"
@@ -138,6 +142,13 @@ ROUTES: dict[str, Visit] = {
         data=lambda world: make_event(world),
         content_type="application/x-ndjson",
     ),
+    "api/v1/calls": Listing("/api/v1/calls", Scope.READ),
+    "v1/traces": Listing(
+        "/v1/traces",
+        Scope.INGEST,
+        shows_canary=False,
+        data=lambda world: make_trace(world),
+    ),
     "api/v1/summary": Listing("/api/v1/summary", Scope.READ, shows_canary=False),
     "api/v1/tools": Listing(
         "/api/v1/tools",
@@ -160,6 +171,23 @@ def make_event(world: World) -> bytes:
         "args": {},
     }
     return json.dumps(event).encode() + b"\n"
+
+
+def make_trace(world: World) -> bytes:
+    """An OTLP request with a tool call in the trace that is named as the world's."""
+    ns = int(world.at.timestamp()) * 1_000_000_000
+    span = {
+        "traceId": "5" * 32,
+        "spanId": "5" * 16,
+        "name": "execute_tool stranger",
+        "startTimeUnixNano": str(ns),
+        "endTimeUnixNano": str(ns + 1_000_000),
+        "attributes": [
+            {"key": "gen_ai.operation.name", "value": {"stringValue": "execute_tool"}},
+            {"key": "gen_ai.conversation.id", "value": {"stringValue": "a stranger's"}},
+        ],
+    }
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
 
 
 def _call(world: World) -> str:
@@ -201,6 +229,10 @@ ASKING: tuple[Callable[[World, World], str], ...] = (
     lambda own, theirs: f"/traces/?trace={theirs.canary}",
     lambda own, theirs: f"/traces/?before={quote(theirs.at.isoformat())},{theirs.canary}",
     lambda own, theirs: f"/traces/{own.canary}?call={theirs.call_id}",
+    lambda own, theirs: f"/calls/?q=tool:{theirs.canary}",
+    lambda own, theirs: f"/calls/?q=violation:{theirs.canary}",
+    lambda own, theirs: f"/calls/complete?q=tool:{theirs.canary[:-1]}",
+    lambda own, theirs: f"/calls/?before={quote(theirs.at.isoformat())},{theirs.call_id}",
     lambda own, theirs: f"/inbox/?state=all&code={theirs.canary}",
     lambda own, theirs: f"/traces/{own.canary}?find={theirs.canary}",
     lambda own, theirs: f"/admin/tools_registry/tool/?q={theirs.canary}",

@@ -6,6 +6,7 @@ Owns pairing an executor's start with its end, and nesting in it what its handle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import Token
+from dataclasses import replace
 from typing import Any
 
 from tooltrail.scope import Scope, current_scope, enter_scope, leave_scope, make_scope
@@ -48,7 +49,7 @@ class Turn:
         outer = current_scope()
         scope = outer or make_scope(self.id, None, {})
         invocation_id = self._ids()
-        token = enter_scope(scope._replace(parent_id=invocation_id, call=None))
+        token = enter_scope(replace(scope, parent_id=invocation_id, call=None))
         key = members.get("call_id"), members.get("started_at")
         self._running.setdefault(key, []).append((invocation_id, scope.parent_id, token))
         self._send("toolExecutionStart", members, scope, invocation_id)
@@ -67,7 +68,7 @@ class Turn:
             del self._running[key]
         with suppress(ValueError, RuntimeError):  # ended in another task than it was started in
             leave_scope(token)
-        self._send("toolExecutionEnd", members, scope._replace(parent_id=parent_id), invocation_id)
+        self._send("toolExecutionEnd", members, replace(scope, parent_id=parent_id), invocation_id)
 
     def _send(self, kind: str, members: dict[str, Any], scope: Scope, invocation_id: str) -> None:
         placed = {
