@@ -1,0 +1,68 @@
+"""A call as JSON and as a row: the members the API and every export give it. Pure."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from audit.queries.call_list import ListedCall
+from audit.queries.calls import FirstViolation
+
+COLUMNS = (
+    "invocation_id",
+    "started_at",
+    "ended_at",
+    "duration_ms",
+    "state",
+    "tool_name",
+    "tool_version",
+    "trace_id",
+    "parent_invocation_id",
+    "call_id",
+    "tool_call_id",
+    "error_type",
+    "error_code",
+    "error_message",
+    "upstream_status",
+    "retry_after_ms",
+    "attempt",
+    "guard_strategy",
+    "guard_outcome",
+    "violation_count",
+    "violation_path",
+    "violation_code",
+    "prompt_tokens",
+    "completion_tokens",
+    "cache_hit",
+    "turn_id",
+    "run_id",
+    "ingestion_run_id",
+    "workflow_id",
+    "collection_id",
+    "document_id",
+    "document_version_id",
+    "case_id",
+    "timeouts_ms",
+    "producer_id",
+    "pair_conflict",
+)
+"""Members and columns, in order. `violation_path` and `violation_code` are of the first one."""
+
+
+def document(call: ListedCall, violation: FirstViolation | None) -> dict[str, Any]:
+    """The call's members: JSON values, instants as RFC 3339 in UTC, what is not known as null."""
+    values: dict[str, Any] = {
+        "duration_ms": None if call.duration_us is None else call.duration_us / 1000,
+        "violation_path": violation and violation.path,
+        "violation_code": violation and violation.code,
+        "tool_version": call.tool_version or None,
+        "error_type": call.error_type or None,
+    }
+    return {
+        name: values[name] if name in values else _plain(getattr(call, name)) for name in COLUMNS
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return str(value) if isinstance(value, UUID) else value

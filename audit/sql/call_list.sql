@@ -1,0 +1,231 @@
+-- {{call_walk}} --
+-- The rows a search for calls walks along: what an index serves, in the words that let it. Of
+-- these only are there equalities and ranges; a NULL asks nothing.
+tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND started_at >= %(since)s
+      AND started_at < %(until)s
+      AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
+      AND (%(tool_from)s::text IS NULL OR tool_name >= %(tool_from)s)
+      AND (%(tool_to)s::text IS NULL OR tool_name < %(tool_to)s)
+      AND (%(trace)s::text IS NULL OR trace_id = %(trace)s)
+      AND (%(trace_from)s::text IS NULL OR trace_id >= %(trace_from)s)
+      AND (%(trace_to)s::text IS NULL OR trace_id < %(trace_to)s)
+      AND (%(run)s::text IS NULL OR run_id = %(run)s)
+      AND (%(run_from)s::text IS NULL OR run_id >= %(run_from)s)
+      AND (%(run_to)s::text IS NULL OR run_id < %(run_to)s)
+      AND (%(call)s::text IS NULL OR call_id = %(call)s)
+      AND (%(call_from)s::text IS NULL OR call_id >= %(call_from)s)
+      AND (%(call_to)s::text IS NULL OR call_id < %(call_to)s)
+      AND (NOT %(only_open)s OR end_batch_id IS NULL)
+      AND (NOT %(only_orphans)s OR start_batch_id IS NULL)
+
+-- {{call_matches}} --
+-- Whether a call that was walked over is one that is looked for; a NULL asks nothing. What an
+-- executor may have sent as whatever number is compared as numeric: bigints would overflow.
+(%(version)s::text IS NULL OR tool_version = %(version)s)
+  AND (%(version_prefix)s::text IS NULL OR starts_with(tool_version, %(version_prefix)s))
+  AND (%(state)s::text IS NULL OR state = %(state)s)
+  AND (%(error)s::text IS NULL OR error_type = %(error)s)
+  AND (%(error_prefix)s::text IS NULL
+       OR error_type <> '' AND starts_with(error_type, %(error_prefix)s))
+  AND (%(code)s::text IS NULL OR error_code = %(code)s)
+  AND (%(code_prefix)s::text IS NULL OR starts_with(error_code, %(code_prefix)s))
+  AND (%(ingestion)s::text IS NULL OR ingestion_run_id = %(ingestion)s)
+  AND (%(ingestion_prefix)s::text IS NULL OR starts_with(ingestion_run_id, %(ingestion_prefix)s))
+  AND (%(case)s::text IS NULL OR case_id = %(case)s)
+  AND (%(case_prefix)s::text IS NULL OR starts_with(case_id, %(case_prefix)s))
+  AND (%(workflow)s::text IS NULL OR workflow_id = %(workflow)s)
+  AND (%(workflow_prefix)s::text IS NULL OR starts_with(workflow_id, %(workflow_prefix)s))
+  AND (%(document)s::text IS NULL OR document_id = %(document)s)
+  AND (%(document_prefix)s::text IS NULL OR starts_with(document_id, %(document_prefix)s))
+  AND (%(collection)s::text IS NULL OR collection_id = %(collection)s)
+  AND (%(collection_prefix)s::text IS NULL OR starts_with(collection_id, %(collection_prefix)s))
+  AND (%(producer)s::text IS NULL OR producer_id = %(producer)s)
+  AND (%(producer_prefix)s::text IS NULL OR starts_with(producer_id, %(producer_prefix)s))
+  AND (%(cache)s::boolean IS NULL OR cache_hit = %(cache)s)
+  AND (%(duration_low)s::bigint IS NULL OR duration_us >= %(duration_low)s)
+  AND (%(duration_high)s::bigint IS NULL OR duration_us <= %(duration_high)s)
+  AND (%(tokens_low)s::bigint IS NULL
+       OR prompt_tokens::numeric + completion_tokens >= %(tokens_low)s)
+  AND (%(tokens_high)s::bigint IS NULL
+       OR prompt_tokens::numeric + completion_tokens <= %(tokens_high)s)
+  AND (%(condition)s::text IS NULL OR CASE %(condition)s
+          WHEN 'conflict' THEN pair_conflict
+          WHEN 'retry' THEN attempt > 1
+          WHEN 'orphan' THEN start_batch_id IS NULL
+          WHEN 'overdue' THEN state = 'open' AND {{call_is_overdue}}
+          WHEN 'crashed' THEN state = 'open' AND {{call_is_crashed}}
+          ELSE state = 'open' AND NOT {{call_is_overdue}} AND NOT {{call_is_crashed}}
+      END)
+  AND (NOT %(only_violating)s OR violation_count > 0 AND coalesce((
+          SELECT TRUE
+          FROM violation
+          WHERE violation.tenant_id = %(tenant_id)s
+            AND violation.started_on = found.started_on
+            AND violation.invocation_id = found.invocation_id
+            AND (%(violation)s::text IS NULL OR violation.code = %(violation)s)
+            AND (%(violation_prefix)s::text IS NULL
+                 OR starts_with(violation.code, %(violation_prefix)s))
+            AND (%(path)s::text IS NULL
+                 OR violation.path_pattern = %(path)s OR violation.path = %(path)s)
+            AND (%(path_prefix)s::text IS NULL
+                 OR starts_with(violation.path_pattern, %(path_prefix)s)
+                 OR starts_with(violation.path, %(path_prefix)s))
+          LIMIT 1
+      ), FALSE))
+
+-- {{call_is_overdue}} --
+-- Whether an open call has run longer than its own limit, which may be any number.
+coalesce(extract(epoch FROM %(now)s::timestamptz - started_at) * 1000 > timeouts_ms, FALSE)
+
+-- {{call_is_crashed}} --
+-- Whether an open call's producer has been silent for so long that it will hardly end: after
+-- its own limit, if it has one.
+(started_at < %(silent_since)s
+          AND (timeouts_ms IS NULL OR {{call_is_overdue}})
+          AND coalesce((
+              SELECT producer.last_heard_at < %(silent_since)s
+              FROM producer
+              WHERE producer.tenant_id = %(tenant_id)s
+                AND producer.producer_id = found.producer_id COLLATE "C"
+          ), FALSE))
+
+-- {{call_columns}} --
+-- A call as it is listed and exported.
+started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, tool_version,
+       trace_id, parent_invocation_id, call_id, tool_call_id, error_type, error_code,
+       error_message, upstream_status, retry_after_ms, attempt, guard_strategy, guard_outcome,
+       violation_count, prompt_tokens, completion_tokens, cache_hit, turn_id, run_id,
+       ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
+       timeouts_ms, producer_id, start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict
+
+-- calls_before --
+-- Calls before a cursor that match, newest first. The inner select walks an index and gives up
+-- after scan_limit rows, so that a filter no index serves cannot read a whole month.
+SELECT {{call_columns}}
+FROM (
+    SELECT *
+    FROM invocation
+    WHERE {{call_walk}}
+      AND (started_at, invocation_id) < (%(at)s, %(id)s)
+    ORDER BY started_at DESC, invocation_id DESC
+    LIMIT %(scan_limit)s
+) AS found
+WHERE {{call_matches}}
+ORDER BY started_at DESC, invocation_id DESC
+LIMIT %(page_limit)s
+
+-- calls_after --
+-- The same after a cursor, oldest first: the way back to newer pages.
+SELECT {{call_columns}}
+FROM (
+    SELECT *
+    FROM invocation
+    WHERE {{call_walk}}
+      AND (started_at, invocation_id) > (%(at)s, %(id)s)
+    ORDER BY started_at, invocation_id
+    LIMIT %(scan_limit)s
+) AS found
+WHERE {{call_matches}}
+ORDER BY started_at, invocation_id
+LIMIT %(page_limit)s
+
+-- calls_walked_before --
+-- The last row calls_before walked over, or none if it got to the end.
+WITH walked AS (
+    SELECT started_at, invocation_id
+    FROM invocation
+    WHERE {{call_walk}}
+      AND (started_at, invocation_id) < (%(at)s, %(id)s)
+    ORDER BY started_at DESC, invocation_id DESC
+    LIMIT %(scan_limit)s
+)
+SELECT started_at, invocation_id
+FROM walked
+WHERE (SELECT count(*) FROM walked) >= %(scan_limit)s
+ORDER BY started_at, invocation_id
+LIMIT 1
+
+-- calls_walked_after --
+-- The last row calls_after walked over, or none if it got to the end.
+WITH walked AS (
+    SELECT started_at, invocation_id
+    FROM invocation
+    WHERE {{call_walk}}
+      AND (started_at, invocation_id) > (%(at)s, %(id)s)
+    ORDER BY started_at, invocation_id
+    LIMIT %(scan_limit)s
+)
+SELECT started_at, invocation_id
+FROM walked
+WHERE (SELECT count(*) FROM walked) >= %(scan_limit)s
+ORDER BY started_at DESC, invocation_id DESC
+LIMIT 1
+
+-- calls_counted_before --
+-- How many calls before a cursor match, among as many as calls_before walks over.
+SELECT count(*)
+FROM (
+    SELECT *
+    FROM invocation
+    WHERE {{call_walk}}
+      AND (started_at, invocation_id) < (%(at)s, %(id)s)
+    ORDER BY started_at DESC, invocation_id DESC
+    LIMIT %(scan_limit)s
+) AS found
+WHERE {{call_matches}}
+
+-- known_tools --
+-- Names of tools and their versions, the busiest first: what a query may be completed to.
+SELECT tool_name, tool_version
+FROM rollup
+WHERE tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND state = 'started'
+GROUP BY tool_name, tool_version
+ORDER BY sum(call_count) DESC, tool_name, tool_version
+LIMIT 500
+
+-- known_error_types --
+-- Types of errors, the most frequent first.
+SELECT error_type
+FROM rollup
+WHERE tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND state = 'failed'
+  AND error_type <> ''
+GROUP BY error_type
+ORDER BY sum(call_count) DESC, error_type
+LIMIT 100
+
+-- known_violations --
+-- Codes and paths of the newest violations, the most frequent first.
+SELECT code, path_pattern
+FROM (
+    SELECT code, path_pattern
+    FROM violation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+    ORDER BY started_at DESC
+    LIMIT 5000
+) AS newest
+GROUP BY code, path_pattern
+ORDER BY count(*) DESC, code, path_pattern
+LIMIT 500
+
+-- known_error_codes --
+-- Codes of the newest errors, the most frequent first.
+SELECT error_code
+FROM (
+    SELECT error_code
+    FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+    ORDER BY started_at DESC
+    LIMIT 5000
+) AS newest
+WHERE error_code IS NOT NULL
+GROUP BY error_code
+ORDER BY count(*) DESC, error_code
+LIMIT 100

@@ -1,0 +1,268 @@
+"""The list of calls: whatever an engineer asks for, newest first, and as it happens."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from audit import reasons
+from audit.call_completion import complete, last_name
+from audit.call_filter import FILTER_NAMES, CallFilter, FilterName
+from audit.call_query import Query, parse, quoted
+from audit.figures import duration, short_instant
+from audit.queries.call_list import (
+    Cursor,
+    ListedCall,
+    call_page,
+    count_calls,
+    violations_of,
+)
+from audit.queries.call_values import known_values
+from audit.queries.calls import FirstViolation
+from config.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+
+PAGE_SIZE = 50
+TAIL_SIZE = 100
+"""Rows of the live tail; what is older than the last of them is reached by paging."""
+TAIL_BEGINS = timedelta(minutes=2)
+"""How far back the live tail looks again: what was sent late, and calls that end, show there."""
+
+_STATES = (("", "All"), ("failed", "Failed"), ("open", "Open"), ("ok", "OK"))
+_RANGES = (("", "Any time"), ("15m", "15 min"), ("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"))
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """A call as it is listed."""
+
+    call: ListedCall
+    started: str
+    reason: str
+    tokens: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A link that changes one term of the query."""
+
+    label: str
+    query: str
+    is_current: bool
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A filter as a field of a form, with its value as it stands in the query."""
+
+    name: FilterName
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A problem as it is shown: the query in three parts, the middle of which is at fault."""
+
+    before: str
+    wrong: str
+    after: str
+    message: str
+
+
+@require_safe
+@tenant_page()
+def call_list(request: TenantRequest) -> HttpResponse:
+    """The calls of the session's tenant that the address' query asks for, a page of them."""
+    now = timezone.now()
+    query = parse(request.GET.get("q", ""))
+    if filled := {name: request.GET[name] for name in FILTER_NAMES if name in request.GET}:
+        return _to_query(with_fields(query, filled))
+    before, after = _cursor(request, "before"), _cursor(request, "after")
+    is_first_page = before is None and after is None
+    is_live = is_first_page and "live" in request.GET
+    since = now - TAIL_BEGINS
+    if is_live:
+        before = Cursor(since, UUID(int=0))
+    page = call_page(query.wanted, now=now, before=before, after=after, size=PAGE_SIZE)
+    if after is not None and page.newer is None:  # nothing newer than this: the newest, in full
+        is_first_page = True
+        page = call_page(query.wanted, now=now, size=PAGE_SIZE)
+    context = {
+        **_bar(query, now),
+        "rows": call_rows(page.calls, now),
+        "newer": "" if is_first_page else str(page.newer or ""),
+        "older": str(page.older or ""),
+        "searched_until": page.searched_until,
+        "is_first_page": is_first_page,
+        "is_live": is_live,
+        **(_tail(query, since, now) if is_live else {}),
+    }
+    return render_page(request, "audit/call_list.html", "call-list", context)
+
+
+@require_safe
+@tenant_page()
+def call_tail(request: TenantRequest) -> HttpResponse:
+    """The calls since an instant, newest first: what a live page asks for again and again."""
+    now = timezone.now()
+    try:
+        since = datetime.fromisoformat(request.GET.get("since", "")).astimezone(UTC)
+    except (ValueError, OverflowError):
+        since = now - TAIL_BEGINS
+    query = parse(request.GET.get("q", ""))
+    context = {"query": query, **_tail(query, since, now)}
+    return render(request, "audit/call_list.html#call-tail", context)
+
+
+@require_safe
+@tenant_page()
+def call_count(request: TenantRequest) -> HttpResponse:
+    """How many calls the query asks for, and whether that is all of them."""
+    query = parse(request.GET.get("q", ""))
+    found = count_calls(query.wanted, now=timezone.now())
+    return render(request, "audit/call_list.html#call-count", {"found": found})
+
+
+@require_safe
+@tenant_page()
+def call_complete(request: TenantRequest) -> HttpResponse:
+    """Ways to go on with a query that is being written."""
+    text = request.GET.get("q", "")
+    known = known_values(last_name(text), now=timezone.now())
+    context = {"suggestions": complete(text, known)}
+    return render(request, "audit/call_list.html#call-terms", context)
+
+
+def call_rows(calls: Sequence[ListedCall], now: datetime) -> list[CallRow]:
+    """The calls as they are listed. One statement if one of them breaks its schema."""
+    violations = violations_of(list(calls))
+    return [
+        CallRow(
+            call=call,
+            started=short_instant(call.started_at, now),
+            reason=_reason(call, violations.get(call.invocation_id), now),
+            tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
+        )
+        for call in calls
+    ]
+
+
+def _bar(query: Query, now: datetime) -> dict[str, Any]:
+    """What stands above the rows: the query, what is wrong with it, and ways to change it."""
+    return {
+        "query": query,
+        "mistakes": [
+            Mistake(
+                query.text[: problem.start],
+                query.text[problem.start : problem.end],
+                query.text[problem.end :],
+                problem.message,
+            )
+            for problem in query.problems
+        ],
+        "states": _states(query),
+        "ranges": [
+            Choice(label, query.having("since", value), query.value("since") == value)
+            for value, label in _RANGES
+        ],
+        "fields": [Field(one, query.value(one.name)) for one in FILTER_NAMES.values()],
+        "since": query.wanted.from_instant(now),
+        "until": query.wanted.to_instant(now),
+        "asked": str(query),
+        "is_filtered": query.wanted != CallFilter(),
+    }
+
+
+def _states(query: Query) -> list[Choice]:
+    """Each state, and as one more choice whatever breaks its schema."""
+    wanted = query.wanted
+    is_any_violation = wanted.violation is not None and wanted.violation.is_anything
+    rest = parse(query.having("state", ""))
+    if is_any_violation:
+        rest = parse(rest.having("violation", ""))
+    choices = [
+        Choice(label, rest.having("state", value), (wanted.state or "") == value, value)
+        for value, label in _STATES
+    ]
+    if is_any_violation and not wanted.state:
+        choices[0] = replace(choices[0], is_current=False)
+    violating = rest.having("violation", "*")
+    choices.insert(2, Choice("Violations", violating, is_any_violation, "violation"))
+    return choices
+
+
+def _tail(query: Query, since: datetime, now: datetime) -> dict[str, Any]:
+    """The calls since an instant; it moves on when there are too many."""
+    begins = max(since, query.wanted.from_instant(now) or since)
+    page = call_page(replace(query.wanted, since=begins), now=now, size=TAIL_SIZE)
+    if page.older is not None and page.calls:
+        since = page.calls[-1].started_at
+    return {"tail_rows": call_rows(page.calls, now), "tail_since": since.isoformat()}
+
+
+def with_fields(query: Query, filled: Mapping[str, str]) -> str:
+    """The query with what was typed into fields in place of its own terms of those names."""
+    parts = [term.text for term in query.terms if term.name not in filled]
+    for name, typed in filled.items():
+        value = typed.strip()
+        if (
+            value
+            and not _is_one_term(f"{name}:{value}")
+            and _is_one_term(f"{name}:{quoted(value)}")
+        ):
+            value = quoted(value)  # free text, as people write it
+        if value:
+            parts.append(f"{name}:{value}")
+    return " ".join(parts)
+
+
+def _is_one_term(text: str) -> bool:
+    query = parse(text)
+    return len(query.terms) == 1 and not query.problems
+
+
+def _to_query(text: str) -> HttpResponse:
+    address = reverse("call_list")
+    return redirect(f"{address}?{urlencode({'q': text})}" if text else address)
+
+
+def _cursor(request: TenantRequest, name: str) -> Cursor | None:
+    return Cursor.read(request.GET.get(name, ""))
+
+
+def _reason(call: ListedCall, violation: FirstViolation | None, now: datetime) -> str:
+    """What is worth saying of a call, the worst first; '' for nothing."""
+    parts: list[str] = []
+    if call.state == "open":
+        parts.append(f"for {duration((now - call.started_at) // timedelta(microseconds=1))}")
+    if call.state == "failed":
+        parts.append(
+            reasons.failure(
+                call.error_type,
+                call.error_code,
+                call.upstream_status,
+                call.error_message,
+                retry_after_ms=call.retry_after_ms,
+            )
+        )
+    if violation is not None:
+        more = f" +{call.violation_count - 1}" if call.violation_count > 1 else ""
+        parts.append(f"{violation.path} {violation.code}{more}")
+    if call.state != "open" and call.start_batch_id is None:
+        parts.append("no start")
+    if call.guard_outcome in {"coerced", "stripped", "fallback", "error-result"}:
+        parts.append(call.guard_outcome)
+    if call.attempt is not None and call.attempt > 1:
+        parts.append(f"attempt {call.attempt}")
+    if call.cache_hit:
+        parts.append("cache")
+    return " · ".join(parts)
