@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_a_trace_travels_on() -> None:
     with trail.trace(TRACE):
         headers = outgoing_headers()
         assert resolve_trace(headers).trace_id == TRACE
-        token = enter_scope(scope()._replace(parent_id="0196f0c0-0000-7000-8abc-00f067aa0ba9"))
+        token = enter_scope(replace(scope(), parent_id="0196f0c0-0000-7000-8abc-00f067aa0ba9"))
         assert outgoing_headers()["traceparent"] == f"00-{TRACE}-8abc00f067aa0ba9-01"
         leave_scope(token)
     with trail.trace("trace-123"):
