@@ -4,6 +4,7 @@ from django.urls import path, register_converter
 
 from audit.converters import DayConverter, FreeTextConverter
 from audit.views.call_detail import call_detail, call_event
+from audit.views.call_export import call_export
 from audit.views.call_list import call_complete, call_count, call_list, call_tail
 from audit.views.home import home
 from audit.views.inbox import (
@@ -29,6 +30,7 @@ urlpatterns = [
     path("calls/", call_list, name="call_list"),
     path("calls/complete", call_complete, name="call_complete"),
     path("calls/count", call_count, name="call_count"),
+    path("calls/export.<slug:kind>", call_export, name="call_export"),
     path("calls/tail", call_tail, name="call_tail"),
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from audit import reasons
 from audit.call_completion import complete, last_name
+from audit.call_export import FORMS
 from audit.call_filter import FILTER_NAMES, CallFilter, FilterName
 from audit.call_query import Query, parse, quoted
 from audit.figures import duration, short_instant
@@ -104,6 +105,7 @@ def call_list(request: TenantRequest) -> HttpResponse:
         "searched_until": page.searched_until,
         "is_first_page": is_first_page,
         "is_live": is_live,
+        "exports": () if query.problems else tuple(FORMS),
         **(_tail(query, since, now) if is_live else {}),
     }
     return render_page(request, "audit/call_list.html", "call-list", context)

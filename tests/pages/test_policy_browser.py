@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Routes that lead elsewhere, take no GET or are a file; pages they lead to are among the others.
 _NO_PAGE = {"", "favicon.ico", "login", "logout", "theme"}
-_NO_PAGE |= {"inbox/discard", "inbox/export.<slug:kind>"}
+_NO_PAGE |= {"inbox/discard", "inbox/export.<slug:kind>", "calls/export.<slug:kind>"}
 PAGES = sorted(
     route
     for route, visit in ROUTES.items()

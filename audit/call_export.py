@@ -1,0 +1,95 @@
+"""Calls as a file: NDJSON, CSV or Parquet, streamed; whatever the list's query asks for.
+
+Each chunk is read in a short transaction of its own, by key, so memory does not grow with the
+number of calls and none is held open for a slow reader. All forms end with the number of
+calls: without it, a file was cut off.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from audit.call_document import COLUMNS, document
+from audit.call_filter import CallFilter
+from audit.queries.call_list import NEWEST, Cursor, call_chunk, violations_of
+from tenants.scope import tenant_scope
+
+CHUNK = 1_000
+"""Calls read and written at once."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What makes a spreadsheet calculate a cell (OWASP, CSV injection)."""
+
+type Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of export: what writes it, and what it is called."""
+
+    write: Callable[[Iterator[list[Document]]], Iterator[bytes]]
+    content_type: str
+
+
+def chunks(tenant_id: UUID, wanted: CallFilter, now: datetime) -> Iterator[list[Document]]:
+    """All calls that match, newest first, as documents. One scope for each chunk."""
+    cursor: Cursor | None = NEWEST
+    while cursor is not None:
+        with tenant_scope(tenant_id):
+            calls, cursor = call_chunk(wanted, now=now, before=cursor, size=CHUNK)
+            violations = violations_of(calls)
+        if calls:
+            yield [document(call, violations.get(call.invocation_id)) for call in calls]
+
+
+def ndjson(found: Iterator[list[Document]]) -> Iterator[bytes]:
+    """An object a line, and `{"count": n}` as the last."""
+    count = 0
+    for documents in found:
+        count += len(documents)
+        yield b"".join(json.dumps(one).encode() + b"\n" for one in documents)
+    yield json.dumps({"count": count}).encode() + b"\n"
+
+
+def csv_rows(found: Iterator[list[Document]]) -> Iterator[bytes]:
+    """A header, a row a call, and `# count,n` as the last.
+
+    Texts that a spreadsheet would calculate begin with `'`.
+    """
+    count = 0
+    yield _csv([COLUMNS])
+    for documents in found:
+        count += len(documents)
+        yield _csv([tuple(_cell(one[name]) for name in COLUMNS) for one in documents])
+    yield _csv([("# count", count)])
+
+
+FORMS: dict[str, Form] = {
+    "ndjson": Form(ndjson, "application/x-ndjson"),
+    "csv": Form(csv_rows, "text/csv; charset=utf-8"),
+}
+"""By the ending of the file's name."""
+
+try:
+    from audit.call_parquet import parquet
+except ImportError:  # the extra `parquet` is not installed
+    pass
+else:
+    FORMS["parquet"] = Form(parquet, "application/vnd.apache.parquet")
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
+
+
+def _csv(rows: list[tuple[Any, ...]]) -> bytes:
+    written = io.StringIO()
+    csv.writer(written).writerows(rows)
+    return written.getvalue().encode()

@@ -1,0 +1,34 @@
+"""The list of calls as a file."""
+
+from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.call_export import FORMS, chunks
+from audit.call_query import parse
+from tenants.access import TenantRequest, tenant_page
+from tenants.actions import record_action
+
+
+@require_safe
+@tenant_page()
+def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
+    """Every call the address' query asks for, as NDJSON, CSV or Parquet.
+
+    For every member: it holds what the pages show them, no payload. It is put on record.
+    """
+    if kind not in FORMS:
+        raise Http404("no such form of export")
+    query = parse(request.GET.get("q", ""))
+    if query.problems:  # an export must not hold more than was asked for
+        return HttpResponse(query.problems[0].message, status=400, content_type="text/plain")
+    now, form = timezone.now(), FORMS[kind]
+    found = chunks(request.tenant.id, query.wanted, now)
+    if request.method != "HEAD":
+        record_action(request.tenant, request.user, "call.export", kind, query=str(query))
+    name = f"calls-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
+    return StreamingHttpResponse(
+        form.write(found),
+        content_type=form.content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
