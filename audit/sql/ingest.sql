@@ -160,9 +160,10 @@ JOIN invocation i
 FOR UPDATE OF i
 
 -- supersede_calls --
--- Their fuller account. Where a call lies in time stays, as do its tool and trace.
+-- Their fuller account. A call's start stays, as do its tool and trace, and its end never moves
+-- back, as the trace's does not: clocks differ.
 UPDATE invocation AS i SET
-    ended_at = u.ended_at, duration_us = u.duration_us, state = u.state,
+    ended_at = greatest(i.ended_at, u.ended_at), duration_us = u.duration_us, state = u.state,
     error_type = u.error_type, error_code = u.error_code, error_message = u.error_message,
     prompt_tokens = u.prompt_tokens, completion_tokens = u.completion_tokens,
     parent_invocation_id = u.parent_invocation_id, call_id = u.call_id,

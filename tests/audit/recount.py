@@ -53,7 +53,7 @@ _KEPT = {
         SELECT started_on, hour_at, tool_name, tool_version, state, error_type, call_count,
                violating_call_count, violation_count, duration_us, prompt_tokens,
                completion_tokens, cache_hit_count
-        FROM rollup WHERE tenant_id = %(tenant_id)s
+        FROM rollup WHERE tenant_id = %(tenant_id)s AND call_count <> 0
     """,
 }
 _STRAY_VIOLATIONS = """

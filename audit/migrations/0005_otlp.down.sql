@@ -1,0 +1,1 @@
+DROP TABLE otlp_span;

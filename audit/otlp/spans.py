@@ -1,0 +1,121 @@
+"""A span as every reader of OTLP makes it, and as the log keeps it.
+
+Pure. Attribute values are what JSON has: text, numbers, booleans, lists, objects; bytes are
+base64 text.
+"""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+# Namespace of the ids made from span ids. Never to be changed.
+_NAMESPACE = UUID("0f3ad5d8-3c0b-5b7e-9c1f-7a64e2b9d811").bytes
+
+MAX_SPAN_BYTES = 1024 * 1024
+"""Of one span as it is sent: as much as a line of `POST /api/v1/events` may have."""
+MAX_SPANS = 20_000
+"""In one request. Exporters send 512 by default, the Collector 8,192."""
+
+INTERNAL, SERVER, CLIENT = 1, 2, 3  # of SpanKind
+STATUS_OK, STATUS_ERROR = 1, 2  # of StatusCode
+
+
+class UnreadableTraceError(Exception):
+    """A body is no ExportTraceServiceRequest: 400."""
+
+
+class Status(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a span ended: 0 unset, 1 ok, 2 error."""
+
+    code: int = 0
+    message: str = ""
+
+
+class Event(msgspec.Struct, omit_defaults=True):
+    """Something that happened during a span, such as an exception."""
+
+    name: str = ""
+    time_unix_nano: int = 0
+    attributes: dict[str, Any] = {}
+
+
+class Link(msgspec.Struct, omit_defaults=True):
+    """Another span this one has to do with."""
+
+    trace_id: str = ""
+    span_id: str = ""
+    attributes: dict[str, Any] = {}
+
+
+class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The instrumentation that made a span."""
+
+    name: str = ""
+    version: str = ""
+
+
+class Span(msgspec.Struct, omit_defaults=True):
+    """A span. Ids are lower-case hex; `parent_span_id` is empty for a trace's root."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str = ""
+    name: str = ""
+    kind: int = 0
+    start_time_unix_nano: int = 0
+    end_time_unix_nano: int = 0
+    attributes: dict[str, Any] = {}
+    status: Status = Status()
+    events: list[Event] = []
+    links: list[Link] = []
+    trace_state: str = ""
+    flags: int = 0
+    scope: Scope = Scope()
+    resource: dict[str, Any] = {}
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What names it: its trace and its id."""
+        return self.trace_id, self.span_id
+
+
+@dataclass(slots=True)
+class Received:
+    """The spans of a request, and why some of what it held is none of them."""
+
+    spans: list[Span] = field(default_factory=list)
+    refused: dict[str, int] = field(default_factory=dict)
+
+    def refuse(self, reason: str) -> None:
+        """Count a span that cannot be taken, by what is wrong with it."""
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+
+
+def span_uuid(trace_id: str, span_id: str) -> UUID:
+    """The UUIDv5 of a span, which is its call's `invocation_id` if it is the call's first."""
+    return _uuid5(f"{trace_id}/{span_id}")
+
+
+def event_uuid(invocation_id: UUID, kind: str, span_ids: Collection[str]) -> UUID:
+    """The UUIDv5 of an event made of these spans."""
+    return _uuid5(f"{invocation_id}/{kind}/{','.join(sorted(span_ids))}")
+
+
+def enum_value(number: int) -> int:
+    """A kind or status code; 0, unspecified, for a number that no enum of OTLP has."""
+    return number if 0 <= number <= 5 else 0
+
+
+def is_id(text: str, length: int) -> bool:
+    """Whether hex text is an id of that many digits; zeros alone are none (W3C Trace Context)."""
+    return len(text) == length and text.strip("0") != ""
+
+
+def _uuid5(name: str) -> UUID:
+    # As uuid.uuid5, at half its cost.
+    digest = hashlib.sha1(_NAMESPACE + name.encode(), usedforsecurity=False).digest()
+    return UUID(bytes=digest[:16], version=5)
