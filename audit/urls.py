@@ -15,6 +15,7 @@ from audit.views.inbox import (
     inbox_list,
     inbox_send,
 )
+from audit.views.open_list import open_list
 from audit.views.trace_detail import trace_detail
 from audit.views.trace_list import trace_list
 
@@ -31,6 +32,7 @@ urlpatterns = [
     path("calls/complete", call_complete, name="call_complete"),
     path("calls/count", call_count, name="call_count"),
     path("calls/export.<slug:kind>", call_export, name="call_export"),
+    path("calls/open", open_list, name="open_list"),
     path("calls/tail", call_tail, name="call_tail"),
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),

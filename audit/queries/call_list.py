@@ -23,7 +23,8 @@ SILENCE = timedelta(minutes=15)
 
 _STRETCH = 20_000
 """Rows of one statement: some 20 ms, after which the clock is looked at."""
-_AHEAD = timedelta(days=2)  # the intake takes no call that starts later
+AHEAD = timedelta(days=2)
+"""The intake takes no call that starts later than this from now."""
 _LAST_ID = UUID(int=2**128 - 1)
 _WALKED = ("tool", "trace", "run", "call")
 _MATCHED = (
@@ -279,7 +280,7 @@ def _days(parameters: dict[str, Any], direction: str, cursor: Cursor) -> dict[st
 
 def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
     since = max(wanted.from_instant(now) or BEGINNING, BEGINNING)
-    until = min(wanted.to_instant(now) or now + _AHEAD, now + _AHEAD)
+    until = min(wanted.to_instant(now) or now + AHEAD, now + AHEAD)
     duration, tokens = wanted.duration or Bounds(), wanted.tokens or Bounds()
     found: dict[str, Any] = {
         "now": now,

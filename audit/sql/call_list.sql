@@ -229,3 +229,42 @@ WHERE error_code IS NOT NULL
 GROUP BY error_code
 ORDER BY count(*) DESC, error_code
 LIMIT 100
+
+-- open_tally --
+-- How many calls are open, and of those how many are overdue and presumed crashed; no more than
+-- a limit of them, the newest, are looked at.
+SELECT count(*),
+       count(*) FILTER (WHERE is_overdue),
+       count(*) FILTER (WHERE is_crashed),
+       count(*) FILTER (WHERE NOT is_overdue AND NOT is_crashed)
+FROM (
+    SELECT {{call_is_overdue}} AS is_overdue, {{call_is_crashed}} AS is_crashed
+    FROM (
+        SELECT *
+        FROM invocation
+        WHERE tenant_id = %(tenant_id)s
+          AND started_on <= %(last_day)s
+          AND end_batch_id IS NULL
+        ORDER BY started_at DESC
+        LIMIT %(count_limit)s
+    ) AS found
+) AS judged
+
+-- orphan_tally --
+-- How many calls have an end and no start, counted no further than a limit.
+SELECT count(*)
+FROM (
+    SELECT 1
+    FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on <= %(last_day)s
+      AND start_batch_id IS NULL
+    LIMIT %(count_limit)s
+) AS orphans
+
+-- producers_heard --
+-- When some producers were last heard.
+SELECT producer_id, last_heard_at
+FROM producer
+WHERE tenant_id = %(tenant_id)s
+  AND producer_id = ANY(%(producer_ids)s)

@@ -67,6 +67,7 @@ ROUTES: dict[str, Visit] = {
     "calls/complete": Listing("/calls/complete?q=tool:"),
     "calls/count": Listing("/calls/count", shows_canary=False),
     "calls/export.<slug:kind>": Listing("/calls/export.ndjson"),
+    "calls/open": Listing("/calls/open?kind=running", shows_canary=True),
     "calls/tail": Listing("/calls/tail"),
     "calls/<day:started_on>/<uuid:invocation_id>": Object(lambda world: _call(world)),
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(

@@ -1,0 +1,1 @@
+DROP INDEX invocation_orphan_idx;

@@ -1,0 +1,41 @@
+"""Open executions: how many there are of each kind, and when their producers were last heard."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from audit.queries import rows
+from audit.queries.call_list import AHEAD, SILENCE
+
+COUNT_LIMIT = 10_000
+"""Open calls that are counted; this many stand for as many or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTally:
+    """Calls of each kind. Overdue and presumed crashed ones may be the same."""
+
+    open: int
+    overdue: int
+    crashed: int
+    running: int
+    orphan: int
+
+
+def open_tally(now: datetime) -> OpenTally:
+    """Count them, up to `COUNT_LIMIT`. Two statements."""
+    parameters = {
+        "now": now,
+        "silent_since": now - SILENCE,
+        "last_day": (now + AHEAD).astimezone(UTC).date(),
+        "count_limit": COUNT_LIMIT,
+    }
+    ((is_open, overdue, crashed, running),) = rows("open_tally", parameters)
+    ((orphans,),) = rows("orphan_tally", parameters)
+    return OpenTally(is_open, overdue, crashed, running, orphans)
+
+
+def producers_heard(producer_ids: Iterable[str]) -> dict[str, datetime]:
+    """When each of these producers was last heard. One statement, or none."""
+    wanted = sorted(set(producer_ids))
+    return dict(rows("producers_heard", {"producer_ids": wanted})) if wanted else {}
