@@ -92,22 +92,20 @@ class IndexWriter:
 
     def find_near(self, calls: Sequence[Call]) -> dict[tuple[int, UUID], tuple[int, int]]:
         """By key, the day and start of the row each call has, on its day or a day either side."""
-        if not calls:
-            return {}
-        rows: dict[UUID, list[tuple[int, int]]] = {}
-        for invocation_id, day, started_at in self.run(
-            "calls_near",
-            invocation_ids=pg_arrays.uuids([call.invocation_id for call in calls]),
-            days=pg_arrays.days(sorted({call.day + away for call in calls for away in (-1, 0, 1)})),
-        ):
-            rows.setdefault(invocation_id, []).append((day, microseconds(started_at)))
         near: dict[tuple[int, UUID], tuple[int, int]] = {}
-        for call in calls:
-            found = [row for row in rows.get(call.invocation_id, ()) if abs(row[0] - call.day) <= 1]
-            if found:
-                near[call.day, call.invocation_id] = min(
-                    found, key=lambda row: (abs(row[0] - call.day), row[0])
-                )
+        missing = calls
+        for away in (0, -1, 1):  # almost all have their row on their own day
+            by_day: dict[int, list[UUID]] = {}
+            for call in missing:
+                by_day.setdefault(call.day + away, []).append(call.invocation_id)
+            for day, invocation_ids in sorted(by_day.items()):
+                for invocation_id, started_at in self.run(
+                    "calls_on_day",
+                    day=day,
+                    invocation_ids=pg_arrays.uuids(invocation_ids),
+                ):
+                    near[day - away, invocation_id] = day, microseconds(started_at)
+            missing = [call for call in missing if (call.day, call.invocation_id) not in near]
         return near
 
     def upsert_calls(self, calls: Sequence[Call]) -> list[Changed]:

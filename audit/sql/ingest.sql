@@ -4,14 +4,23 @@ SELECT answer, body_sha256
 FROM batch
 WHERE tenant_id = %(tenant_id)s AND batch_on = %(batch_on)s AND batch_id = %(batch_id)s
 
--- calls_near --
--- The rows of calls whose ends came without their starts, on any of the days these may be of. The
--- days are an array of their own, so that partitions are chosen once and not for each call.
-SELECT i.invocation_id, i.started_on - date '1970-01-01', i.started_at
-FROM invocation i
-WHERE i.tenant_id = %(tenant_id)s
-  AND i.started_on = ANY(%(days)b::date[])
-  AND i.invocation_id = ANY(%(invocation_ids)b::uuid[])
+-- calls_on_day --
+-- The rows of these calls on one day. Asked for as a range of one and in its order, for only the
+-- primary key gives that: over a partition without statistics the planner thought any index as
+-- good, kept that plan, and walked all the tenant's calls of the day for each (142 µs an event
+-- in requests of 20). One day, so that the other partitions are left out before it begins.
+SELECT i.invocation_id, i.started_at
+FROM unnest(%(invocation_ids)b::uuid[]) AS u (invocation_id)
+CROSS JOIN LATERAL (
+    SELECT c.invocation_id, c.started_at
+    FROM invocation c
+    WHERE c.tenant_id = %(tenant_id)s
+      AND c.started_on = date '1970-01-01' + %(day)b::integer
+      AND c.invocation_id >= u.invocation_id
+      AND c.invocation_id <= u.invocation_id
+    ORDER BY c.invocation_id
+    LIMIT 1
+) AS i
 
 -- upsert_invocations --
 -- One row per call of the batch, in order of key so that writers cannot deadlock. A slot that
