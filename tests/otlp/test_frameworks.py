@@ -1,0 +1,47 @@
+"""Frameworks as people use them, installed from the package index and run for real.
+
+Each is told where to send by environment variables alone, as docs/frameworks says. What they
+send is kept as fixtures, too, which tell a change of ours from a change of theirs.
+"""
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import Cast, make_ingest_key
+from tests.otlp.environment import run_framework
+from tests.otlp.expectations import EXPECTATIONS
+from tests.otlp.sending import JSON, PROTOBUF, fixture, post
+from tests.server import LiveServer
+
+
+@pytest.mark.parametrize("script", EXPECTATIONS)
+def test_each_call_of_a_framework_appears_once(
+    acme: Cast, live_server: LiveServer, script: str
+) -> None:
+    expect, _ = EXPECTATIONS[script]
+    run_framework(script, live_server.url, f"x-api-key={make_ingest_key(acme.tenant)}")
+
+    expect(acme.tenant)
+
+
+def test_a_bearer_token_will_do(acme: Cast, live_server: LiveServer) -> None:
+    header = f"Authorization=Bearer%20{make_ingest_key(acme.tenant)}"
+    run_framework("plain_otel.py protobuf", live_server.url, header)
+
+    EXPECTATIONS["plain_otel.py protobuf"][0](acme.tenant)
+
+
+@pytest.mark.parametrize("script", EXPECTATIONS)
+def test_what_was_captured_comes_to_the_same(acme: Cast, script: str) -> None:
+    expect, names = EXPECTATIONS[script]
+    key = make_ingest_key(acme.tenant)
+    bodies = [(fixture(name, timezone.now()), _media_type(name)) for name in names]
+    for body, media_type in (*bodies, *bodies):  # the second time, as an exporter sends it again
+        answer = post(key, body, media_type)
+        assert (answer.status_code, answer.rejected) == (200, 0)
+
+    expect(acme.tenant)
+
+
+def _media_type(name: str) -> str:
+    return JSON if name.endswith(".json") else PROTOBUF
