@@ -1,7 +1,7 @@
 """How much of the intake goes on at once in this process, and who is told to come later.
 
-A request takes a *place* with as many bytes as it announces, before its body is read, and a
-*slot* before that is inflated and stored. Places are bounded in number and bytes, so that
+A request takes a *place* with as many bytes as it announces, at the door (`audit.door`), and a
+*slot* before its body is inflated and stored. Places are bounded in number and bytes, so that
 memory is, and so that threads are always left for pages and probes; who finds none is refused
 at once. In line for a slot a request waits a moment; while the slots do not move, because
 PostgreSQL hangs, nobody does. A producer that is refused keeps its events (docs/adr/0006).

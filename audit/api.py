@@ -26,7 +26,7 @@ from audit.body import (
     split_lines,
 )
 from audit.ingest import BatchIdReusedError, record_batch
-from audit.limits import MAX_COMPRESSED_BYTES, LimitExceededError
+from audit.limits import LimitExceededError
 from audit.queries.summary import summary
 from audit.quota import QuotaExceededError, quota
 from tenants.api_auth import ApiKeyAuth, ApiRequest
@@ -111,19 +111,18 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
     key = request.auth
     try:
         quota().check(key.key_id)
-        with ADMISSION.place(MAX_COMPRESSED_BYTES if length is None else length):
-            sent = read_sent(stream, length)
-            counted.lap("read")
-            with ADMISSION.slot():
-                counted.lap("wait")
-                now = timezone.now()
-                batch_id = choose_batch_id(request.headers.get("Idempotency-Key"), now)
-                body = inflate(sent, encoding)
-                counted.lap("inflate")
-                lines = split_lines(body)
-                quota().take(key.key_id, len(lines))
-                answer = record_batch(key.tenant_id, body, lines, batch_id, now)
-                counted.lap("store")
+        sent = read_sent(stream, length)
+        counted.lap("read")
+        with ADMISSION.slot():
+            counted.lap("wait")
+            now = timezone.now()
+            batch_id = choose_batch_id(request.headers.get("Idempotency-Key"), now)
+            body = inflate(sent, encoding)
+            counted.lap("inflate")
+            lines = split_lines(body)
+            quota().take(key.key_id, len(lines))
+            answer = record_batch(key.tenant_id, body, lines, batch_id, now)
+            counted.lap("store")
     except QuotaExceededError as error:
         return _come_again(429, "quota", "This API key has sent its share.", error.retry_after_s)
     except OverloadedError:

@@ -13,6 +13,7 @@ import hmac
 import re
 import secrets
 import string
+import threading
 import time
 import zlib
 from collections.abc import Collection
@@ -33,6 +34,7 @@ LAST_USE_EVERY = timedelta(minutes=1)
 BELIEVED_FOR = timedelta(seconds=5)
 """How long a process takes in events with a key it has looked up (docs/adr/0006)."""
 _VERIFIED_MAX = 10_000
+_LOCKS = 64  # so that one key's look-up seldom waits for another's
 
 _ALPHABET = string.ascii_letters + string.digits
 _KEY_ID_LENGTH = 12
@@ -71,6 +73,11 @@ class _VerifiedKeys:
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[float, ApiKeyIdentity]] = {}
+        self._looking_up = [threading.Lock() for _ in range(_LOCKS)]
+
+    def looking_up(self, token: str) -> threading.Lock:
+        """What to hold meanwhile: of many requests with a key nobody knows yet, one asks."""
+        return self._looking_up[_sha256(token)[0] % _LOCKS]
 
     def get(self, token: str) -> ApiKeyIdentity | None:
         until, identity = self._known.get(_sha256(token), (0.0, None))
@@ -130,8 +137,15 @@ def authenticate(token: str, scope: Scope) -> ApiKeyIdentity:
     Sending events leaves no trace here: that path writes once per request, in its own
     transaction. And for it a good key is believed for `BELIEVED_FOR` without being looked up.
     """
-    if scope is Scope.INGEST and (identity := _VERIFIED.get(token)) is not None:
+    if scope is not Scope.INGEST:
+        return _looked_up(token, scope)
+    if (identity := _VERIFIED.get(token)) is not None:
         return identity
+    with _VERIFIED.looking_up(token):
+        return _VERIFIED.get(token) or _looked_up(token, scope)
+
+
+def _looked_up(token: str, scope: Scope) -> ApiKeyIdentity:
     tenant_id, key_id, secret = _read(token)
     now = timezone.now()
     with tenant_scope(tenant_id):

@@ -15,7 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from audit import metrics
 from audit.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
 from audit.body import UnreadableBodyError, body_stream, inflate, read_sent
-from audit.limits import MAX_COMPRESSED_BYTES, LimitExceededError
+from audit.limits import LimitExceededError
 from audit.otlp.answers import JSON, PROTOBUF, MediaType, failure, success
 from audit.otlp.mapping import map_spans
 from audit.otlp.otlp_json import read_json
@@ -80,18 +80,17 @@ def _receive(
     stream, length = body_stream(request)
     try:
         quota().check(key.key_id)
-        with ADMISSION.place(MAX_COMPRESSED_BYTES if length is None else length):
-            sent = read_sent(stream, length)
-            counted.lap("read")
-            with ADMISSION.slot():
-                counted.lap("wait")
-                body = inflate(sent, encoding)
-                counted.lap("inflate")
-                received = _READERS[media_type](body)
-                mapped = map_spans(received.spans)
-                quota().take(key.key_id, 2 * len(mapped.calls))
-                recorded = record_spans(key.tenant_id, body, received, mapped, timezone.now())
-                counted.lap("store")
+        sent = read_sent(stream, length)
+        counted.lap("read")
+        with ADMISSION.slot():
+            counted.lap("wait")
+            body = inflate(sent, encoding)
+            counted.lap("inflate")
+            received = _READERS[media_type](body)
+            mapped = map_spans(received.spans)
+            quota().take(key.key_id, 2 * len(mapped.calls))
+            recorded = record_spans(key.tenant_id, body, received, mapped, timezone.now())
+            counted.lap("store")
     except QuotaExceededError as error:
         return answered.come_again(429, "This API key has sent its share.", error.retry_after_s)
     except OverloadedError:

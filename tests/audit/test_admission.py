@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from http import HTTPStatus
 
 import pytest
-from django.test import override_settings
+from django.test import Client, override_settings
 
-from audit import api
+from audit import door
 from audit.admission import RETRY_AFTER_S, Admission, OverloadedError
 from audit.models import Batch
 from audit.quota import Quota, QuotaExceededError, quota
@@ -94,7 +94,7 @@ def test_a_request_too_many_is_asked_to_come_again_and_nothing_of_it_is_stored(
 ) -> None:
     key = make_ingest_key(acme.tenant)
     admission = Admission(places=1)
-    monkeypatch.setattr(api, "ADMISSION", admission)
+    monkeypatch.setattr(door, "ADMISSION", admission)
     with admission.place(0):
         refused = post(key, lines(make_call()))
     assert refused.status_code == HTTPStatus.SERVICE_UNAVAILABLE
@@ -104,6 +104,25 @@ def test_a_request_too_many_is_asked_to_come_again_and_nothing_of_it_is_stored(
     with tenant_scope(acme.tenant.id):
         assert not Batch.objects.for_tenant(acme.tenant.id).exists()
     assert post(key, lines(make_call())).status_code == HTTPStatus.OK
+
+
+def test_at_a_full_door_a_key_is_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    admission = Admission(places=1)
+    monkeypatch.setattr(door, "ADMISSION", admission)
+    with admission.place(0):
+        assert post("no key", b"x").status_code == HTTPStatus.SERVICE_UNAVAILABLE
+        refused = Client().post("/v1/traces", b"", content_type="application/x-protobuf")
+    assert refused.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    assert int(refused.headers["Retry-After"]) > 0
+    assert refused.headers["Content-Type"] == "application/x-protobuf"
+    assert b"Too much comes at once." in refused.content
+    assert post("no key", b"x").status_code == HTTPStatus.UNAUTHORIZED
+
+
+def test_who_announces_more_than_is_allowed_is_not_told_to_come_again(acme: Cast) -> None:
+    key = make_ingest_key(acme.tenant)
+    answer = post(key, b"x", content_length=str(1 << 40))
+    assert answer.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 def test_under_load_the_answer_says_when_to_send_next(

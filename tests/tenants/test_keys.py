@@ -1,7 +1,10 @@
 """API keys: what they open, and how each refusal is told apart."""
 
 import datetime
+import threading
+import uuid
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import pytest
@@ -10,7 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tenants import keys
-from tenants.keys import BELIEVED_FOR, KeyRefused, authenticate, create_key, revoke_key
+from tenants.keys import (
+    BELIEVED_FOR,
+    ApiKeyIdentity,
+    KeyRefused,
+    authenticate,
+    create_key,
+    revoke_key,
+)
 from tenants.models import ApiKey, Scope
 from tenants.scope import tenant_scope
 from tests.factories import Cast
@@ -172,3 +182,27 @@ def test_a_key_is_not_believed_beyond_its_expiry(
     _revoked_by_another_process(key)
     clock.monotonic = lambda: 1000.0 + BELIEVED_FOR.total_seconds() / 2
     assert _refusal(text, Scope.INGEST) == (401, "revoked_key")
+
+
+def test_of_many_that_send_with_a_new_key_at_once_one_looks_it_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    identity = ApiKeyIdentity(uuid.uuid4(), "key", uuid.uuid4())
+    together = threading.Barrier(8)
+    asked = []
+
+    def looked_up(token: str, scope: Scope) -> ApiKeyIdentity:
+        asked.append(token)
+        threading.Event().wait(0.1)  # long enough for the others to want it, too
+        keys._VERIFIED.add(token, identity, 60)
+        return identity
+
+    def send() -> ApiKeyIdentity:
+        together.wait()
+        return authenticate("new", Scope.INGEST)
+
+    monkeypatch.setattr(keys, "_looked_up", looked_up)
+    with ThreadPoolExecutor(8) as many:
+        assert {each.result() for each in [many.submit(send) for _ in range(8)]} == {identity}
+    assert asked == ["new"]
+    keys._VERIFIED.clear()

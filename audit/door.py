@@ -1,0 +1,60 @@
+"""The intake's door: who finds no place is told at once, before anything else is looked at.
+
+A refusal that went through keys and views waited with all others for the first look-up of a
+key, and for its turn among threads that store: two hundred requests at once waited hundreds
+of milliseconds (docs/adr/0006). So the place is taken when a request's head is there, and
+given back when its answer is made.
+"""
+
+import json
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from audit import metrics
+from audit.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
+from audit.limits import MAX_COMPRESSED_BYTES
+from audit.otlp.answers import JSON, PROTOBUF, MediaType, failure
+
+EVENTS, TRACES = "/api/v1/events", "/v1/traces"
+
+_MESSAGE = "Too much comes at once."
+_PROBLEM = json.dumps({"code": "overloaded", "message": _MESSAGE}).encode()
+
+
+class _Refusal(HttpResponse):
+    """503: come again. The body was not read, so the connection cannot be used again."""
+
+    _has_been_logged = True  # Django's own mark: thousands of these a minute say nothing in a log
+
+    def __init__(self, body: bytes, media_type: str) -> None:
+        headers = {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
+        super().__init__(body, content_type=media_type, status=503, headers=headers)
+
+
+class IntakeDoor:
+    """Middleware, to be the first: lets requests to the intake in while there are places."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path not in (EVENTS, TRACES) or request.method != "POST":
+            return self.get_response(request)
+        try:
+            with ADMISSION.place(_announced(request)):
+                return self.get_response(request)
+        except OverloadedError:
+            metrics.Request().done(503)
+        if request.path == TRACES:
+            media_type: MediaType = JSON if request.content_type == JSON else PROTOBUF
+            return _Refusal(failure(503, _MESSAGE, media_type), media_type)
+        return _Refusal(_PROBLEM, JSON)
+
+
+def _announced(request: HttpRequest) -> int:
+    """The bytes that may come of the body; more than are allowed are not read."""
+    if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
+        return MAX_COMPRESSED_BYTES
+    length = request.headers.get("Content-Length", "")
+    return min(int(length), MAX_COMPRESSED_BYTES) if length.isdecimal() else 0
