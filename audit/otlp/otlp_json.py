@@ -14,6 +14,7 @@ from audit.limits import LimitExceededError
 from audit.otlp.spans import (
     MAX_SPAN_BYTES,
     MAX_SPANS,
+    UNSET,
     Event,
     Link,
     Received,
@@ -101,7 +102,6 @@ def _take(data: Any, resource: dict[str, Any], scope: Scope, received: Received)
 def _span(data: Any) -> Span:
     if not isinstance(data, dict):
         raise _MalformedError("a span is no object")
-    status = _object(data, "status")
     parent_id = _hex(data, "parentSpanId")
     return Span(
         _hex(data, "traceId"),
@@ -112,7 +112,7 @@ def _span(data: Any) -> Span:
         _integer(data, "startTimeUnixNano"),
         _integer(data, "endTimeUnixNano"),
         _attributes(data),
-        Status(enum_value(_integer(status, "code")), _text(status, "message")),
+        _status(_object(data, "status")),
         [
             Event(_text(each, "name"), _integer(each, "timeUnixNano"), _attributes(each))
             for each in _objects(data, "events")
@@ -124,6 +124,10 @@ def _span(data: Any) -> Span:
         _text(data, "traceState"),
         _integer(data, "flags"),
     )
+
+
+def _status(data: _Object) -> Status:
+    return Status(enum_value(_integer(data, "code")), _text(data, "message")) if data else UNSET
 
 
 def _attributes(holder: _Object) -> dict[str, Any]:

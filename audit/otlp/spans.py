@@ -35,6 +35,9 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str = ""
 
 
+UNSET = Status()
+
+
 class Event(msgspec.Struct, omit_defaults=True):
     """Something that happened during a span, such as an exception."""
 
@@ -69,7 +72,7 @@ class Span(msgspec.Struct, omit_defaults=True):
     start_time_unix_nano: int = 0
     end_time_unix_nano: int = 0
     attributes: dict[str, Any] = {}
-    status: Status = Status()
+    status: Status = UNSET
     events: list[Event] = []
     links: list[Link] = []
     trace_state: str = ""

@@ -38,11 +38,12 @@ class Answer:
 def post(key: str, body: bytes, media_type: str = PROTOBUF, **headers: str) -> Answer:
     """Post a body as an exporter does. `headers` are given as `content_encoding="gzip"`."""
     given = {"x_api_key": key, **headers} if key else headers
-    answer = Client().post(
+    answer = Client().generic(
+        "POST",
         "/v1/traces",
-        data=body,
-        content_type=media_type,
+        body,
         headers={name.replace("_", "-"): value for name, value in given.items()},
+        CONTENT_TYPE=media_type,  # the client leaves it out where a body is empty
     )
     kind = answer["Content-Type"]
     if kind == JSON:
