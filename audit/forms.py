@@ -6,7 +6,9 @@ from typing import ClassVar
 from django import forms
 from tooltrail.events import ID_MAX_LENGTH
 
+from audit.payload_match import MAX_NEEDLE
 from audit.queries.inbox import InboxFilter
+from audit.saved_views import NAME_LENGTH
 from audit.waterfall import View
 
 
@@ -110,3 +112,15 @@ class TimelineForm(forms.Form):
             first_row=read.get("row"),
             selected=read.get("call"),
         )
+
+
+class SavedViewForm(forms.Form):
+    """The name a query of calls is kept under."""
+
+    name = forms.CharField(max_length=NAME_LENGTH, strip=True)
+
+
+class PayloadSearchForm(forms.Form):
+    """What is searched for in payloads."""
+
+    text = forms.CharField(min_length=2, max_length=MAX_NEEDLE, strip=False)

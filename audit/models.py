@@ -258,3 +258,85 @@ class Trace(models.Model):
 
     def __str__(self) -> str:
         return self.trace_id
+
+
+class SavedView(models.Model):
+    """A query of the list of calls that a user keeps under a name, in one tenant."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    user_id = models.BigIntegerField()
+    name = models.TextField()
+    query = models.TextField()
+    created_at = models.DateTimeField()
+
+    objects = TenantQuerySet["SavedView"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "saved_view"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SearchState(models.TextChoices):
+    """How a search of payloads stands. Full: it found as much as it may."""
+
+    WAITING = "waiting", "Waiting"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FULL = "full", "Full"
+    CANCELLED = "cancelled", "Cancelled"
+    FAILED = "failed", "Failed"
+
+
+class PayloadSearch(models.Model):
+    """A search of the log's payloads, run by the worker: what for, how far, what it found."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    user_id = models.BigIntegerField()
+    created_at = models.DateTimeField()
+    needle = models.TextField()
+    query = models.TextField()
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+    state = models.TextField(choices=SearchState)
+    cursor_at = models.DateTimeField(null=True)
+    cursor_id = models.UUIDField(null=True)
+    searched_count = models.BigIntegerField()
+    erased_count = models.BigIntegerField()
+    found_count = models.BigIntegerField()
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantQuerySet["PayloadSearch"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "payload_search"
+
+    def __str__(self) -> str:
+        return self.needle
+
+
+class PayloadHit(models.Model):
+    """An event in whose payload a search found what it looked for."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "search_id", "started_at", "invocation_id", "kind")
+    tenant_id = models.UUIDField()
+    search_id = models.UUIDField()
+    started_at = models.DateTimeField()
+    invocation_id = models.UUIDField()
+    kind = models.TextField()
+
+    objects = TenantQuerySet["PayloadHit"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "payload_search_hit"
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.invocation_id}"

@@ -16,6 +16,8 @@ from audit.views.inbox import (
     inbox_send,
 )
 from audit.views.open_list import open_list
+from audit.views.payload_search import search_cancel, search_detail, search_start
+from audit.views.saved_views import view_delete, view_save
 from audit.views.trace_detail import trace_detail
 from audit.views.trace_list import trace_list
 
@@ -33,7 +35,12 @@ urlpatterns = [
     path("calls/count", call_count, name="call_count"),
     path("calls/export.<slug:kind>", call_export, name="call_export"),
     path("calls/open", open_list, name="open_list"),
+    path("calls/search", search_start, name="search_start"),
+    path("calls/search/<uuid:pk>", search_detail, name="search_detail"),
+    path("calls/search/<uuid:pk>/cancel", search_cancel, name="search_cancel"),
     path("calls/tail", call_tail, name="call_tail"),
+    path("calls/views", view_save, name="view_save"),
+    path("calls/views/<uuid:pk>/delete", view_delete, name="view_delete"),
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
     # /inbox

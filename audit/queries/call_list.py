@@ -6,6 +6,7 @@ API, export and payload search differ in how many calls they take and how long t
 """
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -194,6 +195,16 @@ def call_chunk(
 def count_calls(wanted: CallFilter, *, now: datetime, budget: Budget | None = None) -> CallCount:
     """How many calls match, as far as the budget goes. Two statements a stretch."""
     return Walk(wanted, now, budget or Budget()).count()
+
+
+def calls_by_id(places: Iterable[tuple[datetime, UUID]]) -> list[ListedCall]:
+    """The calls that started at these instants and have these ids, newest first."""
+    wanted = dict.fromkeys(places)
+    parameters = {
+        "days": sorted({at.astimezone(UTC).date() for at, _ in wanted}),
+        "invocation_ids": [pk for _, pk in wanted],
+    }
+    return [ListedCall(*row) for row in rows("calls_by_id", parameters)] if wanted else []
 
 
 def violations_of(calls: list[ListedCall]) -> dict[UUID, FirstViolation]:

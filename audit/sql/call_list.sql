@@ -268,3 +268,12 @@ SELECT producer_id, last_heard_at
 FROM producer
 WHERE tenant_id = %(tenant_id)s
   AND producer_id = ANY(%(producer_ids)s)
+
+-- calls_by_id --
+-- Some calls by their days and ids, newest first.
+SELECT {{call_columns}}
+FROM invocation
+WHERE tenant_id = %(tenant_id)s
+  AND started_on = ANY(%(days)s)
+  AND invocation_id = ANY(%(invocation_ids)s)
+ORDER BY started_at DESC, invocation_id DESC

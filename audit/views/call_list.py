@@ -28,6 +28,7 @@ from audit.queries.call_list import (
 )
 from audit.queries.call_values import known_values
 from audit.queries.calls import FirstViolation
+from audit.saved_views import saved_views
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -105,6 +106,7 @@ def call_list(request: TenantRequest) -> HttpResponse:
         "searched_until": page.searched_until,
         "is_first_page": is_first_page,
         "is_live": is_live,
+        "views": saved_views(request.user),
         "exports": () if query.problems else tuple(FORMS),
         **(_tail(query, since, now) if is_live else {}),
     }

@@ -474,12 +474,12 @@ def test_the_list_takes_no_post(acme: Cast) -> None:
 def test_a_full_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
     send_numbered(acme, 60)
     client = signed_in(acme.viewer)
-    with statements(FRAME + 1):  # rows
+    with statements(FRAME + 2):  # rows, views
         client.get("/calls/")
     send_events(acme.tenant, make_call(guard=broken("WRONG_TYPE", "$.a")))
-    with statements(FRAME + 2):  # and what broke
+    with statements(FRAME + 3):  # and what broke
         client.get("/calls/")
-    with statements(FRAME + 2):  # and how far they were searched for
+    with statements(FRAME + 3):  # and how far they were searched for
         client.get("/calls/?q=state:failed")
 
 

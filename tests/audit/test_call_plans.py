@@ -141,3 +141,26 @@ def test_what_completes_a_query_reads_its_days_alone(told: Cast, name: str) -> N
     assert "Seq Scan" not in plan, plan
     table = re.findall(r" on (\w+)_\d{8}", plan)[0]
     assert days_read(plan, table) <= {TODAY - timedelta(days=n) for n in range(7)}
+
+
+@pytest.mark.parametrize("name", ["open_tally", "orphan_tally", "producers_heard", "calls_by_id"])
+def test_open_calls_and_found_ones_are_read_by_index(told: Cast, name: str) -> None:
+    parameters: dict[str, Any] = {
+        "tenant_id": told.tenant.id,
+        "now": NOW,
+        "silent_since": NOW - timedelta(minutes=15),
+        "last_day": TODAY,
+        "count_limit": 100,
+        "producer_ids": ["web-1"],
+        "days": [TODAY],
+        "invocation_ids": [UUID(int=7), UUID(int=8)],
+    }
+    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", parameters)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Seq Scan" not in plan, plan
+    assert all("tenant_id = " in line for line in conditions(plan).splitlines()), plan
+    if name == "calls_by_id":
+        assert days_read(plan) == {TODAY}
+    assert TODAY + timedelta(days=1) not in days_read(plan)

@@ -64,11 +64,24 @@ ROUTES: dict[str, Visit] = {
     "traces/": Listing("/traces/"),
     "traces/<text:trace_id>": Object(lambda world: f"/traces/{world.canary}"),
     "calls/": Listing("/calls/"),
-    "calls/complete": Listing("/calls/complete?q=tool:"),
+    "calls/complete": Listing("/calls/complete?q=error:"),
     "calls/count": Listing("/calls/count", shows_canary=False),
     "calls/export.<slug:kind>": Listing("/calls/export.ndjson"),
     "calls/open": Listing("/calls/open?kind=running", shows_canary=True),
+    "calls/search": Listing(
+        "/calls/search", shows_canary=False, data=lambda world: {"text": "a stranger's"}
+    ),
+    "calls/search/<uuid:pk>": Object(lambda world: f"/calls/search/{world.search_id}"),
+    "calls/search/<uuid:pk>/cancel": Object(
+        lambda world: f"/calls/search/{world.search_id}/cancel", is_read=False
+    ),
     "calls/tail": Listing("/calls/tail"),
+    "calls/views": Listing(
+        "/calls/views", shows_canary=False, data=lambda world: {"q": "tool:a", "name": "mine"}
+    ),
+    "calls/views/<uuid:pk>/delete": Object(
+        lambda world: f"/calls/views/{world.view_id}/delete", is_read=False
+    ),
     "calls/<day:started_on>/<uuid:invocation_id>": Object(lambda world: _call(world)),
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(
         lambda world: _call(world) + "/start"
@@ -222,6 +235,8 @@ def imagined(world: World) -> World:
         batch_id=uuid_utils.compat.uuid7(),
         tool_id=uuid.uuid4(),
         refused_id=uuid_utils.compat.uuid7(),
+        view_id=uuid_utils.compat.uuid7(),
+        search_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),
     )
@@ -233,7 +248,7 @@ ASKING: tuple[Callable[[World, World], str], ...] = (
     lambda own, theirs: f"/traces/{own.canary}?call={theirs.call_id}",
     lambda own, theirs: f"/calls/?q=tool:{theirs.canary}",
     lambda own, theirs: f"/calls/?q=violation:{theirs.canary}",
-    lambda own, theirs: f"/calls/complete?q=tool:{theirs.canary[:-1]}",
+    lambda own, theirs: f"/calls/complete?q=error:{theirs.canary[:-1]}",
     lambda own, theirs: f"/calls/?before={quote(theirs.at.isoformat())},{theirs.call_id}",
     lambda own, theirs: f"/inbox/?state=all&code={theirs.canary}",
     lambda own, theirs: f"/traces/{own.canary}?find={theirs.canary}",

@@ -47,10 +47,17 @@ _FRESH = re.compile(
     r"nonce-[^']+'|nonce=\"[^\"]+|name=\"csrfmiddlewaretoken\" value=\"\w+|'Expires', '[^']+'"
 )
 """What is another in every answer."""
+PERSONAL = {
+    "calls/search/<uuid:pk>",
+    "calls/search/<uuid:pk>/cancel",
+    "calls/views/<uuid:pk>/delete",
+}
+"""Of things that are one member's own: to anybody else there are none, in whichever tenant."""
 LEAKY = [
     route
     for route in PAGES
     if route in SHOWN or (isinstance(CLOSED[route], Object) and route != "switch-tenant")
+    if route not in PERSONAL
 ]
 """Pages on which a wrong tenant would show; the switcher asks who is a member, not where one is."""
 
@@ -85,7 +92,8 @@ def _text(response: HttpResponseBase) -> str:
 def _blurred(response: HttpResponseBase, asked: World) -> str:
     """Body and headers without what differs each time, and without what was asked for."""
     text = _FRESH.sub("", _text(response))
-    for name in (asked.canary, asked.call_id, asked.tool_id, asked.refused_id, asked.tenant.id):
+    ids = (asked.call_id, asked.tool_id, asked.refused_id, asked.view_id, asked.search_id)
+    for name in (asked.canary, *ids, asked.tenant.id):
         text = text.replace(str(name), "…")
     return text.replace(str(asked.api_key.pk), "…").replace(str(asked.membership.pk), "…")
 

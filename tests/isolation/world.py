@@ -27,6 +27,7 @@ from tests.factories import make_user
 WITHOUT_TEXT = {
     "ledger_head": "a number",
     "membership": "a role",
+    "payload_search_hit": "ids, and which of a call's two events",
 }
 
 # What a constraint or a reader asks for; everything else is filled in by its type.
@@ -36,6 +37,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "invocation": {"state": "failed", "violation_count": 1, "attempt": 1},
     "rollup": {"state": "failed"},
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
+    "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},
+    "payload_search_hit": {"kind": "start"},
     "latency": {"buckets": [0] * 127 + [1]},
     "rejected_event": {
         "resolution": "discarded",
@@ -60,6 +63,8 @@ class World:
     batch_id: UUID
     tool_id: UUID
     refused_id: UUID
+    view_id: UUID
+    search_id: UUID
     api_key: ApiKey
     membership: Membership
 
@@ -91,6 +96,8 @@ def make_world(name: str) -> World:
         batch_id=uuid_utils.compat.uuid7(),
         tool_id=uuid.uuid4(),
         refused_id=uuid_utils.compat.uuid7(),
+        view_id=uuid_utils.compat.uuid7(),
+        search_id=uuid_utils.compat.uuid7(),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
     )
@@ -158,6 +165,10 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.tool_id
     if (table, column) == ("rejected_event", "id"):
         return world.refused_id
+    if (table, column) == ("saved_view", "id"):
+        return world.view_id
+    if (table, column) in {("payload_search", "id"), ("payload_search_hit", "search_id")}:
+        return world.search_id
     if column in ids:
         return ids[column]
     if column in _DOCUMENTS:

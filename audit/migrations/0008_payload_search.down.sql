@@ -1,0 +1,1 @@
+DROP TABLE payload_search_hit, payload_search;

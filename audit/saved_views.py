@@ -1,0 +1,54 @@
+"""Queries of the list of calls that users keep under a name: each user's own, in each tenant."""
+
+from uuid import UUID
+
+import uuid_utils.compat
+from django.utils import timezone
+
+from audit.models import SavedView
+from tenants.models import User
+from tenants.scope import current_tenant_id
+
+MAX_VIEWS = 50
+"""Of one user in one tenant."""
+NAME_LENGTH = 60
+
+
+class TooManyViewsError(Exception):
+    """A user keeps as many views as they may."""
+
+
+def saved_views(user: User) -> list[SavedView]:
+    """The user's views in the scope's tenant, by name. One query."""
+    views = SavedView.objects.for_tenant(current_tenant_id()).filter(user_id=user.pk)
+    return list(views.order_by("name"))
+
+
+def save_view(user: User, name: str, query: str) -> None:
+    """Keep a query under a name; one of that name is replaced. Raises TooManyViewsError."""
+    if sum(view.name != name for view in saved_views(user)) >= MAX_VIEWS:
+        raise TooManyViewsError
+    SavedView.objects.bulk_create(
+        [
+            SavedView(
+                tenant_id=current_tenant_id(),
+                id=uuid_utils.compat.uuid7(),
+                user_id=user.pk,
+                name=name,
+                query=query,
+                created_at=timezone.now(),
+            )
+        ],
+        update_conflicts=True,
+        unique_fields=["tenant_id", "user_id", "name"],
+        update_fields=["query"],
+    )
+
+
+def delete_view(user: User, pk: UUID) -> SavedView | None:
+    """Delete one of the user's views and return what it was; None if it is none of theirs."""
+    views = SavedView.objects.for_tenant(current_tenant_id())
+    view = views.filter(user_id=user.pk, id=pk).first()
+    if view is not None:
+        view.delete()
+    return view
