@@ -8,7 +8,7 @@ import json
 import math
 import re
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
@@ -39,10 +39,53 @@ MAX_RANGE = timedelta(days=400)
 _RANGE = re.compile(r"(\d{1,6})([mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
+_TEXT = {"type": "string"}
+_INSTANT = {"type": "string", "format": "date-time"}
+_EVENT = {
+    "type": "object",
+    "required": ["type"],
+    "properties": {
+        "type": {"enum": ["toolExecutionStart", "toolExecutionEnd", "gap"]},
+        "event_id": {"type": "string", "format": "uuid"},
+        "invocation_id": {"type": "string", "format": "uuid"},
+        "trace_id": {"type": "string", "maxLength": 128},
+        "tool_name": _TEXT,
+        "tool_version": _TEXT,
+        "call_id": _TEXT,
+        "started_at": _INSTANT,
+        "args": {},
+        "ended_at": _INSTANT,
+        "duration_ms": {"type": "number", "minimum": 0},
+        "is_error": {"type": "boolean"},
+        "output": {},
+        "guard": {"type": "object"},
+        "producer_id": _TEXT,
+        "producer_seq": {"type": "integer", "minimum": 0},
+    },
+}
+_EVENTS_REQUEST: dict[str, Any] = {
+    "parameters": [
+        {
+            "in": "header",
+            "name": "Idempotency-Key",
+            "schema": {"type": "string", "format": "uuid"},
+            "description": "A UUIDv7 that stays with the batch.",
+        },
+    ],
+    "requestBody": {
+        "required": True,
+        "description": "An event a line; all their members are in docs/events.md.",
+        "content": {MEDIA_TYPES[0]: {"schema": {"type": "array", "items": _EVENT}}},
+    },
+}
+"""What the description at /api/v1/openapi.json says of a body that ninja never reads."""
+
 router = Router()
 
 
-@router.post("/events", auth=ApiKeyAuth(Scope.INGEST), tags=["events"])
+@router.post(
+    "/events", auth=ApiKeyAuth(Scope.INGEST), tags=["events"], openapi_extra=_EVENTS_REQUEST
+)
 def receive_events(request: HttpRequest) -> HttpResponse:
     """Take in tool call events: NDJSON, one event a line; 200 once they are stored.
 

@@ -20,10 +20,45 @@ TOOLS_MAX = 500  # a request; the SDK sends 100
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
+_REQUEST: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["tools"],
+                    "properties": {
+                        "tools": {
+                            "type": "array",
+                            "maxItems": TOOLS_MAX,
+                            "items": {
+                                "type": "object",
+                                "properties": {
+                                    "name": {"type": "string"},
+                                    "digest": {"type": "string", "pattern": f"^{_DIGEST.pattern}$"},
+                                    "description": {"type": "string"},
+                                    "input_schema": {"type": "object"},
+                                    "output_schema": {"type": ["object", "null"]},
+                                    "trusted": {"type": "boolean"},
+                                    "ephemeral": {"type": "boolean"},
+                                    "on_collision": {"enum": ["throw", "replace", "keep"]},
+                                    "meta": {"type": "object"},
+                                },
+                            },
+                        }
+                    },
+                }
+            }
+        },
+    }
+}
+"""For the API's description; ninja does not read this body."""
+
 router = Router()
 
 
-@router.post("/tools", auth=ApiKeyAuth(Scope.REGISTRY))
+@router.post("/tools", auth=ApiKeyAuth(Scope.REGISTRY), openapi_extra=_REQUEST)
 def register_tools(request: HttpRequest) -> HttpResponse:
     """Register tools: `{"tools": [...]}`, each a whole contract or only `{"digest"}`.
 

@@ -1,0 +1,1 @@
+"""The API, asked whatever its own description allows and forbids."""

@@ -1,0 +1,52 @@
+"""Schemathesis over /api/v1/openapi.json: whatever comes, the server never fails.
+
+It runs beside us, in an environment uv makes of the group `fuzz` when it is wanted.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from audit.models import Batch
+from config.instance import BASE_DIR
+from tenants.keys import create_key
+from tenants.models import Scope
+from tenants.scope import tenant_scope
+from tests.factories import Cast
+from tests.installation import clean_environment
+from tests.server import LiveServer
+
+EXAMPLES = 30  # an operation and phase: some ten seconds
+
+
+def test_nothing_the_description_allows_or_forbids_is_answered_with_a_500(
+    live_server: LiveServer, acme: Cast
+) -> None:
+    uv = os.environ.get("UV") or shutil.which("uv")
+    if uv is None:
+        pytest.skip("schemathesis is fetched with uv, which is not here")
+    key = create_key(acme.tenant, "fuzz", list(Scope))[1]
+    done = subprocess.run(
+        [
+            *(uv, "run", "--quiet", "--isolated", "--only-group", "fuzz", "schemathesis", "run"),
+            *(f"{live_server.url}/api/v1/openapi.json", "--no-color"),
+            *("--header", f"Authorization: Bearer {key}"),
+            *("--checks", "not_a_server_error", "--continue-on-failure"),
+            *("--phases", "examples,coverage,fuzzing", "--max-examples", str(EXAMPLES)),
+            *("--request-timeout", "30", "--generation-database", "none"),
+        ],
+        cwd=BASE_DIR,
+        env=clean_environment(SCHEMATHESIS_HOOKS="tests.fuzz.ndjson"),
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    tested = re.search(r"Tested: (\d+)", done.stdout)
+    assert tested is not None
+    assert int(tested[1]) >= 4
+    with tenant_scope(acme.tenant.id):
+        assert Batch.objects.for_tenant(acme.tenant.id).exists(), "no body came as far as that"
