@@ -17,7 +17,7 @@ from audit.batch_ids import batch_day
 from audit.models import Batch
 
 _LENGTHS = struct.Struct(">II")
-_LEVEL = 1  # 4 µs an event; higher levels save little and cost ingest dearly
+_LEVEL = 2  # of 1.16 KB an event 291 B in 4.6 µs; level 1: 344 in 3.4, level 3: 292 in 5.4
 
 
 class LogPayloadError(Exception):

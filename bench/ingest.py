@@ -1,6 +1,7 @@
 """How fast events are stored: calls a second, and how long an answer takes.
 
     uv run bench/ingest.py [--calls 20000] [--clients 4] [--sizes 500 20]
+    uv run bench/ingest.py --grow 5000000
 
 Starts `manage.py up` with its default settings on a folder of its own, and as many clients,
 processes of their own, each with one connection that sends its next request when the last
@@ -8,7 +9,11 @@ one is answered, as the SDK does: gzip level 1, an `Idempotency-Key`. A call is 
 and compressed before the clock starts; `size` is events in a request. Everything shares
 this machine's cores, the clients too; where others use them as well, believe the columns of
 CPU time (of all web processes, and of all of PostgreSQL) rather than calls a second. At the end
-the server must have counted every call. Then `ingest_parts.py` says what each part costs.
+the server must have counted every call. Then `ingest_parts.py` says what each part costs, and
+how many of these rows PostgreSQL takes when they are only copied.
+
+`--grow` sends so many events instead and says, at each million, what memory the web server's
+processes hold and how large the database is, beside the bytes of the events as they were sent.
 """
 
 import argparse
@@ -37,6 +42,7 @@ import uuid_utils
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = [f"{random.Random(n).getrandbits(40):x}" for n in range(5000)]
+CHUNK = 250_000  # events made at once, for the memory they take
 TOOLS = [f"tool_{n}" for n in range(20)]
 
 
@@ -152,10 +158,14 @@ class Site:
     var: Path
     supervisor: int
 
+    def web(self) -> list[psutil.Process]:
+        """The web server's processes."""
+        children = psutil.Process(self.supervisor).children(recursive=True)
+        return [child for child in children if "granian" in " ".join(child.cmdline())]
+
     def cpu_seconds(self) -> tuple[float, float]:
         """CPU seconds used so far by the web server's processes, and by PostgreSQL's."""
-        children = psutil.Process(self.supervisor).children(recursive=True)
-        web = [child for child in children if "granian" in " ".join(child.cmdline())]
+        web = self.web()
         pid = int((self.var / "postgres/data/postmaster.pid").read_text().split("\n", 1)[0])
         postmaster = psutil.Process(pid)
         return (
@@ -165,8 +175,8 @@ class Site:
         )
 
 
-def measure(site: Site, calls: int, clients: int, size: int, seed: int) -> list[str]:
-    """One line of the table."""
+def send(site: Site, calls: int, clients: int, size: int, seed: int) -> list[Any]:
+    """Send so many calls; what each client reports. Exits when one was refused."""
     context = multiprocessing.get_context("spawn")
     results, together = context.Queue(), context.Barrier(clients)
     share = calls // clients
@@ -185,21 +195,24 @@ def measure(site: Site, calls: int, clients: int, size: int, seed: int) -> list[
         )
         for n in range(clients)
     ]
-    before = site.cpu_seconds()
     for process in processes:
         process.start()
     reports = [results.get(timeout=600) for _ in processes]
     for process in processes:
         process.join()
     if refused := [report for report in reports if isinstance(report, str)]:
-        raise SystemExit(refused[0])
-    cpu = [
-        (now - then) / (share * clients * 2)
-        for now, then in zip(site.cpu_seconds(), before, strict=True)
-    ]
+        raise SystemExit(refused[0][:1000])
+    return reports
+
+
+def measure(site: Site, calls: int, clients: int, size: int, seed: int) -> list[str]:
+    """One line of the table."""
+    before = site.cpu_seconds()
+    reports = send(site, calls, clients, size, seed)
+    count = calls // clients * clients
+    cpu = [(now - then) / (count * 2) for now, then in zip(site.cpu_seconds(), before, strict=True)]
     elapsed = max(report[1] for report in reports) - min(report[0] for report in reports)
     answers_ms = [each * 1000 for report in reports for each in report[2]]
-    count = share * clients
     cuts = statistics.quantiles(answers_ms, n=100, method="inclusive")
     return [
         f"{size}",
@@ -212,6 +225,24 @@ def measure(site: Site, calls: int, clients: int, size: int, seed: int) -> list[
         f"{max(answers_ms):.1f}",
         *(f"{each * 1e6:.1f}" for each in cpu),
     ]
+
+
+def grow(site: Site, events: int, clients: int) -> None:
+    """Send so many events and print, at each million, memory and disk."""
+    heads = ["events", "web MiB", "sent MiB", "database MiB", "share of sent"]
+    print("  ".join(f"{head:>13}" for head in heads))
+    base = site.var / "postgres" / "data" / "base"
+    sent, raw, empty = 0, 0, size_of(base)
+    while sent < events:
+        reports = send(site, CHUNK // 2, clients, 500, seed=10_000 + sent)
+        sent += CHUNK
+        raw += sum(report[3] for report in reports)
+        if sent % 1_000_000:
+            continue
+        grown = size_of(base) - empty
+        web = sum(process.memory_info().rss for process in site.web())
+        row = [f"{sent:,}", *(f"{each / 2**20:,.0f}" for each in (web, raw, grown))]
+        print("  ".join(f"{cell:>13}" for cell in [*row, f"{grown / raw:.2f}"]), flush=True)
 
 
 def counted(facts: dict[str, str]) -> int:
@@ -242,6 +273,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=20_000, help="of each line of the table")
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 20], help="events a request")
+    parser.add_argument("--grow", type=int, metavar="EVENTS", help="memory and disk instead")
     options = parser.parse_args()
     heads = ["size", "calls", "bytes/event", "calls/s", "events/s", "p50 ms", "p99 ms", "max ms"]
     heads += ["web µs/ev", "pg µs/ev"]
@@ -260,14 +292,18 @@ def main() -> None:
             facts = json.loads(process.stdout.readline())
             site = Site(facts, var, process.pid)
             measure(site, 2_000, options.clients, 500, seed=0)  # warm
+            if options.grow:
+                grow(site, options.grow, options.clients)
+                return
             known = counted(facts)
             before = size_of(var / "postgres" / "data" / "base")
             print("  ".join(f"{head:>11}" for head in heads))
-            sent = 0
+            sent, reached = 0, []
             for seed, size in enumerate(options.sizes, 1):
                 row = measure(site, options.calls, options.clients, size, seed * 1000)
                 print("  ".join(f"{cell:>11}" for cell in row), flush=True)
                 sent += int(row[1].replace(",", ""))
+                reached.append(f"{size}={row[4].replace(',', '')}")
             if counted(facts) != known + sent:
                 raise SystemExit(f"{sent} calls were sent, {counted(facts) - known} are counted")
             grown = size_of(var / "postgres" / "data" / "base") - before
@@ -275,9 +311,8 @@ def main() -> None:
                 f"{options.clients} clients; all {sent:,} calls are counted;"
                 f" {grown / sent / 1024:.1f} KiB of tables and indexes a call"
             )
-            sizes = [str(size) for size in options.sizes]
             subprocess.run(
-                [sys.executable, ROOT / "bench/ingest_parts.py", facts["tenant_id"], *sizes],
+                [sys.executable, ROOT / "bench/ingest_parts.py", facts["tenant_id"], *reached],
                 cwd=ROOT,
                 env=os.environ | {"TOOLTRAIL_VAR": str(var)},
                 check=True,

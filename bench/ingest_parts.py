@@ -133,8 +133,10 @@ def copied(tenant_id: UUID, size: int) -> float:
 
 
 def main() -> None:
-    """Measure and print: tenant, then sizes."""
-    tenant_id, sizes = UUID(sys.argv[1]), [int(size) for size in sys.argv[2:]]
+    """Measure and print: tenant, then for each size the events a second reached over HTTP."""
+    tenant_id = UUID(sys.argv[1])
+    reached = {int(size): int(rate) for size, rate in (arg.split("=") for arg in sys.argv[2:])}
+    sizes = list(reached)
     times = Times()
     watch(times)
     columns: dict[int, dict[str, float]] = {}
@@ -154,8 +156,11 @@ def main() -> None:
     for part in columns[sizes[0]]:
         row = "".join(f"{columns[size].get(part, 0) * 1e6:>10.1f}" for size in sizes)
         print(f"{part:28}{row}")
-    limits = "".join(f"{copied(tenant_id, size):>10,.0f}" for size in sizes)
-    print(f"{'events/s, rows just copied':28}{limits}")
+    limits = {size: copied(tenant_id, size) for size in sizes}
+    row = "".join(f"{limits[size]:>10,.0f}" for size in sizes)
+    print(f"{'events/s, rows just copied':28}{row}")
+    row = "".join(f"{reached[size] / limits[size]:>10.0%}" for size in sizes)
+    print(f"{'reached over HTTP, of that':28}{row}")
 
 
 if __name__ == "__main__":
