@@ -11,7 +11,7 @@ Needs the tenant's open scope; what is looked up holds until its transaction end
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -19,6 +19,7 @@ import msgspec
 from audit import pg_arrays
 from audit.candidates import DAY_US
 from audit.index_writer import IndexWriter, microseconds
+from audit.indexing import MissingDays
 from audit.log import read_events
 from audit.otlp.mapping import Identity, Mapped, ToolCall, identity_of, is_same_call, map_spans
 from audit.otlp.spans import Span, span_uuid
@@ -26,6 +27,8 @@ from tenants.scope import current_tenant_id
 
 _LOCKS = 64
 """Per tenant: traces share them, so that a request of many traces does not take many."""
+_APART_US = 3_600_000_000
+"""How far apart the spans of one call may start and still be found across midnight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,8 @@ class _Known:
     span_uuid: UUID
     parent_uuid: UUID | None
     invocation_id: UUID
-    identity: Identity
     started_us: int
-    end_place: tuple[UUID, int] | None
+    identity: Identity
 
 
 class _Source(msgspec.Struct):
@@ -63,7 +65,7 @@ def join(writer: IndexWriter, spans: Sequence[Span], mapped: Mapped) -> Mapped:
     known = _look_up(writer, mapped.calls)
     if not known:
         return mapped
-    stored = _spans_to_add(mapped.calls, known)
+    stored = _spans_to_add(writer, mapped.calls, known)
     if stored:
         calls = map_spans([*spans, *stored]).calls
         ours = {span.key for span in spans}
@@ -87,35 +89,34 @@ def _look_up(writer: IndexWriter, calls: Sequence[ToolCall]) -> list[_Known]:
     for call in calls:
         for facts in call.facts:
             own.add(_uuid(facts.span))
-            days.add(day_of(facts.span))
+            started_us = facts.span.start_time_unix_nano // 1000
+            days |= {(started_us + away) // DAY_US for away in (-_APART_US, _APART_US)}
         if (parent := _parent_uuid(call.outermost)) is not None:
             above.add(parent)
-    return [
-        _Known(
-            row[0],
-            row[1],
-            row[2],
-            Identity(row[5], row[3], row[4], row[6]),
-            microseconds(row[7]),
-            None if row[8] is None else (row[8], row[9]),
-        )
-        for row in writer.run(
-            "known_spans",
-            own=pg_arrays.uuids(sorted(own)),
-            own_and_above=pg_arrays.uuids(sorted(own | above)),
-            days=pg_arrays.days(sorted({day + away for day in days for away in (-1, 0, 1)})),
-        )
-    ]
+    parameters = {
+        "own": pg_arrays.uuids(sorted(own)),
+        "own_and_above": pg_arrays.uuids(sorted(own | above)),
+    }
+    found: dict[UUID, _Known] = {}
+    for day in sorted(days):
+        for row in writer.run("known_spans", day=day, **parameters):
+            span_uuid, parent_uuid, invocation_id, started_at, name, call_id, scope, kind = row
+            identity = Identity(name, scope, kind, call_id)
+            started_us = microseconds(started_at)
+            found[span_uuid] = _Known(span_uuid, parent_uuid, invocation_id, started_us, identity)
+    return list(found.values())
 
 
-def _spans_to_add(calls: Sequence[ToolCall], known: Sequence[_Known]) -> list[Span]:
+def _spans_to_add(
+    writer: IndexWriter, calls: Sequence[ToolCall], known: Sequence[_Known]
+) -> list[Span]:
     """The stored spans of calls that the request has new spans of."""
     by_uuid = {each.span_uuid: each for each in known}
     below: dict[UUID, list[_Known]] = {}
     for each in known:
         if each.parent_uuid is not None:
             below.setdefault(each.parent_uuid, []).append(each)
-    places: set[tuple[UUID, int]] = set()
+    wanted: dict[UUID, int] = {}
     for call in calls:
         if all(_uuid(facts.span) in by_uuid for facts in call.facts):
             continue
@@ -129,9 +130,15 @@ def _spans_to_add(calls: Sequence[ToolCall], known: Sequence[_Known]) -> list[Sp
                 for each in below.get(_uuid(facts.span), ())
                 if is_same_call(identity_of(facts), each.identity)
             ]
-        places |= {each.end_place for each in touched if each and each.end_place}
-    if not places:
+        wanted |= {each.invocation_id: each.started_us // DAY_US for each in touched if each}
+    if not wanted:
         return []
+    slots = writer.run(
+        "taken_slots",
+        invocation_ids=pg_arrays.uuids(list(wanted)),
+        days=pg_arrays.days(list(wanted.values())),
+    )
+    places = [(end_batch_id, end_pos) for *_, end_batch_id, end_pos in slots]
     found: dict[tuple[str, str], Span] = {}
     for event in read_events(current_tenant_id(), places).values():
         source = _EVENT.decode(event.raw).otlp if event.raw is not None else None
@@ -157,19 +164,17 @@ def _name_as_stored(calls: Sequence[ToolCall], known: Sequence[_Known]) -> None:
 
 
 def store_spans(
-    writer: IndexWriter, mapped: Mapped, is_stored: set[UUID], missing_days: Any
+    writer: IndexWriter, mapped: Mapped, is_stored: set[UUID], missing_days: MissingDays
 ) -> None:
     """Note which call each span is of, and for the others what they lie in.
 
     Left out are the spans of calls that were refused, and days the index does not have.
     """
-    rows: list[tuple[int, UUID, UUID | None, UUID | None, int | None, str, int]] = []
+    rows: list[_Row] = []
     for call in mapped.calls:
-        if call.invocation_id not in is_stored:
-            continue
-        call_on = started_us(call) // DAY_US
-        rows += [_row(facts.span, call.invocation_id, call_on) for facts in call.facts]
-    rows += [_row(span, None, None) for span in mapped.others if span.parent_span_id]
+        if call.invocation_id in is_stored:
+            rows += [_row(facts.span, call, identity_of(facts)) for facts in call.facts]
+    rows += [_row(span) for span in mapped.others if span.parent_span_id]
     missing = missing_days({row[0] for row in rows})
     rows = sorted((row for row in rows if row[0] not in missing), key=lambda row: row[:2])
     if not rows:
@@ -181,35 +186,41 @@ def store_spans(
         span_uuid=pg_arrays.uuids(columns[1]),
         parent_uuid=pg_arrays.uuids(columns[2]),
         invocation_id=pg_arrays.uuids(columns[3]),
-        call_on=pg_arrays.days(columns[4]),
-        scope=pg_arrays.texts(columns[5]),
-        kind=pg_arrays.ints(columns[6]),
+        call_started_at=pg_arrays.instants(columns[4]),
+        tool_name=pg_arrays.texts(columns[5]),
+        tool_call_id=pg_arrays.texts(columns[6]),
+        scope=pg_arrays.texts(columns[7]),
+        kind=pg_arrays.ints(columns[8]),
     )
 
 
-def started_us(call: ToolCall) -> int:
-    """A call's start in microseconds since 1970, as its events tell it."""
-    ns = call.outermost.start_time_unix_nano if call.started_ns is None else call.started_ns
-    return ns // 1000
+class _Row(NamedTuple):
+    """A row of `otlp_span`."""
+
+    day: int
+    span_uuid: UUID
+    parent_uuid: UUID | None
+    invocation_id: UUID | None
+    call_started_us: int | None
+    tool_name: str | None
+    tool_call_id: str | None
+    scope: str
+    kind: int
 
 
-def day_of(span: Span) -> int:
-    """Days since 1970 of a span's start."""
-    return span.start_time_unix_nano // 1000 // DAY_US
-
-
-def _row(
-    span: Span, invocation_id: UUID | None, call_on: int | None
-) -> tuple[int, UUID, UUID | None, UUID | None, int | None, str, int]:
-    scope = span.scope.name[:256].replace("\x00", "")
-    return (
-        day_of(span),
-        _uuid(span),
-        _parent_uuid(span),
-        invocation_id,
-        call_on,
-        scope,
-        span.kind,
+def _row(span: Span, call: ToolCall | None = None, identity: Identity | None = None) -> _Row:
+    day = span.start_time_unix_nano // 1000 // DAY_US
+    place = day, _uuid(span), _parent_uuid(span)
+    if call is None or identity is None:
+        return _Row(*place, None, None, None, None, "", span.kind)
+    return _Row(
+        *place,
+        call.invocation_id,
+        call.started_us,
+        identity.tool_name,
+        identity.tool_call_id,
+        identity.scope,
+        identity.kind,
     )
 
 

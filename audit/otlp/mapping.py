@@ -43,12 +43,13 @@ class Identity:
 
 
 def identity_of(facts: Facts) -> Identity:
-    """A tool span's identity, with names as long as the index has them."""
+    """A tool span's identity, in texts that the index can hold."""
+    tool_call_id = _short(facts.tool_call_id)
     return Identity(
-        facts.tool_name[:NAME_MAX_LENGTH],
-        facts.span.scope.name,
+        _indexable(facts.tool_name[:NAME_MAX_LENGTH]),
+        _indexable(facts.span.scope.name[:NAME_MAX_LENGTH]),
         facts.span.kind,
-        _short(facts.tool_call_id),
+        None if tool_call_id is None else _indexable(tool_call_id),
     )
 
 
@@ -85,6 +86,12 @@ class ToolCall:
     def outermost(self) -> Span:
         """The span that was begun first."""
         return self.facts[0].span
+
+    @property
+    def started_us(self) -> int:
+        """The call's start in microseconds since 1970, as its events tell it."""
+        ns = self.outermost.start_time_unix_nano if self.started_ns is None else self.started_ns
+        return ns // 1000
 
 
 @dataclass(slots=True)
@@ -201,7 +208,6 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
     args = _first(call.facts, "arguments")
     # Some exporters of unfinished spans send no end.
     ended_ns = max(outermost.end_time_unix_nano, outermost.start_time_unix_nano)
-    started_ns = call.started_ns
     shared = {
         "invocation_id": call.invocation_id,
         "trace_id": outermost.trace_id,
@@ -212,9 +218,7 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
         "tool_call_id": _short(_first(call.facts, "tool_call_id")),
         "run_id": _short(call.context.get("conversation")),
         "workflow_id": _short(call.context.get("workflow")),
-        "started_at": _instant(
-            outermost.start_time_unix_nano if started_ns is None else started_ns
-        ),
+        "started_at": _instant(call.started_us),
     }
     shared = {name: value for name, value in shared.items() if value is not None}
     start = {
@@ -231,7 +235,7 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
         "type": "toolExecutionEnd",
         "event_id": event_uuid(call.invocation_id, "end", span_ids),
         **shared,
-        "ended_at": _instant(ended_ns),
+        "ended_at": _instant(ended_ns // 1000),
         "duration_ms": (ended_ns - outermost.start_time_unix_nano) / 1e6,
         **_outcome(call, (ended_ns - outermost.start_time_unix_nano) // 1_000_000),
         "otlp": _source(call, spans),
@@ -338,5 +342,9 @@ def _short(text: Any) -> str | None:
     return text if isinstance(text, str) and 0 < len(text) <= ID_MAX_LENGTH else None
 
 
-def _instant(ns: int) -> str:
-    return (_EPOCH + timedelta(microseconds=ns // 1000)).isoformat()
+def _indexable(text: str) -> str:
+    return text.replace("\x00", "\ufffd")
+
+
+def _instant(us: int) -> str:
+    return (_EPOCH + timedelta(microseconds=us)).isoformat()

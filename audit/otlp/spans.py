@@ -7,6 +7,7 @@ base64 text.
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -98,13 +99,14 @@ class Received:
         self.refused[reason] = self.refused.get(reason, 0) + 1
 
 
+@lru_cache(maxsize=MAX_SPANS)  # it is asked for several times on the way
 def span_uuid(trace_id: str, span_id: str) -> UUID:
     """The UUIDv5 of a span, which is its call's `invocation_id` if it is the call's first."""
-    return _uuid5(f"{trace_id}/{span_id}")
+    return UUID(_uuid5(f"{trace_id}/{span_id}"))
 
 
-def event_uuid(invocation_id: UUID, kind: str, span_ids: Collection[str]) -> UUID:
-    """The UUIDv5 of an event made of these spans."""
+def event_uuid(invocation_id: UUID, kind: str, span_ids: Collection[str]) -> str:
+    """The UUIDv5 of an event made of these spans, as text."""
     return _uuid5(f"{invocation_id}/{kind}/{','.join(sorted(span_ids))}")
 
 
@@ -118,7 +120,8 @@ def is_id(text: str, length: int) -> bool:
     return len(text) == length and text.strip("0") != ""
 
 
-def _uuid5(name: str) -> UUID:
-    # As uuid.uuid5, at half its cost.
-    digest = hashlib.sha1(_NAMESPACE + name.encode(), usedforsecurity=False).digest()
-    return UUID(bytes=digest[:16], version=5)
+def _uuid5(name: str) -> str:
+    # As uuid.uuid5, without the object in between, at a third of its cost.
+    digest = hashlib.sha1(_NAMESPACE + name.encode(), usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(digest[16], 16) & 3]
+    return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"

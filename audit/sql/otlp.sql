@@ -5,36 +5,51 @@ SELECT count(pg_advisory_xact_lock(hashtextextended(%(tenant_id)s::text, number)
 FROM unnest(%(numbers)b::bigint[]) AS number
 
 -- known_spans --
--- The spans that are stored of a request's: the same ones, those right above and right below
--- them; each with its call. The days are an array, so that partitions are chosen once.
-SELECT s.span_uuid, s.parent_uuid, s.invocation_id, s.scope, s.kind, i.tool_name, i.tool_call_id,
-       i.started_at, i.end_batch_id, i.end_pos
-FROM (
-    SELECT span_uuid, parent_uuid, invocation_id, call_on, scope, kind
+-- The tool spans of one day that are stored of a request's: the same ones, those right above, and
+-- those right below. Asked for as ranges of one, in order: a plan that is made for an empty
+-- partition and kept must use the only index that gives that (see calls_on_day).
+SELECT s.*
+FROM unnest(%(own_and_above)b::uuid[]) AS u (span_uuid)
+CROSS JOIN LATERAL (
+    SELECT span_uuid, parent_uuid, invocation_id, call_started_at, tool_name, tool_call_id, scope,
+           kind
     FROM otlp_span
-    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)b::date[])
-      AND span_uuid = ANY(%(own_and_above)b::uuid[]) AND invocation_id IS NOT NULL
-    UNION
-    SELECT span_uuid, parent_uuid, invocation_id, call_on, scope, kind
-    FROM otlp_span
-    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)b::date[])
-      AND parent_uuid = ANY(%(own)b::uuid[]) AND invocation_id IS NOT NULL
+    WHERE tenant_id = %(tenant_id)s AND started_on = date '1970-01-01' + %(day)b::integer
+      AND span_uuid >= u.span_uuid AND span_uuid <= u.span_uuid
+    ORDER BY span_uuid
+    LIMIT 1
 ) AS s
-JOIN invocation i
-  ON i.tenant_id = %(tenant_id)s
- AND i.started_on = s.call_on
- AND i.invocation_id = s.invocation_id
+WHERE s.invocation_id IS NOT NULL
+UNION ALL
+SELECT s.*
+FROM unnest(%(own)b::uuid[]) AS u (parent_uuid)
+CROSS JOIN LATERAL (
+    SELECT span_uuid, parent_uuid, invocation_id, call_started_at, tool_name, tool_call_id, scope,
+           kind
+    FROM otlp_span
+    WHERE tenant_id = %(tenant_id)s AND started_on = date '1970-01-01' + %(day)b::integer
+      AND invocation_id IS NOT NULL
+      AND parent_uuid >= u.parent_uuid AND parent_uuid <= u.parent_uuid
+    ORDER BY parent_uuid
+    LIMIT 100
+) AS s
 
 -- insert_spans --
 -- A request's spans, in order of key. One that is known stays as it is.
 INSERT INTO otlp_span (
-    tenant_id, started_on, span_uuid, parent_uuid, invocation_id, call_on, scope, kind
+    tenant_id, started_on, span_uuid, parent_uuid, invocation_id, call_started_at, tool_name,
+    tool_call_id, scope, kind
 )
-SELECT %(tenant_id)s, started_on, span_uuid, parent_uuid, invocation_id, call_on, scope, kind
+SELECT %(tenant_id)s, started_on, span_uuid, parent_uuid, invocation_id, call_started_at,
+       tool_name, tool_call_id, scope, kind
 FROM unnest(
     %(started_on)b::date[], %(span_uuid)b::uuid[], %(parent_uuid)b::uuid[],
-    %(invocation_id)b::uuid[], %(call_on)b::date[], %(scope)b::text[], %(kind)b::integer[]
-) AS u (started_on, span_uuid, parent_uuid, invocation_id, call_on, scope, kind)
+    %(invocation_id)b::uuid[], %(call_started_at)b::timestamptz[], %(tool_name)b::text[],
+    %(tool_call_id)b::text[], %(scope)b::text[], %(kind)b::integer[]
+) AS u (
+    started_on, span_uuid, parent_uuid, invocation_id, call_started_at, tool_name, tool_call_id,
+    scope, kind
+)
 ON CONFLICT DO NOTHING
 
 -- calls_above --

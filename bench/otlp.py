@@ -1,0 +1,239 @@
+"""How fast tool calls are stored that come as OpenTelemetry traces: OTLP/HTTP, protobuf, gzip.
+
+    uv run bench/otlp.py [--calls 20000] [--clients 4] [--spans 512 50] [--others 0 1]
+
+Starts `manage.py up` with its default settings on a folder of its own, and as many clients as
+`bench/ingest.py` does, each with one connection. A call is a GenAI `execute_tool` span with
+arguments and result; with `--others 1` there is a span beside each that is no call, with an agent's
+prompt, which has to be read, too. `spans` are those of a request: 512 is what the SDKs send.
+Everything shares this machine's cores. At the end the server must have counted every call.
+Then come the parts of the way that are ours, measured in this process.
+"""
+
+import argparse
+import gzip
+import http.client
+import json
+import multiprocessing
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+
+from bench.ingest import ROOT, TOOLS, WORDS, Site, counted
+
+
+def make_body(rng: random.Random, spans: int, others: int) -> tuple[bytes, int]:
+    """A request of so many spans, and how many of them are calls; eight calls a trace."""
+    request = trace_service_pb2.ExportTraceServiceRequest()
+    resource_spans = request.resource_spans.add()
+    _say(resource_spans.resource, {"service.name": "shop", "telemetry.sdk.language": "python"})
+    scope_spans = resource_spans.scope_spans.add()
+    scope_spans.scope.name = "bench"
+    calls, trace_id, root = 0, b"", b""
+    while len(scope_spans.spans) < spans:
+        if calls % 8 == 0:
+            trace_id, root = rng.randbytes(16), rng.randbytes(8)
+        span = scope_spans.spans.add(trace_id=trace_id, parent_span_id=root)
+        span.span_id = rng.randbytes(8)
+        span.start_time_unix_nano = int((time.time() - rng.uniform(0, 3000)) * 1e9)
+        span.end_time_unix_nano = span.start_time_unix_nano + int(rng.lognormvariate(18, 1))
+        span.kind = 1
+        if others and len(scope_spans.spans) % 2:
+            span.name = "chat gpt-5"
+            said = " ".join(rng.choices(WORDS, k=120))
+            _say(span, {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said})
+            continue
+        calls += 1
+        tool = rng.choice(TOOLS)
+        span.name = f"execute_tool {tool}"
+        text = " ".join(rng.choices(WORDS, k=45))
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": f"call_{rng.getrandbits(64):x}",
+            "gen_ai.agent.name": "shopper",
+            "gen_ai.conversation.id": trace_id.hex(),
+            "gen_ai.tool.call.arguments": json.dumps({"query": text}),
+        }
+        if rng.random() < 0.05:
+            _say(span, attributes | {"error.type": "timeout"})
+            span.status.code, span.status.message = 2, "no answer"
+        else:
+            result = json.dumps({"text": " ".join(rng.choices(WORDS, k=45))})
+            _say(span, attributes | {"gen_ai.tool.call.result": result})
+    return request.SerializeToString(), calls
+
+
+def _say(holder: Any, attributes: dict[str, str]) -> None:
+    for key, value in attributes.items():
+        pair = holder.attributes.add(key=key)
+        pair.value.string_value = value
+
+
+def client(
+    url: str,
+    key: str,
+    calls: int,
+    shape: tuple[int, int],
+    seed: int,
+    together: Barrier,
+    results: Any,
+) -> None:
+    """Send, and report when it began and ended, the calls, and how long each answer took."""
+    rng = random.Random(seed)
+    bodies, made, size = [], 0, 0
+    while made < calls:
+        body, count = make_body(rng, *shape)
+        bodies.append(gzip.compress(body, compresslevel=1, mtime=0))
+        made += count
+        size += len(body)
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection.connect()
+    headers = {
+        "x-api-key": key,
+        "Content-Type": "application/x-protobuf",
+        "Content-Encoding": "gzip",
+    }
+    seconds: list[float] = []
+    together.wait()
+    began = time.monotonic()
+    for body in bodies:
+        sent = time.monotonic()
+        connection.request("POST", "/v1/traces", body, headers)
+        answer = connection.getresponse()
+        said = answer.read()
+        seconds.append(time.monotonic() - sent)
+        if answer.status != 200 or b"refused" in said:
+            results.put(f"{answer.status}: {said!r}")
+            return
+    results.put((began, time.monotonic(), made, seconds, size))
+
+
+def measure(site: Site, calls: int, clients: int, shape: tuple[int, int], seed: int) -> list[Any]:
+    """One line of the table, with the calls as a number in front."""
+    context = multiprocessing.get_context("spawn")
+    results, together = context.Queue(), context.Barrier(clients)
+    target = site.facts["url"], site.facts["api_key"], calls // clients, shape
+    processes = [
+        context.Process(target=client, args=(*target, seed + n, together, results))
+        for n in range(clients)
+    ]
+    for process in processes:
+        process.start()
+    # The clients make their bodies first, which is not the server's work.
+    before = site.cpu_seconds()
+    reports = [results.get(timeout=600) for _ in processes]
+    for process in processes:
+        process.join()
+    if refused := [report for report in reports if isinstance(report, str)]:
+        raise SystemExit(refused[0][:1000])
+    count = sum(report[2] for report in reports)
+    cpu = [(now - then) / count for now, then in zip(site.cpu_seconds(), before, strict=True)]
+    elapsed = max(report[1] for report in reports) - min(report[0] for report in reports)
+    answers_ms = [each * 1000 for report in reports for each in report[3]]
+    cuts = statistics.quantiles(answers_ms, n=100, method="inclusive")
+    return [
+        count,
+        f"{shape[0]}",
+        f"{shape[1]}",
+        f"{count:,}",
+        f"{sum(report[4] for report in reports) / count:,.0f}",
+        f"{count / elapsed:,.0f}",
+        f"{cuts[49]:.0f}",
+        f"{cuts[98]:.0f}",
+        *(f"{each * 1e6:.0f}" for each in cpu),
+    ]
+
+
+def print_parts(shape: tuple[int, int]) -> None:
+    """What each part of the way costs in this process: CPU µs a call, the best of five."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+    import django
+
+    django.setup()
+    from audit.body import Line, inflate
+    from audit.candidates import read_lines
+    from audit.otlp.mapping import map_spans, to_events
+    from audit.otlp.protobuf import read_protobuf
+
+    body, calls = make_body(random.Random(0), *shape)
+    sent = gzip.compress(body, compresslevel=1)
+    best: dict[str, float] = {}
+    for _ in range(5):
+        marks = [time.process_time()]
+        inflate(sent, "gzip")
+        marks.append(time.process_time())
+        received = read_protobuf(body)
+        marks.append(time.process_time())
+        mapped = map_spans(received.spans)
+        marks.append(time.process_time())
+        raws = [raw for call in mapped.calls for raw in to_events(call)]
+        marks.append(time.process_time())
+        read_lines([Line(n, raw) for n, raw in enumerate(raws, 1)], UUID(int=7), datetime.now(UTC))
+        marks.append(time.process_time())
+        for at, part in enumerate(("inflate", "read", "map", "to events", "decode events")):
+            took = (marks[at + 1] - marks[at]) / calls * 1e6
+            best[part] = min(took, best.get(part, took))
+    told = ", ".join(f"{part} {took:.0f}" for part, took in best.items())
+    print(f"parts, µs a call at {shape[0]} spans, {shape[1]} others: {told}")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--calls", type=int, default=20_000, help="of each line of the table")
+    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--spans", type=int, nargs="+", default=[512, 50], help="in a request")
+    parser.add_argument("--others", type=int, nargs="+", default=[0, 1], help="beside each call")
+    options = parser.parse_args()
+    heads = ["spans", "others", "calls", "bytes/call", "calls/s", "p50 ms", "p99 ms"]
+    heads += ["web µs/call", "pg µs/call"]
+    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
+        var = Path(folder) / "var"
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", "--dev-tenant", "bench", "--json", "--port", "0"],
+            cwd=ROOT,
+            env=os.environ | {"TOOLTRAIL_VAR": str(var)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            facts = json.loads(process.stdout.readline())
+            site = Site(facts, var, process.pid)
+            measure(site, 2_000, options.clients, (512, 0), seed=0)  # warm
+            known, sent = counted(facts), 0
+            print("  ".join(f"{head:>11}" for head in heads))
+            shapes = [(spans, others) for others in options.others for spans in options.spans]
+            for seed, shape in enumerate(shapes, 1):
+                count, *row = measure(site, options.calls, options.clients, shape, seed * 1000)
+                print("  ".join(f"{cell:>11}" for cell in row), flush=True)
+                sent += count
+            if counted(facts) != known + sent:
+                raise SystemExit(f"{sent} calls were sent, {counted(facts) - known} are counted")
+            print(f"{options.clients} clients; all {sent:,} calls are counted")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+    for shape in shapes:
+        print_parts(shape)
+
+
+if __name__ == "__main__":
+    main()
