@@ -32,6 +32,8 @@ from uuid import UUID
 
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from bench.ingest import ROOT, TOOLS, WORDS, Site, counted
 
 
