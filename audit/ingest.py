@@ -31,8 +31,9 @@ from uuid import UUID
 
 from django.db import IntegrityError, OperationalError
 from psycopg.types.numeric import Int4, Int8
-from tooltrail.ledger import SALT_LENGTH, Entry, commit_of, leaf_of
+from tooltrail.ledger import SALT_LENGTH, Entry, Kind, commit_of, leaf_of
 
+from audit import metrics
 from audit.batch_ids import BatchId, batch_day
 from audit.body import Line
 from audit.candidates import Candidate, Reading, read_lines
@@ -67,7 +68,9 @@ def record_batch(
     """
     reading = read_lines(lines, batch_id.id, now)
     request = _Request(tenant_id, hashlib.sha256(body).digest(), reading, batch_id, now)
-    return with_retries(lambda: _Recording(request).run())
+    answer = with_retries(lambda: _Recording(request).run())
+    _count_lags(reading, now)
+    return answer
 
 
 def record_in_scope(
@@ -79,7 +82,14 @@ def record_in_scope(
     several batches each has the whole body's SHA-256.
     """
     reading = read_lines(lines, batch_id.id, now)
-    return _Recording(_Request(tenant_id, body_sha256, reading, batch_id, now)).run()
+    answer = _Recording(_Request(tenant_id, body_sha256, reading, batch_id, now)).run()
+    _count_lags(reading, now)
+    return answer
+
+
+def _count_lags(reading: Reading, now: datetime) -> None:
+    ended_us = [each.ended_us for each in reading.candidates if each.kind is Kind.END]
+    metrics.count_lags(ended_us, microseconds(now))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ import mmap
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from django.conf import settings
 
 STAGES = ("read", "wait", "inflate", "store")
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0)
+LAGS_S = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)
 _OUTCOMES = ("accepted", "duplicates", "rejected")  # as in the answer
 _SPAN_OUTCOMES = ("call", "merged", "skipped", "refused")
 _STATUSES = (200, 400, 411, 413, 415, 422, 429, 500, 503)
@@ -49,6 +52,20 @@ FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "_sum",
             "_count",
         ),
+    ),
+    "tooltrail_event_lag_seconds": (
+        "histogram",
+        "How long after the ends of calls their events were received; 0 where a clock is ahead.",
+        (
+            *(f'_bucket{{le="{bound}"}}' for bound in (*LAGS_S, "+Inf")),
+            "_sum",
+            "_count",
+        ),
+    ),
+    "tooltrail_events_ahead_total": (
+        "counter",
+        "Ends of calls that lie ahead of the server's clock: a producer's, or ours, is wrong.",
+        ("",),
     ),
     "tooltrail_stage_seconds": (
         "summary",
@@ -126,6 +143,23 @@ class Request:
             self._amounts["tooltrail_request_seconds_sum"] = seconds
             self._amounts["tooltrail_request_seconds_count"] = 1
         counters().add(self._amounts)
+
+
+def count_lags(ended_us: Sequence[int], received_us: int) -> None:
+    """Count the ends of a request that was stored, by how old they were."""
+    if not ended_us:
+        return
+    lags_s = [(received_us - each) / 1_000_000 for each in ended_us]
+    found = Counter(bisect_left(LAGS_S, lag) for lag in lags_s)
+    so_far = 0
+    amounts: dict[str, float] = {}
+    for place, bound in enumerate((*LAGS_S, "+Inf")):
+        so_far += found[place]
+        amounts[f'tooltrail_event_lag_seconds_bucket{{le="{bound}"}}'] = so_far
+    amounts["tooltrail_event_lag_seconds_sum"] = sum(lag for lag in lags_s if lag > 0)
+    amounts["tooltrail_event_lag_seconds_count"] = len(lags_s)
+    amounts["tooltrail_events_ahead_total"] = sum(lag < 0 for lag in lags_s)
+    counters().add(amounts)
 
 
 def totals(folder: Path) -> list[float]:

@@ -6,6 +6,7 @@ need neither a known host name nor TLS.
 """
 
 import hmac
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -20,6 +21,7 @@ from config.database import ROLE_QUERY, unfit_role
 
 PARTITIONS_AHEAD_MIN = 3
 """Days. The worker keeps 14; under three somebody must look at why it does not."""
+INBOX_KNOWN_S = 15.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _JOBS_DUE = """
@@ -76,14 +78,39 @@ def _gauges() -> dict[str, tuple[str, float]]:
         with connection.cursor() as cursor:
             cursor.execute(_JOBS_DUE)
             jobs, lag = cursor.fetchone()
+        waiting = _INBOX.count()
     except DatabaseError:
         return {"tooltrail_database_up": ("Whether the database answers.", 0)}
     return {
         "tooltrail_database_up": ("Whether the database answers.", 1),
         "tooltrail_partition_days_ahead": ("Days after today that have partitions.", ahead),
+        "tooltrail_inbox_open": (
+            "Refused lines nobody has dealt with yet, a thousand a tenant at most.",
+            waiting,
+        ),
         "tooltrail_jobs_due": ("Jobs the worker should have begun.", jobs),
         "tooltrail_job_lag_seconds": ("How long the first of them has waited.", lag),
     }
+
+
+class _Inbox:
+    """How many lines wait in all inboxes; asked again after a while only, tenant by tenant."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._count = 0
+
+    def count(self) -> int:
+        if time.monotonic() >= self._until:
+            # Models: this module is imported before Django is set up.
+            from audit.queries.inbox import inbox_open_everywhere
+
+            self._count = inbox_open_everywhere()
+            self._until = time.monotonic() + INBOX_KNOWN_S
+        return self._count
+
+
+_INBOX = _Inbox()
 
 
 def why_not_ready() -> list[str]:

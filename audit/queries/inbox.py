@@ -8,7 +8,8 @@ from uuid import UUID
 from audit.models import RejectedEvent
 from audit.queries import rows
 from audit.queries.traces import BEGINNING
-from tenants.scope import current_tenant_id
+from tenants.models import Tenant
+from tenants.scope import current_tenant_id, tenant_scope
 
 InboxState = Literal["", "sent", "discarded", "all"]
 """Which lines: waiting, sent again, discarded, all."""
@@ -93,6 +94,15 @@ def inbox_open_count() -> int:
     """How many lines wait for somebody; `COUNT_LIMIT` stands for that many or more."""
     ((number,),) = rows("inbox_open_count", {"count_limit": COUNT_LIMIT})
     return int(number)
+
+
+def inbox_open_everywhere() -> int:
+    """The same of all tenants together. One scope and statement a tenant."""
+    number = 0
+    for tenant_id in Tenant.objects.values_list("id", flat=True):
+        with tenant_scope(tenant_id):
+            number += inbox_open_count()
+    return number
 
 
 def inbox_line(pk: UUID, *, for_update: bool = False) -> RejectedEvent | None:

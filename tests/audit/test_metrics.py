@@ -1,18 +1,23 @@
 """`/metrics`: what is counted, added up over processes, and who may read it."""
 
+import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 from django.test import Client, override_settings
 
-from audit.metrics import Counters, counters, totals
+from audit.metrics import LAGS_S, Counters, counters, totals
+from config import health
 from config.health import METRICS_TYPE
 from config.instance import BASE_DIR
 from tests.audit.posting import lines, post
 from tests.factories import Cast, make_call, make_ingest_key
+
+AGES = (-timedelta(hours=1), timedelta(minutes=2), timedelta(hours=2), timedelta(days=3))
 
 
 def read(**headers: str) -> dict[str, float]:
@@ -47,6 +52,59 @@ def test_requests_events_and_stages_are_counted(acme: Cast) -> None:
         grown[f'tooltrail_stage_seconds_sum{{stage="{stage}"}}'] for stage in ("wait", "store")
     )
     assert grown['tooltrail_request_seconds_bucket{le="0.1"}'] <= 2
+
+
+def test_a_lag_is_counted_from_the_end_of_a_call(acme: Cast) -> None:
+    key = make_ingest_key(acme.tenant)
+    before = read()
+    now = datetime.now(UTC)
+    calls = [make_call(started_at=now - age, duration_ms=0) for age in AGES]
+    assert post(key, lines(event for call in calls for event in call)).status_code == 200
+    grown = {name: value - before[name] for name, value in read().items()}
+    bucket = 'tooltrail_event_lag_seconds_bucket{{le="{}"}}'
+    assert [grown[bucket.format(bound)] for bound in (*LAGS_S, "+Inf")] == (
+        [1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4]
+    )
+    assert grown["tooltrail_event_lag_seconds_count"] == 4
+    assert grown["tooltrail_event_lag_seconds_sum"] >= sum(
+        age.total_seconds() for age in AGES if age > timedelta()
+    )
+    assert grown["tooltrail_events_ahead_total"] == 1
+
+
+def test_what_waits_in_all_inboxes_is_counted(
+    acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "INBOX_KNOWN_S", 0.0)
+    monkeypatch.setattr(health, "_INBOX", health._Inbox())
+    before = read()["tooltrail_inbox_open"]
+    for cast, count in ((acme, 1), (globex, 2)):
+        post(make_ingest_key(cast.tenant), lines(make_call(is_open=True)) + b"{}\n" * count)
+    assert read()["tooltrail_inbox_open"] - before == 3
+
+
+def test_the_format_is_prometheus_own(acme: Cast) -> None:
+    """Each family is introduced once, counters end in _total, times are in seconds."""
+    post(make_ingest_key(acme.tenant), lines(make_call()))
+    said = Client().get("/metrics").content.decode()
+    assert said.endswith("\n")
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", said, re.M))
+    assert len(kinds) == said.count("# TYPE ") == said.count("# HELP ")
+    for line in said.splitlines():
+        if line[0] == "#":
+            continue
+        sample = re.fullmatch(r'(tooltrail_\w+)(\{\w+="[^"]*"\})? (\d\S*)', line)
+        assert sample is not None, line
+        family = re.sub(r"_(bucket|sum|count)$", "", sample[1])
+        assert sample[1] in kinds or kinds[family] in ("histogram", "summary"), line
+    for name, kind in kinds.items():
+        assert name.endswith("_total") == (kind == "counter")
+        assert not name.endswith("_ms")
+        if kind == "histogram":
+            values = [float(each) for each in re.findall(rf"^{name}_bucket.* (\S+)$", said, re.M)]
+            (count,) = re.findall(rf"^{name}_count (\S+)$", said, re.M)
+            assert values == sorted(values)
+            assert values[-1] == float(count)
 
 
 def test_gauges_tell_of_partitions_and_the_worker() -> None:
