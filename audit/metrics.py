@@ -86,15 +86,28 @@ class Counters:
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
-            file.truncate(_SIZE)
-            self._values = memoryview(mmap.mmap(file.fileno(), _SIZE)).cast("d")
+        self._values = memoryview(_mapped(path)).cast("d")
 
     def add(self, amounts: Mapping[str, float]) -> None:
         """Add to some, each named as its line is. Raises KeyError for one there is not."""
         with self._lock:
             for line, amount in amounts.items():
                 self._values[_AT[line]] += amount
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if os.fstat(descriptor).st_size != _SIZE:
+            # Written, not only made longer: without room for it, memory that is written to a
+            # file kills the process.
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, bytes(_SIZE))
+        return mmap.mmap(descriptor, _SIZE)
+    except (OSError, ValueError):  # no room, or only for a part
+        return mmap.mmap(-1, _SIZE)  # counted for nobody, until the process is replaced
+    finally:
+        os.close(descriptor)
 
 
 @cache

@@ -10,7 +10,7 @@ import http.client
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -45,7 +45,7 @@ def just_below_the_ratio(size: int) -> bytes:
     return b"".join(b"%064d" % (number % 9) * 16 + b"\n" for number in range(size // 1025))
 
 
-BOMBS = {
+BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "gzip, 1 GiB": ("gzip", lambda: gzip_of_zeros(1024 * MIB)),
     "zstd, 1 GiB": ("zstd", lambda: zstd_of_zeros(1024 * MIB)),
     "gzip in many members": ("gzip", lambda: gzip.compress(bytes(MIB)) * 4000),

@@ -130,6 +130,11 @@ import os; os.kill(os.getpid(), 9)
     assert totals(tmp_path)[0] == 6
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full here")
+def test_a_full_disk_costs_counts_and_not_the_process() -> None:
+    Counters(Path("/dev/full")).add({'tooltrail_requests_total{status="200"}': 1})
+
+
 @pytest.mark.parametrize("header", ["x_forwarded_for", "forwarded", "via"])
 def test_what_a_proxy_passes_on_is_not_from_this_machine(header: str) -> None:
     answer = Client().get("/metrics", headers={header.replace("_", "-"): "127.0.0.1"})

@@ -1,80 +1,17 @@
 """The server killed under load: what it acknowledged is there once, and it comes back by itself."""
 
-import json
 import os
 import random
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
 
 import psutil
-import psycopg
-import urllib3
 
-from config.database import DATABASE, with_database
 from config.instance import WEB_PROCESSES
-from tests.audit.posting import NDJSON, lines, new_batch_id
-from tests.factories import make_call
+from tests.faults.load import TRANSIENT, Load, assert_kept
 from tests.installation import Installation, announcement, end, new_installation, until
-
-CALLS = 20  # in a batch
-PAUSE_S = 0.05  # of a sender that was refused; an executor's is longer
-TRANSIENT = {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}
-
-
-@dataclass
-class Load:
-    """Senders that send each batch until it is acknowledged, and one in ten once more."""
-
-    url: str
-    key: str
-    stop: threading.Event = field(default_factory=threading.Event)
-    acknowledged: dict[str, int] = field(default_factory=dict)  # batch id: new events
-    statuses: set[int] = field(default_factory=set)
-    broken: int = 0
-
-    def run(self) -> None:
-        """One sender, until told to stop."""
-        with urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(30)) as http:
-            while not self.stop.is_set():
-                body = lines(event for _ in range(CALLS) for event in make_call())
-                for _ in range(1 + (random.random() < 0.1)):
-                    batch_id = new_batch_id()
-                    self.acknowledged[batch_id] = self._send(http, batch_id, body)
-                if random.random() < 0.2:
-                    http.clear()  # a new connection finds a process that has just begun to serve
-
-    def wait_for(self, more: int) -> None:
-        """Wait until so many more batches are acknowledged: the last fault is survived."""
-        goal = len(self.acknowledged) + more
-        until(lambda: len(self.acknowledged) >= goal or self.stop.is_set())
-        assert not self.stop.is_set(), self.statuses
-
-    def _send(self, http: urllib3.PoolManager, batch_id: str, body: bytes) -> int:
-        headers = {
-            "Authorization": f"Bearer {self.key}",
-            "Content-Type": NDJSON,
-            "Idempotency-Key": batch_id,
-        }
-        while True:
-            try:
-                answer = http.request(
-                    "POST", f"{self.url}/api/v1/events", body=body, headers=headers
-                )
-            except urllib3.exceptions.HTTPError:
-                self.broken += 1  # killed while it answered
-                self.stop.wait(PAUSE_S)
-                continue
-            self.statuses.add(answer.status)
-            if answer.status == HTTPStatus.OK:
-                return int(json.loads(answer.data)["accepted"])
-            if answer.status not in TRANSIENT:
-                self.stop.set()
-                raise AssertionError(f"{answer.status}: {answer.data!r}")
-            self.stop.wait(PAUSE_S)
 
 
 def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: bool) -> None:
@@ -141,39 +78,3 @@ def stop_at_once(installation: Installation) -> None:
     assert pid is not None
     os.kill(pid, signal.SIGQUIT)
     until(lambda: installation.postgres.running_pid() != pid)
-
-
-def assert_kept(installation: Installation, load: Load) -> None:
-    """Nothing acknowledged is missing, nothing is there twice, and all tables say the same."""
-    url = with_database(installation.postgres.admin_url, DATABASE)
-    with psycopg.connect(url) as connection:
-
-        def one(query: str) -> Any:
-            row = connection.execute(query).fetchone()
-            assert row is not None
-            return row[0] if len(row) == 1 else row
-
-        events = sum(load.acknowledged.values())
-        stored = {str(row[0]) for row in connection.execute("SELECT batch_id FROM batch")}
-        assert stored == set(load.acknowledged)
-        accepted = one("SELECT sum((answer::json ->> 'accepted')::int) FROM batch")
-        assert accepted == events
-        assert one("SELECT count(start_batch_id) + count(end_batch_id) FROM invocation") == events
-        assert one("SELECT count(*), count(DISTINCT invocation_id) FROM invocation") == (
-            events // 2,
-            events // 2,
-        )
-        completed = one("SELECT sum(call_count) FROM rollup WHERE state <> 'started'")
-        assert completed == events // 2
-        assert one("SELECT sum(completed_count) FROM trace") == events // 2
-        logged = len(load.acknowledged) * 2 * CALLS
-        assert one("SELECT sum(event_count) FROM batch") == logged
-        assert one("SELECT size FROM ledger_head") == logged
-        holes = """
-            SELECT count(*) FROM (
-                SELECT first_index - lag(first_index + event_count, 1, 0::bigint)
-                    OVER (ORDER BY first_index) AS hole FROM batch
-            ) AS holes WHERE hole <> 0
-        """
-        assert one(holes) == 0
-        assert one("SELECT count(*) FROM rejected_event") == 0
