@@ -10,7 +10,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from audit import reasons
-from audit.figures import NBSP, count
+from audit.figures import NBSP, count, duration
 from audit.json_tree import ABSENT, Mark, Number, Tree, draw, parse
 from audit.log import LogPayloadError, StoredEvent, read_events
 from audit.queries.calls import (
@@ -25,6 +25,8 @@ from tenants.scope import current_tenant_id
 
 ALIKE_LIMIT = 20
 RAW_LENGTH = 4_000  # characters of an event shown in the panel; the whole has an address
+
+CLOCKS_AGREE = timedelta(seconds=1)  # nearer than this two clocks need not be
 
 _SUBSTITUTING = {"fallback", "error-result"}
 
@@ -69,6 +71,7 @@ class CallPanel:
     next: tuple[Any, UUID] | None
     events: list[LogEvent]
     log_error: str
+    clock_note: str  # what is odd about its times; they are its producer's, and stay so
 
 
 def gather(call: CallDetail, now: datetime) -> CallPanel:
@@ -112,6 +115,7 @@ def gather(call: CallDetail, now: datetime) -> CallPanel:
         next=beside.get("next"),
         events=[_log_event(kind, event) for kind, event in stored.items()],
         log_error=log_error,
+        clock_note=_clock_note(call, stored),
     )
 
 
@@ -203,6 +207,27 @@ def _error_facts(call: CallDetail, failure: dict[str, Any]) -> list[tuple[str, s
         ("Attempt", str(call.attempt or "")),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _clock_note(call: CallDetail, stored: dict[Kind, StoredEvent]) -> str:
+    """What its producer's clock is wrong about, as far as ours and the call itself can tell."""
+    times: dict[Kind, datetime | None] = {"start": call.started_at, "end": call.ended_at}
+    ahead = max(
+        (
+            said - stored[kind].received_at
+            for kind, said in times.items()
+            if said and kind in stored
+        ),
+        default=timedelta(),
+    )
+    notes = []
+    if ahead > CLOCKS_AGREE:
+        by = duration(ahead // timedelta(microseconds=1))
+        notes.append(f"It was received {by} before it happened: its producer's clock is ahead.")
+    if call.ended_at is not None and call.ended_at < call.started_at:
+        by = duration((call.started_at - call.ended_at) // timedelta(microseconds=1))
+        notes.append(f"It ended {by} before it started: its producer's clock was set back.")
+    return " ".join(notes)
 
 
 def _context(call: CallDetail) -> list[tuple[str, str]]:
