@@ -38,6 +38,7 @@ TAIL_SIZE = 100
 TAIL_BEGINS = timedelta(minutes=2)
 """How far back the live tail looks again: what was sent late, and calls that end, show there."""
 
+_OF_THE_GUARD = {"VALIDATION", "GUARD"}
 _STATES = (("", "All"), ("failed", "Failed"), ("open", "Open"), ("ok", "OK"))
 _RANGES = (("", "Any time"), ("15m", "15 min"), ("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"))
 
@@ -248,13 +249,14 @@ def _reason(call: ListedCall, violation: FirstViolation | None, now: datetime) -
     parts: list[str] = []
     if call.state == "open":
         parts.append(f"for {duration((now - call.started_at) // timedelta(microseconds=1))}")
-    if call.state == "failed":
+    # What broke and where says all that the guard's own error and its sentence do.
+    if call.state == "failed" and not (violation and call.error_type in _OF_THE_GUARD):
         parts.append(
             reasons.failure(
                 call.error_type,
                 call.error_code,
                 call.upstream_status,
-                call.error_message,
+                None if violation else call.error_message,
                 retry_after_ms=call.retry_after_ms,
             )
         )

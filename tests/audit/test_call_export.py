@@ -78,7 +78,8 @@ def test_csv_has_a_header_and_a_count(acme: Cast) -> None:
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
 def test_a_spreadsheet_calculates_nothing(acme: Cast, start: str) -> None:
     hostile = f'{start}HYPERLINK("http://evil.example")'
-    failed = {"status": "error", "error": {"type": hostile, "code": hostile, "message": hostile}}
+    error = {"type": hostile, "code": hostile, "message": hostile}
+    failed = {"status": "error", "error": error, "meta": {"took_ms": 1}}
     send_events(
         acme.tenant,
         make_call(tool_name=hostile, trace_id=hostile, run_id=hostile, output=failed),

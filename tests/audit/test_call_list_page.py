@@ -415,8 +415,9 @@ def test_a_producers_numbers_may_be_any(acme: Cast) -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
-    output = {"status": "error", "error": {"type": hostile, "code": hostile, "message": hostile}}
-    send_events(
+    error = {"type": hostile, "code": hostile, "message": hostile}
+    output = {"status": "error", "error": error, "meta": {"took_ms": 1}}
+    answer = send_events(
         acme.tenant,
         make_call(
             trace_id=hostile,
@@ -424,9 +425,10 @@ def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
             tool_version=hostile,
             run_id=hostile,
             output=output,
-            guard=broken(hostile, f"$.{hostile}"),
+            guard=broken("WRONG_TYPE", f"$.{hostile}"),
         ),
     )
+    assert answer["rejected"] == []
     client = signed_in(acme.viewer)
     asked = {"q": f"tool:{hostile} nothing"}
     for address, data in (
@@ -479,7 +481,7 @@ def test_a_full_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
     send_events(acme.tenant, make_call(guard=broken("WRONG_TYPE", "$.a")))
     with statements(FRAME + 3):  # and what broke
         client.get("/calls/")
-    with statements(FRAME + 3):  # and how far they were searched for
+    with statements(FRAME + 4):  # newest days, all days, how far they were searched for
         client.get("/calls/?q=state:failed")
 
 

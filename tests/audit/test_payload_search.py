@@ -100,7 +100,8 @@ def send_many(cast: Cast, count: int, **members: Any) -> None:
 
 
 def test_a_search_finds_arguments_outputs_and_errors(acme: Cast) -> None:
-    broken = {"status": "error", "error": {"type": "FATAL", "message": "No needle here"}}
+    error = {"type": "FATAL", "message": "No needle here"}
+    broken = {"status": "error", "error": error, "meta": {"took_ms": 1}}
     events = [
         make_call(args={"q": "the NEEDLE"}),
         make_call(output={"status": "ok", "data": ["needle"], "meta": {}}),

@@ -1,0 +1,288 @@
+"""How fast pages answer over a month of calls: `uv run bench/pages.py [--calls 300000]`.
+
+Starts an installation on a folder of its own and records the calls through the log, evenly over
+30 days, in one tenant beside small ones: a first 100,000, then the rest (`--calls 10000000` is
+what is promised for; it takes half an hour and 20 GB). Then asks for each page as a signed-in
+member, in this process, through all of Django: what is printed is server time without the
+network, in ms, of that many requests each; `limit` is what was promised. Fails above a limit.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+DAYS = 30
+FIRST = 100_000
+SMALL_TENANTS, SMALL_CALLS = 20, 500
+BATCH = 500  # calls
+TOOLS = [f"tool_{n}" for n in range(40)]
+CODES = ["WRONG_TYPE", "MISSING_REQUIRED", "ENUM_MISMATCH"]
+INDEXED, TWO = 60.0, 150.0  # ms
+
+
+@dataclass(frozen=True)
+class Page:
+    """A request and what was promised for it."""
+
+    name: str
+    address: str
+    limit_ms: float
+
+
+PAGES = [
+    Page("calls, newest", "/calls/", INDEXED),
+    Page("calls of a tool", "/calls/?q=tool:tool_7", INDEXED),
+    Page("calls of a run", "/calls/?q=run:run-{trace}", INDEXED),
+    Page("calls of a trace", "/calls/?q=trace:{trace}", INDEXED),
+    Page("calls of traces by prefix", "/calls/?q=trace:{prefix}*", INDEXED),
+    Page("calls with one call id", "/calls/?q=call:{call}", INDEXED),
+    Page("calls of one hour", "/calls/?q=since:{hour}+until:{hour_end}", INDEXED),
+    Page("open calls", "/calls/?q=state:open", INDEXED),
+    Page("failed calls", "/calls/?q=state:error", TWO),
+    Page("tool and state", "/calls/?q=tool:tool_7+state:error", TWO),
+    Page("error type and duration", "/calls/?q=error:TIMEOUT+duration:>500ms", TWO),
+    Page("tool and violation", "/calls/?q=tool:tool_7+violation:WRONG_TYPE", TWO),
+    Page("nothing, within the budget", "/calls/?q=code:NEVER", TWO),
+    Page("nothing of a tool, likewise", "/calls/?q=tool:tool_7+code:NEVER", TWO),
+    Page("page in the middle", "/calls/?before={middle},{zero}", INDEXED),
+    Page("back from there", "/calls/?after={middle},{zero}", INDEXED),
+    Page("count", "/calls/count?q=state:error", TWO),
+    Page("live tail", "/calls/tail", INDEXED),
+    Page("completion", "/calls/complete?q=tool:", TWO),
+    Page("open executions", "/calls/open", TWO),
+    Page("overdue", "/calls/open?kind=overdue", TWO),
+]
+
+
+def events(rng: random.Random, at: datetime, trace_id: str) -> Iterator[bytes]:
+    """The events of a call; 3 % fail, 1 % break their schema, 0.02 % never end."""
+    shared = {
+        "invocation_id": str(UUID(int=rng.getrandbits(128), version=4)),
+        "trace_id": trace_id,
+        "tool_name": TOOLS[int(rng.random() ** 2 * len(TOOLS))],
+        "tool_version": "1",
+        "call_id": f"{rng.getrandbits(256):064x}",
+        "run_id": f"run-{trace_id}",
+        "producer_id": "bench",
+        "started_at": at.isoformat(),
+        "timeouts_ms": 30_000,
+    }
+    arguments = {"query": f"{rng.getrandbits(400):x}"}
+    yield json.dumps({"type": "toolExecutionStart", **shared, "args": arguments}).encode()
+    if rng.random() < 0.0002:
+        return
+    took_ms = rng.lognormvariate(4, 1)
+    usage = {"prompt": rng.randrange(2000), "completion": rng.randrange(500)}
+    output: dict[str, Any] = {"status": "ok", "data": {}}
+    if rng.random() < 0.03:
+        kind = rng.choice(["TIMEOUT", "UPSTREAM", "FATAL"])
+        output = {"status": "error", "error": {"type": kind, "message": "no answer"}}
+    violation = {"path": "$.items[3].name", "code": rng.choice(CODES), "expected": "string"}
+    end = {
+        "type": "toolExecutionEnd",
+        **shared,
+        "ended_at": (at + timedelta(milliseconds=took_ms)).isoformat(),
+        "duration_ms": took_ms,
+        "is_error": False,
+        "output": {**output, "meta": {"took_ms": int(took_ms), "token_usage": usage}},
+        "guard": {
+            "strategy": "warn",
+            "outcome": "passed",
+            "violations": [violation] if rng.random() < 0.01 else [],
+        },
+    }
+    yield json.dumps(end).encode()
+
+
+def record(tenant_id: UUID, begin: datetime, end: datetime, calls: int, seed: int) -> str:
+    """Record calls evenly over a span, 20 a trace; one trace id of them."""
+    from audit.batch_ids import BatchId
+    from audit.body import split_lines
+    from audit.ingest import record_batch
+    from tenants.models import new_id
+
+    rng, trace_id = random.Random(seed), ""
+    step = (end - begin) / calls
+    for first in range(0, calls, BATCH):
+        lines: list[bytes] = []
+        for n in range(first, min(first + BATCH, calls)):
+            if n % 20 == 0:
+                trace_id = f"{rng.getrandbits(128):032x}"
+            lines += events(rng, begin + n * step, trace_id)
+        body = b"\n".join(lines)
+        now = datetime.now(UTC)
+        answer = json.loads(
+            record_batch(tenant_id, body, split_lines(body), BatchId(new_id()), now)
+        )
+        if answer["rejected"]:
+            raise SystemExit(answer["rejected"][0])
+    return trace_id
+
+
+def analyze() -> None:
+    """What autovacuum does in time: statistics, and which pages all can see."""
+    from django.db import connections
+
+    with connections["owner"].cursor() as cursor:
+        for table in ("invocation", "violation", "trace", "rollup"):
+            cursor.execute(f"VACUUM ANALYZE {table}")
+
+
+def times_ms(client: "Client", address: str, rounds: int) -> list[float]:
+    """How long the requests took, without the first."""
+    found = []
+    for _ in range(rounds + 1):
+        began = time.perf_counter()
+        answer = client.get(address)
+        if answer.status_code != 200:
+            raise SystemExit(f"{answer.status_code}: {address}")
+        found.append((time.perf_counter() - began) * 1000)
+    return found[1:]
+
+
+def p95(found: list[float]) -> float:
+    """The 95th percentile."""
+    return statistics.quantiles(found, n=20, method="inclusive")[18]
+
+
+def member(tenant_id: UUID) -> "Client":
+    """A browser in which a member of the tenant is signed in."""
+    from django.test import Client
+
+    from tenants.members import add_member
+    from tenants.models import Role, Tenant, User
+    from tenants.scope import tenant_scope
+
+    user = User.objects.create(username=f"bench-{uuid.uuid4().hex[:8]}")
+    with tenant_scope(tenant_id):
+        add_member(Tenant.objects.get(id=tenant_id), user, Role.ADMIN)
+    client = Client(headers={"host": "localhost"})
+    client.force_login(user)
+    return client
+
+
+def export(client: "Client") -> tuple[int, float, int]:
+    """Calls, seconds and bytes of growth of this process of exporting everything as NDJSON."""
+    import psutil
+
+    process = psutil.Process()
+    answer = client.get("/calls/export.ndjson?q=since:60d")
+    stream = iter(answer)
+    last = next(stream)
+    before, began = process.memory_info().rss, time.monotonic()
+    for chunk in stream:
+        last = chunk
+    grown = process.memory_info().rss - before
+    return json.loads(last)["count"], time.monotonic() - began, grown
+
+
+def measure(calls: int, rounds: int) -> bool:
+    """Build, ask, print; whether everything was within its limit."""
+    import django
+
+    django.setup()
+    from tenants.provision import ensure_tenant
+
+    now = datetime.now(UTC)
+    begin = now - timedelta(days=DAYS)
+    big = ensure_tenant("bench-big", "Big").id
+    small = [ensure_tenant(f"bench-small-{n}", f"Small {n}").id for n in range(SMALL_TENANTS)]
+    for n, tenant_id in enumerate(small):
+        record(tenant_id, begin, now, SMALL_CALLS, seed=n)
+    analyze()
+    small_client, big_client = member(small[0]), member(big)
+    alone = p95(times_ms(small_client, "/calls/", 4 * rounds))
+
+    said = time.monotonic()
+    trace = record(big, begin, now, min(FIRST, calls), seed=1000)
+    analyze()
+    few = {page.name: p95(_asked(big_client, page, trace, now, rounds)) for page in PAGES}
+    if calls > FIRST:
+        trace = record(big, begin, now, calls - FIRST, seed=1001)
+        analyze()
+    print(f"{calls:,} calls over {DAYS} days, recorded in {time.monotonic() - said:.0f} s\n")
+
+    fine = True
+    heads = ("p50", "p95", "limit", "× of 100,000")
+    print(f"{'':30}" + "".join(f"{head:>14}" for head in heads))
+    for page in PAGES:
+        found = _asked(big_client, page, trace, now, rounds)
+        fine &= p95(found) <= page.limit_ms
+        mark = "" if p95(found) <= page.limit_ms else "  too slow"
+        print(
+            f"{page.name:30}{statistics.median(found):14.1f}{p95(found):14.1f}"
+            f"{page.limit_ms:14.0f}{p95(found) / few[page.name]:14.2f}{mark}"
+        )
+    beside = p95(times_ms(small_client, "/calls/", 4 * rounds))
+    print(f"\nsmall tenant, p95: alone {alone:.1f}, beside the big one {beside:.1f} ms", end=" ")
+    print(f"(× {beside / alone:.2f}, promised 1.2)")
+    count, seconds, grown = export(big_client)
+    print(
+        f"export: {count:,} calls in {seconds:.0f} s ({count / seconds:,.0f}/s);"
+        f" the process grew by {grown / 2**20:.1f} MiB"
+    )
+    return fine
+
+
+def _asked(client: "Client", page: Page, trace: str, now: datetime, rounds: int) -> list[float]:
+    hour = now - timedelta(days=3)
+    address = page.address.format(
+        trace=trace,
+        prefix=trace[:5],
+        call="0" * 64,
+        hour=f"{hour:%Y-%m-%dT%H:%M}",
+        hour_end=f"{hour + timedelta(hours=1):%Y-%m-%dT%H:%M}",
+        middle=f"{now - timedelta(days=DAYS / 2):%Y-%m-%dT%H:%M:%S}Z",
+        zero=UUID(int=0),
+    )
+    return times_ms(client, address, rounds)
+
+
+def main() -> int:
+    """Start an installation, measure in it, stop it."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--calls", type=int, default=300_000, help="in the big tenant")
+    parser.add_argument("--rounds", type=int, default=20, help="requests of each page")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
+        os.environ["TOOLTRAIL_VAR"] = str(Path(folder) / "var")
+        os.environ["TOOLTRAIL_LOG_LEVEL"] = "ERROR"
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        process = subprocess.Popen(
+            ["uv", "run", "manage.py", "up", "--dev-tenant", "bench", "--json", "--port", "0"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            json.loads(process.stdout.readline())
+            return 0 if measure(options.calls, options.rounds) else 1
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
