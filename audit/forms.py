@@ -92,9 +92,11 @@ class TimelineForm(forms.Form):
         "failed": "Failed",
         "violation": "Violations",
         "open": "Open",
+        "path": "Path",
     }
 
     call = forms.UUIDField(required=False)
+    tool = forms.CharField(max_length=200, required=False, strip=False)
     only = forms.ChoiceField(choices=list(ONLY.items()), required=False)
     find = forms.CharField(max_length=200, required=False, strip=True)
     row = forms.IntegerField(min_value=0, max_value=10**6, required=False)
@@ -108,6 +110,7 @@ class TimelineForm(forms.Form):
         return View(
             only=read.get("only", ""),
             find=read.get("find", ""),
+            tool=read.get("tool", ""),
             zoom=(start or 0, end) if end is not None else None,
             first_row=read.get("row"),
             selected=read.get("call"),

@@ -18,7 +18,7 @@ from audit.views.inbox import (
 from audit.views.open_list import open_list
 from audit.views.payload_search import search_cancel, search_detail, search_start
 from audit.views.saved_views import view_delete, view_save
-from audit.views.trace_detail import trace_detail
+from audit.views.trace_detail import trace_as_text, trace_detail
 from audit.views.trace_list import trace_list
 
 register_converter(DayConverter, "day")
@@ -29,6 +29,7 @@ urlpatterns = [
     # /traces
     path("traces/", trace_list, name="trace_list"),
     path("traces/<text:trace_id>", trace_detail, name="trace_detail"),
+    path("traces/<text:trace_id>/text", trace_as_text, name="trace_text"),
     # /calls
     path("calls/", call_list, name="call_list"),
     path("calls/complete", call_complete, name="call_complete"),

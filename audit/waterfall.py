@@ -4,6 +4,7 @@ Pure. The rules of time are `audit.timeline`'s, the words `audit.reasons`'; here
 put together for the template, for the part of the rows that one page shows.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from uuid import UUID
 from audit import reasons
 from audit.queries.calls import Call, TraceDetail
 from audit.timeline import Bar, Node, Span, Tick, Window, arrange, bar, pack, ticks, window_of
+from audit.trace_shape import critical_path, gaps, repeats, sizes
 
 PAGE_ROWS = 400
 """Rows of one page: ≈ 350 KB of HTML, drawn in a moment; a trace of 5,000 calls has 13."""
@@ -23,9 +25,11 @@ ZOOM_STEPS = 8  # places of the minimap that lead to a closer look
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_GAP_SHARE = 0.3  # percent of the lane: two pixels
 _TEXT_SHARE = 1.45  # width of a character as a share of the lane, where it is narrowest
 
-Only = Literal["", "failed", "violation", "open"]
+Only = Literal["", "failed", "violation", "open", "path"]
+"""Which calls are shown; `path` are those of the critical path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class View:
 
     only: Only = ""
     find: str = ""
+    tool: str = ""
     zoom: tuple[int, int] | None = None
     first_row: int | None = None  # None: the page with the selected call
     selected: UUID | None = None
@@ -59,6 +64,19 @@ class Row:
     label: Label
     is_selected: bool
     is_context: bool  # here only because something below it was looked for
+    is_critical: bool  # on the critical path
+    is_alike: bool  # the same tool and arguments as the selected one
+    repeat: tuple[int, int] | None  # which of how many calls with the same content
+    limit_x: float | None  # where its time limit lies, if that is in the window
+    inside_count: int  # calls within it, whether shown or not
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch in which no tool ran, as shares."""
+
+    x: float
+    width: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +103,10 @@ class Waterfall:
 
     rows: list[Row]
     ticks: list[Tick]
+    gaps: list[Gap]
+    idle_us: int  # all of them together, of the whole trace
+    span_us: int  # what the minimap shows
+    tools: list[tuple[str, int]]  # with how many calls each, the busiest first
     outlines: list[Outline]
     lane_count: int
     zooms: list[Zoom]
@@ -105,6 +127,11 @@ class Waterfall:
         return self.first_row + len(self.rows)
 
 
+def nodes_of(calls: Iterable[Call]) -> list[Node]:
+    """The calls in the order of their rows."""
+    return arrange(_span(call) for call in calls)
+
+
 def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
     """The rows of a trace that `view` asks for."""
     calls = {call.invocation_id: call for call in detail.calls}
@@ -116,19 +143,43 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
     def reason(call: Call) -> str:
         return reasons.of_call(call, detail.violations.get(call.invocation_id), now)
 
-    matches = _matcher(view, reason)
-    shown, context = _filtered(nodes, calls, matches)
+    critical = critical_path(nodes)
+    shown, context = _filtered(nodes, calls, _matcher(view, reason, critical))
     telling = _most_telling(detail.calls)
     selected = calls.get(view.selected) if view.selected else telling
     first = _first_row(shown, view, selected)
     page = shown[first : first + PAGE_ROWS]
     outlines, lane_count = _minimap(detail.calls, whole)
+    idle = gaps(nodes, whole)
+    inside = dict(zip((node.span.id for node in nodes), sizes(nodes), strict=True))
+    marks = repeats([_content(call) for call in detail.calls])
+    repeat = dict(zip((call.invocation_id for call in detail.calls), marks, strict=True))
+
+    def row(node: Node) -> Row:
+        call, drawn = calls[node.span.id], bar(node.span, window)
+        said = reason(call)
+        return Row(
+            call=call,
+            node=node,
+            bar=drawn,
+            reason=said,
+            label=_label(drawn, said),
+            is_selected=call is selected,
+            is_context=node.span.id in context,
+            is_critical=node.span.id in critical,
+            is_alike=repeat[node.span.id] is not None and _content(call) == _content(selected),
+            repeat=repeat[node.span.id],
+            limit_x=_limit_x(call, node.span, window),
+            inside_count=inside[node.span.id],
+        )
+
     return Waterfall(
-        rows=[
-            _row(calls[node.span.id], node, window, reason(calls[node.span.id]), selected, context)
-            for node in page
-        ],
+        rows=[row(node) for node in page],
         ticks=ticks(window, whole.start_us) if _has_extent(spans) else [],
+        gaps=_gaps_drawn(idle, window),
+        idle_us=sum(end - start for start, end in idle),
+        span_us=whole.span_us,
+        tools=Counter(call.tool_name for call in detail.calls).most_common(),
         outlines=outlines,
         lane_count=lane_count,
         zooms=_zooms(whole),
@@ -164,6 +215,10 @@ def _span(call: Call) -> Span:
     return Span(call.invocation_id, call.parent_invocation_id, start, end)
 
 
+def _content(call: Call | None) -> tuple[str, str] | None:
+    return None if call is None else (call.tool_name, call.call_id)
+
+
 def _has_extent(spans: Sequence[Span]) -> bool:
     """Whether anything is known to have taken time, so that an axis means something."""
     return len({span.start_us for span in spans}) > 1 or any(span.end_us for span in spans)
@@ -195,16 +250,22 @@ def _zooms(whole: Window) -> list[Zoom]:
     ]
 
 
-def _matcher(view: View, reason: Callable[[Call], str]) -> Callable[[Call], bool] | None:
+def _matcher(
+    view: View, reason: Callable[[Call], str], critical: set[UUID]
+) -> Callable[[Call], bool] | None:
     """Whether a call is looked for; None when everything is."""
     needle = view.find.casefold()
-    if not needle and not view.only:
+    if not needle and not view.only and not view.tool:
         return None
 
     def matches(call: Call) -> bool:
+        if view.only == "path" and call.invocation_id not in critical:
+            return False
         if view.only == "violation" and not call.violation_count:
             return False
         if view.only in {"failed", "open"} and call.state != view.only:
+            return False
+        if view.tool and call.tool_name != view.tool:
             return False
         text = f"{call.tool_name} {call.tool_version} {reason(call)} {call.error_message or ''}"
         return needle in text.casefold()
@@ -237,24 +298,22 @@ def _first_row(shown: Sequence[Node], view: View, selected: Call | None) -> int:
     return min(max(0, row), max(0, len(shown) - 1)) // PAGE_ROWS * PAGE_ROWS
 
 
-def _row(
-    call: Call,
-    node: Node,
-    window: Window,
-    reason: str,
-    selected: Call | None,
-    context: set[UUID],
-) -> Row:
-    drawn = bar(node.span, window)
-    return Row(
-        call=call,
-        node=node,
-        bar=drawn,
-        reason=reason,
-        label=_label(drawn, reason),
-        is_selected=call is selected,
-        is_context=call.invocation_id in context,
+def _limit_x(call: Call, span: Span, window: Window) -> float | None:
+    """Where its time limit lies, of a call that used half of it or still runs."""
+    if call.timeouts_ms is None:
+        return None
+    if call.duration_us is not None and call.duration_us < call.timeouts_ms * 500:
+        return None
+    limit_us = span.start_us + call.timeouts_ms * 1_000
+    return window.share(limit_us) if window.start_us < limit_us < window.end_us else None
+
+
+def _gaps_drawn(idle: Iterable[tuple[int, int]], window: Window) -> list[Gap]:
+    """The gaps wide enough to be seen in the window."""
+    drawn = (
+        Gap(window.share(start), window.share(end) - window.share(start)) for start, end in idle
     )
+    return [gap for gap in drawn if gap.width >= _GAP_SHARE]
 
 
 def _label(drawn: Bar, reason: str) -> Label:

@@ -1,14 +1,16 @@
 """The timeline of a trace, with one of its calls opened beside it."""
 
 from datetime import timedelta
+from secrets import token_hex
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from audit import call_panel, reasons, waterfall
+from audit import call_panel, reasons, trace_text, waterfall
 from audit.forms import TimelineForm
 from audit.queries.calls import call_detail
 from audit.queries.calls import trace_detail as find_trace
@@ -29,7 +31,9 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
     shown = waterfall.build(detail, view, now)
     opened = shown.selected
     call = call_detail(opened.started_on, opened.invocation_id) if opened else None
-    asked = {name: request.GET.get(name) for name in ("only", "find", "zoom_from", "zoom_to")}
+    asked = {
+        name: request.GET.get(name) for name in ("only", "find", "tool", "zoom_from", "zoom_to")
+    }
     kept = {name: value for name, value in asked.items() if value}
     context = {
         "trace": detail.summary,
@@ -39,6 +43,7 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
         "cache_hits": sum(call.cache_hit is True for call in detail.calls),
         "tokens": reasons.tokens(detail.summary.prompt_tokens, detail.summary.completion_tokens),
         "waterfall": shown,
+        "idle_share": shown.idle_us / shown.span_us * 100,
         "view": view,
         "form": form,
         "kept": f"{urlencode(kept)}&" if kept else "",
@@ -48,3 +53,15 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
         "is_call_unknown": opened is None,
     }
     return render(request, "audit/trace_detail.html", context)
+
+
+@require_safe
+@tenant_page()
+def trace_as_text(request: TenantRequest, trace_id: str) -> HttpResponse:
+    """The trace in plain text, to be pasted elsewhere."""
+    detail = find_trace(trace_id)
+    if detail is None:
+        raise Http404("no such trace")
+    address = request.build_absolute_uri(reverse("trace_detail", args=[trace_id]))
+    text = trace_text.write(detail, address, timezone.now(), token_hex(4))
+    return HttpResponse(text, content_type="text/plain; charset=utf-8")

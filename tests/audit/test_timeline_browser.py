@@ -66,6 +66,65 @@ def test_the_timeline_by_keyboard(page: Page, acme: Cast) -> None:
     expect(page.locator(".calls .tool")).to_have_text(["plan", "fetch_page"])
 
 
+def test_calls_inside_a_call_are_folded(page: Page, acme: Cast) -> None:
+    send_family(acme)
+    sign_in(page, acme.viewer)
+    page.goto("/traces/trace-123?call=")
+    shown = page.locator(".calls li:visible .tool")
+    everything = shown.all_text_contents()
+    assert len(everything) == 4
+    page.get_by_role("button", name="Fold 3 calls inside plan").click()
+    expect(shown).to_have_text(["plan"])
+    page.locator(".calls a").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(shown).to_have_text(everything)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".calls a:focus")).to_contain_text(everything[1])
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(shown).to_have_text(["plan"])
+
+
+def test_a_stretch_drawn_on_the_minimap_fills_the_timeline(page: Page, acme: Cast) -> None:
+    send_family(acme)
+    sign_in(page, acme.viewer)
+    page.goto("/traces/trace-123")
+    box = page.locator(".minimap-map").bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.25, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, y, steps=4)
+    page.mouse.up()
+    page.wait_for_url("**/traces/trace-123?*zoom_from=*")
+    expect(page.get_by_role("link", name="← Whole trace")).to_be_visible()
+    width = page.locator(".minimap-window .window").get_attribute("width")
+    assert width is not None
+    assert 20 < float(width.rstrip("%")) < 30
+    page.keyboard.press("Escape")
+    page.wait_for_url("**/traces/trace-123")
+
+
+def test_a_trace_is_copied_as_text(page: Page, acme: Cast) -> None:
+    send_family(acme)
+    sign_in(page, acme.viewer)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto("/traces/trace-123")
+    page.get_by_role("link", name="Copy as text").click()
+    expect(page.get_by_role("link", name="Copied")).to_be_visible()
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert text.startswith("Tooltrail trace, 4 calls")
+    assert "Bad gateway" in text
+
+
+def test_one_tool_is_chosen(page: Page, acme: Cast) -> None:
+    send_family(acme)
+    sign_in(page, acme.viewer)
+    page.goto("/traces/trace-123")
+    page.get_by_label("Tool", exact=True).select_option("notify")
+    expect(page.locator(".calls .tool")).to_have_text(["plan", "notify"])
+
+
 def test_without_javascript(plain_page: Page, acme: Cast) -> None:
     ids = send_family(acme)
     page = plain_page

@@ -63,6 +63,7 @@ ROUTES: dict[str, Visit] = {
     "": Open("/", "leads to the traces"),
     "traces/": Listing("/traces/"),
     "traces/<text:trace_id>": Object(lambda world: f"/traces/{world.canary}"),
+    "traces/<text:trace_id>/text": Object(lambda world: f"/traces/{world.canary}/text"),
     "calls/": Listing("/calls/"),
     "calls/complete": Listing("/calls/complete?q=error:"),
     "calls/count": Listing("/calls/count", shows_canary=False),
