@@ -104,8 +104,7 @@ class _Absent:
 ABSENT = _Absent()
 
 
-@dataclass(slots=True)
-class Failure:
+class Failure(msgspec.Struct, gc=False):
     """Why a call failed, as far as a span says."""
 
     type: str | None
@@ -113,8 +112,7 @@ class Failure:
     code: str | None
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(msgspec.Struct, gc=False):
     """What a tool call's span says. `has_failed` is None where it says nothing of that."""
 
     span: Span

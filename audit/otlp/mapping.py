@@ -8,7 +8,7 @@ conversation and model is inherited.
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -68,8 +68,7 @@ def is_same_call(outer: Identity, inner: Identity) -> bool:
     )
 
 
-@dataclass(slots=True)
-class ToolCall:
+class ToolCall(msgspec.Struct, gc=False):
     """A logical call: its spans, the outermost first, and its place among the others.
 
     `invocation_id` and `parent_id` are as this request knows them. `started_ns` is the call's
@@ -79,7 +78,7 @@ class ToolCall:
     facts: list[Facts]
     invocation_id: UUID
     parent_id: UUID | None = None
-    context: dict[str, str] = field(default_factory=dict)
+    context: dict[str, str] = {}
     started_ns: int | None = None
 
     @property

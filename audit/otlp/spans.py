@@ -1,7 +1,7 @@
 """A span as every reader of OTLP makes it, and as the log keeps it.
 
 Pure. Attribute values are what JSON has: text, numbers, booleans, lists, objects; bytes are
-base64 text.
+base64 text. Spans form no rings, so the garbage collector need not walk them (`gc=False`).
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class UnreadableTraceError(Exception):
     """A body is no ExportTraceServiceRequest: 400."""
 
 
-class Status(msgspec.Struct, frozen=True, omit_defaults=True):
+class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """How a span ended: 0 unset, 1 ok, 2 error."""
 
     code: int = 0
@@ -39,7 +39,7 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True):
 UNSET = Status()
 
 
-class Event(msgspec.Struct, omit_defaults=True):
+class Event(msgspec.Struct, omit_defaults=True, gc=False):
     """Something that happened during a span, such as an exception."""
 
     name: str = ""
@@ -47,7 +47,7 @@ class Event(msgspec.Struct, omit_defaults=True):
     attributes: dict[str, Any] = {}
 
 
-class Link(msgspec.Struct, omit_defaults=True):
+class Link(msgspec.Struct, omit_defaults=True, gc=False):
     """Another span this one has to do with."""
 
     trace_id: str = ""
@@ -55,14 +55,14 @@ class Link(msgspec.Struct, omit_defaults=True):
     attributes: dict[str, Any] = {}
 
 
-class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
+class Scope(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The instrumentation that made a span."""
 
     name: str = ""
     version: str = ""
 
 
-class Span(msgspec.Struct, omit_defaults=True):
+class Span(msgspec.Struct, omit_defaults=True, gc=False):
     """A span. Ids are lower-case hex; `parent_span_id` is empty for a trace's root."""
 
     trace_id: str
