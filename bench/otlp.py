@@ -116,9 +116,13 @@ def client(
     began = time.monotonic()
     for body in bodies:
         sent = time.monotonic()
-        connection.request("POST", "/v1/traces", body, headers)
-        answer = connection.getresponse()
-        said = answer.read()
+        while True:
+            connection.request("POST", "/v1/traces", body, headers)
+            answer = connection.getresponse()
+            said = answer.read()
+            if answer.status != 503:
+                break
+            time.sleep(int(answer.headers["Retry-After"]))  # as exporters do
         seconds.append(time.monotonic() - sent)
         if answer.status != 200 or b"refused" in said:
             results.put(f"{answer.status}: {said!r}")
