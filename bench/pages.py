@@ -4,7 +4,8 @@ Starts an installation on a folder of its own and records the calls through the 
 30 days, in one tenant beside small ones: a first 100,000, then the rest (`--calls 10000000` is
 what is promised for; it takes half an hour and 20 GB). Then asks for each page as a signed-in
 member, in this process, through all of Django: what is printed is server time without the
-network, in ms, of that many requests each; `limit` is what was promised. Fails above a limit.
+network, in ms, of `--rounds` requests each; `limit` is what was promised. Fails above a limit. Where others
+use the machine, believe `best`.
 """
 
 import argparse
@@ -223,14 +224,14 @@ def measure(calls: int, rounds: int) -> bool:
     print(f"{calls:,} calls over {DAYS} days, recorded in {time.monotonic() - said:.0f} s\n")
 
     fine = True
-    heads = ("p50", "p95", "limit", "× of 100,000")
+    heads = ("best", "p50", "p95", "limit", "× of 100,000")
     print(f"{'':30}" + "".join(f"{head:>14}" for head in heads))
     for page in PAGES:
         found = _asked(big_client, page, trace, now, rounds)
         fine &= p95(found) <= page.limit_ms
         mark = "" if p95(found) <= page.limit_ms else "  too slow"
         print(
-            f"{page.name:30}{statistics.median(found):14.1f}{p95(found):14.1f}"
+            f"{page.name:30}{min(found):14.1f}{statistics.median(found):14.1f}{p95(found):14.1f}"
             f"{page.limit_ms:14.0f}{p95(found) / few[page.name]:14.2f}{mark}"
         )
     beside = p95(times_ms(small_client, "/calls/", 4 * rounds))

@@ -211,7 +211,8 @@ def _tail(query: Query, since: datetime, now: datetime) -> dict[str, Any]:
     page = call_page(replace(query.wanted, since=begins), now=now, size=TAIL_SIZE)
     if page.older is not None and page.calls:
         since = page.calls[-1].started_at
-    return {"tail_rows": call_rows(page.calls, now), "tail_since": since.isoformat()}
+    rows = call_rows(page.calls, now)
+    return {"tail_rows": rows, "tail_from": since, "tail_since": since.isoformat()}
 
 
 def with_fields(query: Query, filled: Mapping[str, str]) -> str:

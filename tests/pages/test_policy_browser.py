@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 # Routes that lead elsewhere, take no GET or are a file; pages they lead to are among the others.
 _NO_PAGE = {"", "favicon.ico", "login", "logout", "theme"}
 _NO_PAGE |= {"inbox/discard", "inbox/export.<slug:kind>", "calls/export.<slug:kind>"}
+_NO_PAGE |= {"calls/search", "calls/views"}
 PAGES = sorted(
     route
     for route, visit in ROUTES.items()
     if route not in _NO_PAGE
     and (visit.is_read if isinstance(visit, Object) else True)
-    and not route.startswith("api/")
+    and not route.startswith(("api/", "v1/"))
 )
 HEADERS = {
     "x-frame-options": "DENY",
