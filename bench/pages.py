@@ -2,10 +2,10 @@
 
 Starts an installation on a folder of its own and records the calls through the log, evenly over
 30 days, in one tenant beside small ones: a first 100,000, then the rest (`--calls 10000000` is
-what is promised for; it takes half an hour and 20 GB). Then asks for each page as a signed-in
-member, in this process, through all of Django: what is printed is server time without the
-network, in ms, of `--rounds` requests each; `limit` is what was promised. Fails above a limit. Where others
-use the machine, believe `best`.
+what is promised for, and takes hours). Then asks for each page as a signed-in member, in this
+process, through all of Django: what is printed is server time without the network, in ms, of
+`--rounds` requests each; `limit` is what was promised. Fails above a limit. Where others use
+the machine, believe `best`.
 """
 
 import argparse
