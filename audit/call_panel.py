@@ -223,7 +223,8 @@ def _clock_note(call: CallDetail, stored: dict[Kind, StoredEvent]) -> str:
     notes = []
     if ahead > CLOCKS_AGREE:
         by = duration(ahead // timedelta(microseconds=1))
-        notes.append(f"It was received {by} before it happened: its producer's clock is ahead.")
+        ours = "its producer's clock is ahead of ours"
+        notes.append(f"It was received {by} before it happened: {ours}.")
     if call.ended_at is not None and call.ended_at < call.started_at:
         by = duration((call.started_at - call.ended_at) // timedelta(microseconds=1))
         notes.append(f"It ended {by} before it started: its producer's clock was set back.")

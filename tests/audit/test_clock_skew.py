@@ -36,7 +36,7 @@ def page_of(cast: Cast, started_at: datetime, invocation_id: str) -> str:
         (NOW + 2 * HOUR, NOW + 3 * HOUR, "its producer's clock is ahead"),
         (NOW - HOUR, NOW + HOUR, "its producer's clock is ahead"),
         (NOW - HOUR, NOW - 2 * HOUR, "its producer's clock was set back"),
-        (NOW + 4 * HOUR, NOW + 2 * HOUR, "is ahead. It ended 2 h"),
+        (NOW + 4 * HOUR, NOW + 2 * HOUR, "is ahead of ours. It ended 2 h"),
     ],
 )
 def test_times_stay_as_they_came_and_the_call_says_what_is_odd(
