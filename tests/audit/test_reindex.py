@@ -20,6 +20,7 @@ from audit.window import INDEX_DAYS
 from tenants.scope import tenant_scope
 from tests.audit.posting import lines, new_batch_id, post
 from tests.audit.recount import assert_consistent
+from tests.audit.histories import 
 from tests.audit.test_writers import (
     MIDNIGHT,
     in_this_process,
