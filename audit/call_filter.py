@@ -111,6 +111,11 @@ class FilterName:
         """The member of `CallFilter` it fills."""
         return self.attribute or self.name
 
+    @property
+    def hint(self) -> str:
+        """A value it may have."""
+        return self.example.partition(":")[2]
+
 
 _STATES = {"ok": "ok", "failed": "failed", "error": "failed", "open": "open"}
 _CONDITIONS = {

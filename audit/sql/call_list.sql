@@ -62,6 +62,7 @@ tenant_id = %(tenant_id)s
           SELECT TRUE
           FROM violation
           WHERE violation.tenant_id = %(tenant_id)s
+            AND violation.started_on BETWEEN %(first_day)s AND %(last_day)s
             AND violation.started_on = found.started_on
             AND violation.invocation_id = found.invocation_id
             AND (%(violation)s::text IS NULL OR violation.code = %(violation)s)

@@ -198,6 +198,7 @@ def test_the_fields_of_the_form_become_a_query(told: Cast) -> None:
     page = client.get(answer.headers["Location"]).content.decode()
     assert listed(page) == ["two words"]
     assert 'value="&quot;two words&quot;"' in page
+    assert 'placeholder="graph_run_1"' in page
     assert client.get("/calls/", {"tool": ""}).headers["Location"] == "/calls/"
     wrong = client.get("/calls/", {"duration": "2"}, follow=True).content.decode()
     assert "duration:<mark>2</mark>" in wrong

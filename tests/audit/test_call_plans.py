@@ -111,6 +111,8 @@ def test_only_the_days_that_are_asked_for_are_read(told: Cast, statement: str) -
     asked |= {TODAY + timedelta(days=2)}  # what a clock ahead of ours may have sent
     assert days_read(plan)
     assert days_read(plan) <= asked
+    assert days_read(plan, "violation") <= asked
+    assert days_read(plan, "violation") or "walked" in statement
     if not statement.endswith("after"):  # which begins at its cursor anyway
         assert len(days_read(explained(told, statement, "violation:*"))) > len(asked)
 

@@ -129,7 +129,7 @@ def test_each_row_says_how_it_stands(acme: Cast) -> None:
     rows = {
         tool: text(row).replace("\xa0", " ") for row in page.split("<tr>") for tool in listed(row)
     }
-    assert re.search(r"presumed crashed by (59 min|1 h)", rows["both"])
+    assert re.search(r"presumed crashed overdue by (59 min|1 h)", rows["both"])
     assert re.search(r"presumed crashed 1 h", rows["crashed"])
     assert re.search(r"overdue by (59 min|1 h)", rows["overdue"])
     assert "running" in rows["fresh"]
