@@ -18,14 +18,12 @@ from audit.reindex import Report, reindex
 from audit.shadow import KEYS, Shadow
 from audit.window import INDEX_DAYS
 from tenants.scope import tenant_scope
+from tests.audit.histories import MIDNIGHT, some_call
 from tests.audit.posting import lines, new_batch_id, post
 from tests.audit.recount import assert_consistent
-from tests.audit.histories import 
 from tests.audit.test_writers import (
-    MIDNIGHT,
     in_this_process,
     requests_of,
-    some_call,
     write_at_once,
 )
 from tests.factories import Cast, make_call, make_ingest_key, send_events
