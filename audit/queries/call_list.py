@@ -22,7 +22,7 @@ from audit.queries.traces import BEGINNING, END, prefix_end
 SILENCE = timedelta(minutes=15)
 """A producer that was not heard for so long is presumed to have crashed."""
 
-_STRETCH = 20_000
+_STRETCH = 10_000
 """Rows of one statement: some 20 ms, after which the clock is looked at."""
 _GLANCE = 2_000
 """Rows that are looked at in the newest days alone, before the walk begins."""
@@ -228,7 +228,8 @@ class Walk:
     def __init__(self, wanted: CallFilter, now: datetime, budget: Budget) -> None:
         self._parameters = _parameters(wanted, now)
         self._rows_left = budget.rows
-        self._deadline = time.monotonic() + budget.seconds
+        self._began_at = time.monotonic()
+        self._deadline = self._began_at + budget.seconds
 
     def take(
         self, direction: str, cursor: Cursor, size: int
@@ -265,6 +266,7 @@ class Walk:
 
     def stretch(self, direction: str, cursor: Cursor, most: int | None = None) -> dict[str, Any]:
         """The parameters of the statements about the next rows from a cursor."""
+        self._began_at = time.monotonic()
         scan_limit = min(most or _STRETCH, self._rows_left)
         self._rows_left -= 0 if most else scan_limit
         return self._parameters | {
@@ -280,7 +282,9 @@ class Walk:
         return Cursor(*found[0]) if found else None
 
     def _is_spent(self) -> bool:
-        return self._rows_left <= 0 or time.monotonic() >= self._deadline
+        """Whether another stretch that takes as long as this one would be too much."""
+        now = time.monotonic()
+        return self._rows_left <= 0 or now + (now - self._began_at) >= self._deadline
 
 
 def _place(call: ListedCall) -> Cursor:
