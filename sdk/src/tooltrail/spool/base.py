@@ -54,14 +54,13 @@ class Spool(ABC):
     ) -> None:
         self.producer_id = new_producer_id()
         self.allowance = max_bytes  # bytes this process may keep
-        self.emitted = 0
-        self.written = 0
         self.adopted = 0
         self.dropped: Counter[str] = Counter()
         self._on_ready = on_ready
         self._member = b',"producer_id":%b,"producer_seq":' % to_json(self.producer_id)
         self._lock = threading.RLock()  # a signal handler may call a tool within append
         self._next_seq = 0
+        self._unwritten = 0  # of the numbers so far
         self._next_order = 0
         self._open_first_seq = 0
         self._open_count = 0  # lines in the open segment, gap lines included
@@ -93,25 +92,23 @@ class Spool(ABC):
 
     def _append(self, head: bytes) -> bool:
         seq = self._next_seq
-        line = seal_line(b"%b%b%d}" % (head, self._member, seq))
+        line = seal_line(head, b"%b%d}" % (self._member, seq))
         try:
             self._next_seq = seq + 1
-            self.emitted += 1
             if self._sealed_bytes + self._open_bytes + len(line) > self.allowance * _HARD_LIMIT:
                 # The shipper keeps the budget; this holds when events come faster than it can.
-                self._lose(self.producer_id, range(seq, seq + 1), "spool-full")
+                self._lose_new(seq, "spool-full")
                 return False
             if self._losses:
                 self._declare()
             self._add(line, seq)
         except OSError as error:
             if not self._spill(line, error):
-                self._lose(self.producer_id, range(seq, seq + 1), reason_of(error))
+                self._lose_new(seq, reason_of(error))
                 return False
         except BaseException:  # a signal handler that ends the process by raising
-            self._lose(self.producer_id, range(seq, seq + 1), "interrupted")
+            self._lose_new(seq, "interrupted")
             raise
-        self.written += 1
         return True
 
     def _put_off(self, head: bytes) -> bool:
@@ -313,6 +310,11 @@ class Spool(ABC):
         return self.waiting_bytes >= self.allowance * _OVERFLOWING
 
     @property
+    def emitted(self) -> int:
+        """How many events have been numbered."""
+        return self._next_seq
+
+    @property
     def open_count(self) -> int:
         """How many lines wait to be sealed."""
         return self._open_count + self._loose.line_count
@@ -404,6 +406,10 @@ class Spool(ABC):
         # Before the batch goes: a kill in between leaves a loss said twice, never unsaid.
         self.declare()
 
+    def _lose_new(self, seq: int, reason: str) -> None:
+        self._unwritten += 1
+        self._lose(self.producer_id, range(seq, seq + 1), reason)
+
     def _lose(self, producer_id: str, lost: range, reason: str) -> None:
         """Note numbers as lost. Never raises."""
         with self._lock:
@@ -419,7 +425,7 @@ class Spool(ABC):
         with self._lock:
             return {
                 "emitted": self.emitted,
-                "written": self.written,
+                "written": self.emitted - self._unwritten,
                 "adopted": self.adopted,
                 "waiting": self.waiting,
                 "dropped": dict(self.dropped),
