@@ -17,12 +17,16 @@ from audit.batch_ids import BatchId
 from audit.body import Line
 from audit.index_writer import IndexWriter
 from audit.ingest import record_in_scope, with_retries
-from audit.limits import MAX_INFLATED_BYTES, MAX_LINES
+from audit.limits import MAX_INFLATED_BYTES
 from audit.otlp.joining import join, store_spans
 from audit.otlp.mapping import Mapped, ToolCall, to_events
 from audit.otlp.spans import Received
 from audit.window import INDEX_DAYS
 from tenants.scope import tenant_scope
+
+# Events of a batch: those of the 512 spans that SDKs send at once, twice. A second batch of a
+# request is stored while the first one holds the head of the tenant's ledger.
+_BATCH_EVENTS = 2048
 
 
 @dataclass(slots=True)
@@ -99,13 +103,13 @@ def _record(
 
 
 def _batches(calls: Sequence[ToolCall]) -> "list[tuple[list[ToolCall], list[Line]]]":
-    """The calls with their events as lines, in batches as large as a request may be."""
+    """The calls with their events as lines, in batches of so many bytes and events at most."""
     batches: list[tuple[list[ToolCall], list[Line]]] = []
     size = MAX_INFLATED_BYTES
     for call in calls:
         start, end = to_events(call)
         size += len(start) + len(end)
-        if size > MAX_INFLATED_BYTES or len(batches[-1][1]) > MAX_LINES - 2:
+        if size > MAX_INFLATED_BYTES or len(batches[-1][1]) > _BATCH_EVENTS - 2:
             batches.append(([], []))
             size = len(start) + len(end)
         some_calls, lines = batches[-1]
