@@ -51,6 +51,12 @@ class Page:
 
 
 PAGES = [
+    Page("traces, newest", "/traces/", INDEXED),
+    Page("failed traces", "/traces/?state=failed", TWO),
+    Page("a trace of 20 calls", "/traces/{trace}", 80.0),
+    Page("a trace of 1,000 calls", "/traces/trace-of-1000", 80.0),
+    Page("a trace of 10,000 calls", "/traces/trace-of-10000", 1000.0),
+    Page("what failed in it", "/traces/trace-of-1000?only=failed", 80.0),
     Page("calls, newest", "/calls/", INDEXED),
     Page("calls of a tool", "/calls/?q=tool:tool_7", INDEXED),
     Page("calls of a run", "/calls/?q=run:run-{trace}", INDEXED),
@@ -115,19 +121,21 @@ def events(rng: random.Random, at: datetime, trace_id: str) -> Iterator[bytes]:
     yield json.dumps(end).encode()
 
 
-def record(tenant_id: UUID, begin: datetime, end: datetime, calls: int, seed: int) -> str:
-    """Record calls evenly over a span, 20 a trace; one trace id of them."""
+def record(
+    tenant_id: UUID, begin: datetime, end: datetime, calls: int, seed: int, trace_id: str = ""
+) -> str:
+    """Record calls evenly over a span, in one trace or 20 a trace; one trace id of them."""
     from audit.batch_ids import BatchId
     from audit.body import split_lines
     from audit.ingest import record_batch
     from tenants.models import new_id
 
-    rng, trace_id = random.Random(seed), ""
+    rng, is_one = random.Random(seed), bool(trace_id)
     step = (end - begin) / calls
     for first in range(0, calls, BATCH):
         lines: list[bytes] = []
         for n in range(first, min(first + BATCH, calls)):
-            if n % 20 == 0:
+            if n % 20 == 0 and not is_one:
                 trace_id = f"{rng.getrandbits(128):032x}"
             lines += events(rng, begin + n * step, trace_id)
         body = b"\n".join(lines)
@@ -215,6 +223,9 @@ def measure(calls: int, rounds: int) -> bool:
     alone = p95(times_ms(small_client, "/calls/", 4 * rounds))
 
     said = time.monotonic()
+    hour = timedelta(hours=1)
+    for size in (1_000, 10_000):
+        record(big, now - 3 * hour, now - 2 * hour, size, seed=size, trace_id=f"trace-of-{size}")
     trace = record(big, begin, now, min(FIRST, calls), seed=1000)
     analyze()
     few = {page.name: p95(_asked(big_client, page, trace, now, rounds)) for page in PAGES}
