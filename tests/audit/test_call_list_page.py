@@ -305,10 +305,11 @@ def test_a_count_says_whether_it_is_exact(acme: Cast) -> None:
 
 
 def test_the_live_tail_shows_what_came_since_and_what_has_ended(acme: Cast) -> None:
-    call = make_call(tool_name="running", started_at=NOW - timedelta(seconds=30))
+    now = datetime.now(UTC)  # NOW is as old as the test run, and the tail looks two minutes back
+    call = make_call(tool_name="running", started_at=now - timedelta(seconds=30))
     send_events(
         acme.tenant,
-        [*make_call(tool_name="before", started_at=NOW - timedelta(minutes=9)), call[0]],
+        [*make_call(tool_name="before", started_at=now - timedelta(minutes=9)), call[0]],
     )
     client = signed_in(acme.viewer)
     page = client.get("/calls/?live=1").content.decode()
@@ -319,7 +320,7 @@ def test_the_live_tail_shows_what_came_since_and_what_has_ended(acme: Cast) -> N
     assert listed(client.get(address).content.decode()) == ["running"]
     # sent late, begun before the newest; and the end of what was running
     send_events(
-        acme.tenant, [call[1], *make_call(tool_name="late", started_at=NOW - timedelta(seconds=40))]
+        acme.tenant, [call[1], *make_call(tool_name="late", started_at=now - timedelta(seconds=40))]
     )
     tail = client.get(address).content.decode()
     assert listed(tail) == ["running", "late"]

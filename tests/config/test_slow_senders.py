@@ -109,12 +109,17 @@ def test_slow_forms_of_strangers_do_not_keep_probes_out(live_server: LiveServer)
         for client in slow:
             client.sendall(form + b"username=")
         dribbling.start()
+        answer: int | None = None
         try:
             parts = urlsplit(live_server.url)
-            probe = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
-            with contextlib.closing(probe):
-                probe.request("GET", "/healthz")
-                assert probe.getresponse().status == HTTPStatus.OK
+            # A probe of the slow ones' own address that waits as long may go with them (ADR 0006).
+            for _ in range(3):
+                probe = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+                with contextlib.closing(probe), contextlib.suppress(http.client.RemoteDisconnected):
+                    probe.request("GET", "/healthz")
+                    answer = probe.getresponse().status
+                    break
+            assert answer == HTTPStatus.OK
             assert all(is_ended(client) for client in slow)
         finally:
             stop.set()
