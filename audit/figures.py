@@ -1,12 +1,9 @@
-"""How figures are written, the same on every page: durations, counts, instants.
+"""How figures are written, the same on every page: durations, counts, sizes.
 
 Pure text in, text out. Thousands are parted by commas, units follow a no-break space.
 """
 
-from datetime import UTC, datetime
-
 NBSP = "\N{NO-BREAK SPACE}"
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 
 
@@ -78,27 +75,3 @@ def byte_size(number: int) -> str:
     if number < 1024 * 1024:
         return f"{number / 1024:.1f}{NBSP}KiB"
     return f"{number / 1024 / 1024:.1f}{NBSP}MiB"
-
-
-def clock(instant: datetime) -> str:
-    """The time of day in UTC, with milliseconds: `14:02:11.204`."""
-    utc = instant.astimezone(UTC)
-    return f"{utc:%H:%M:%S}.{utc.microsecond // 1000:03d}"
-
-
-def short_instant(instant: datetime, now: datetime) -> str:
-    """As much of an instant as narrow places need: the clock, or the day and hour before it.
-
-    `14:02:11.204` on the UTC day of `now`, `20 Nov 14:02:11` in its year, else `2025-11-20 14:02`.
-    """
-    utc, today = instant.astimezone(UTC), now.astimezone(UTC)
-    if utc.date() == today.date():
-        return clock(utc)
-    if utc.year == today.year:
-        return f"{utc.day}{NBSP}{_MONTHS[utc.month - 1]} {utc:%H:%M:%S}"
-    return f"{day(utc)} {utc:%H:%M}"
-
-
-def day(instant: datetime) -> str:
-    """The UTC day: `2026-11-20`."""
-    return f"{instant.astimezone(UTC):%Y-%m-%d}"

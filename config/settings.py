@@ -49,6 +49,7 @@ MIDDLEWARE = [
     # The list of traces: 8 KB instead of 47. Against BREACH it adds random bytes.
     "django.middleware.gzip.GZipMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "config.timezone.TimeZoneMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -13,7 +13,5 @@ for _function in (
     figures.short_version,
     figures.short_count,
     figures.byte_size,
-    figures.clock,
-    figures.day,
 ):
     register.filter(_function.__name__, _function)

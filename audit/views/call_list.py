@@ -18,7 +18,7 @@ from audit.call_completion import complete, last_name
 from audit.call_export import FORMS
 from audit.call_filter import FILTER_NAMES, CallFilter, FilterName
 from audit.call_query import Query, parse, quoted
-from audit.figures import duration, short_instant
+from audit.figures import duration
 from audit.queries.call_list import (
     Cursor,
     ListedCall,
@@ -48,7 +48,6 @@ class CallRow:
     """A call as it is listed."""
 
     call: ListedCall
-    started: str
     reason: str
     tokens: str
 
@@ -153,7 +152,6 @@ def call_rows(calls: Sequence[ListedCall], now: datetime) -> list[CallRow]:
     return [
         CallRow(
             call=call,
-            started=short_instant(call.started_at, now),
             reason=_reason(call, violations.get(call.invocation_id), now),
             tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
         )

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from audit import inbox, raw_view
 from audit import inbox_export as exports
-from audit.figures import counted, short_instant
+from audit.figures import counted
 from audit.forms import DiscardAllForm, DiscardForm, InboxFilterForm
 from audit.models import RejectedEvent, Resolution
 from audit.queries.inbox import InboxFilter, InboxRow, inbox_line, inbox_page
@@ -39,7 +39,6 @@ class ListedLine:
     """A refused line as it is listed."""
 
     row: InboxRow
-    received: str
     why: str
     excerpt: str
     outcome: str
@@ -64,7 +63,6 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
         "lines": [
             ListedLine(
                 row=row,
-                received=short_instant(row.received_at, now),
                 why=inbox.CODES.get(row.code, row.code),
                 excerpt=raw_view.excerpt(row.excerpt) if row.excerpt is not None else "",
                 outcome=Resolution(row.resolution).label if row.resolution else "",

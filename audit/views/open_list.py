@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.call_query import parse
-from audit.figures import duration, milliseconds, short_instant
+from audit.figures import duration, milliseconds
 from audit.open_calls import Condition, condition_of, overdue_ms
 from audit.queries.call_list import Cursor, ListedCall, call_page
 from audit.queries.open_list import COUNT_LIMIT, open_tally, producers_heard
@@ -43,11 +43,9 @@ class OpenRow:
     """An open call as it is listed, or an end without its start."""
 
     call: ListedCall
-    started: str
     condition: Condition
     age: str
     over: str
-    heard: str
     heard_at: datetime | None
 
 
@@ -88,11 +86,9 @@ def _rows(calls: Sequence[ListedCall], now: datetime) -> list[OpenRow]:
         found.append(
             OpenRow(
                 call=call,
-                started=short_instant(call.started_at, now),
                 condition=condition_of(call, heard_at, now),
                 age=duration(age // timedelta(microseconds=1)),
                 over=milliseconds(over) if over is not None else "",
-                heard=short_instant(heard_at, now) if heard_at else "",
                 heard_at=heard_at,
             )
         )

@@ -9,7 +9,6 @@ from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
 from audit import reasons
-from audit.figures import short_instant
 from audit.forms import TraceFilterForm
 from audit.queries.traces import Cursor, Reason, TraceDay, TraceFilter, trace_page
 from config.htmx import render_page
@@ -26,7 +25,6 @@ class TraceRow:
     reason_tool: str
     reason: str
     tokens: str
-    started: str
 
     @property
     def look(self) -> str:
@@ -72,7 +70,6 @@ def _row(trace: TraceDay, reason: Reason | None, now: datetime) -> TraceRow:
         reason_tool=reason.tool_name if reason else "",
         reason=reasons.of_trace(reason, now) if reason else "",
         tokens=reasons.tokens(trace.prompt_tokens, trace.completion_tokens),
-        started=short_instant(trace.first_started_at, now),
     )
 
 

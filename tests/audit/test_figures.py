@@ -1,7 +1,5 @@
 """How figures are written."""
 
-from datetime import UTC, datetime, timedelta, timezone
-
 import pytest
 
 from audit import figures
@@ -42,27 +40,3 @@ def test_counts_and_sizes() -> None:
     assert shorts == ["980", "1.2 k", "8.21 M"]
     sizes = [figures.byte_size(n).replace(figures.NBSP, " ") for n in (812, 3_482, 1_258_291)]
     assert sizes == ["812 B", "3.4 KiB", "1.2 MiB"]
-
-
-@pytest.mark.parametrize(
-    ("instant", "text"),
-    [
-        (datetime(2026, 11, 20, 0, 0, 0, 1_000, UTC), "00:00:00.001"),
-        (datetime(2026, 11, 19, 23, 59, 59, 999_000, UTC), "19 Nov 23:59:59"),
-        (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "2 Jan 03:04:05"),
-        (datetime(2025, 12, 31, 23, 59, 59, tzinfo=UTC), "2025-12-31 23:59"),
-        (datetime(2026, 11, 20, 0, 30, tzinfo=timezone(timedelta(hours=1))), "19 Nov 23:30:00"),
-    ],
-)
-def test_an_instant_says_no_more_than_needed_to_tell_it_from_now(
-    instant: datetime, text: str
-) -> None:
-    now = datetime(2026, 11, 20, 12, tzinfo=UTC)
-    assert figures.short_instant(instant, now).replace(figures.NBSP, " ") == text
-
-
-def test_instants_are_written_in_utc() -> None:
-    berlin = timezone(timedelta(hours=1))
-    assert figures.clock(datetime(2026, 11, 20, 0, 2, 11, 204_999, berlin)) == "23:02:11.204"
-    assert figures.day(datetime(2026, 11, 20, 0, 2, tzinfo=berlin)) == "2026-11-19"
-    assert figures.day(datetime(2026, 11, 20, tzinfo=UTC)) == "2026-11-20"

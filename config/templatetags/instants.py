@@ -1,0 +1,60 @@
+"""Instants in templates: {% load instants %} {{ call.started_at|instant }}.
+
+Each is a `<time>` in the viewer's zone, with the instant in UTC for machines and on hover.
+"""
+
+from datetime import UTC, datetime
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from config import instants
+
+register = template.Library()
+
+
+@register.filter
+def instant(at: datetime) -> SafeString:
+    """In full: `2026-11-20 14:02:11.204 UTC+1`."""
+    return _time(at, instants.exact(at, timezone.get_current_timezone()))
+
+
+@register.filter
+def short_instant(at: datetime) -> SafeString:
+    """As much as tells it from now: `14:02:11.204`, `20 Nov 14:02:11`, `2025-11-20 14:02`."""
+    return _time(at, instants.short(at, timezone.now(), timezone.get_current_timezone()))
+
+
+@register.filter
+def minute(at: datetime) -> SafeString:
+    """For pages where seconds do not matter: `2026-11-20 14:02`."""
+    return _time(at, instants.to_the_minute(at, timezone.get_current_timezone()))
+
+
+@register.filter
+def instant_text(at: datetime) -> str:
+    """In full and without an element, for attributes."""
+    return instants.exact(at, timezone.get_current_timezone())
+
+
+@register.simple_tag
+def zone() -> SafeString:
+    """Whose clocks a column's times are of: `UTC`, `Kathmandu`."""
+    name = timezone.get_current_timezone_name()
+    if name == "UTC":
+        return mark_safe('<span class="unit-of">UTC</span>')
+    return format_html(
+        '<span class="unit-of" title="Times are of {}, where your browser is. Each has its UTC '
+        'on hover.">{}</span>',
+        name,
+        instants.place(name),
+    )
+
+
+def _time(at: datetime, text: str) -> SafeString:
+    # Digits and our own words alone: nothing of an agent's is in it.
+    return mark_safe(  # noqa: S308
+        f'<time datetime="{instants.iso(at)}" title="{instants.exact(at, UTC)}">{text}</time>'
+    )
