@@ -68,6 +68,18 @@ def short_count(number: int | None) -> str:
     return str(number)
 
 
+def share(part: float | None) -> str:
+    """A part of a whole as a percentage: `1.42 %`, `63.0 %`; `100 %` and `0 %` are exact."""
+    if part is None:
+        return "—"
+    percent = part * 100
+    if percent in {0, 100}:
+        return f"{percent:.0f}{NBSP}%"
+    if percent < 0.01:
+        return f"<{NBSP}0.01{NBSP}%"
+    return f"{percent:.2f}{NBSP}%" if percent < 9.995 else f"{min(percent, 99.9):.1f}{NBSP}%"
+
+
 def byte_size(number: int) -> str:
     """A number of bytes: `812 B`, `3.4 KiB`, `1.2 MiB`."""
     if number < 1024:

@@ -43,8 +43,13 @@ def short(instant: datetime, now: datetime, zone: tzinfo) -> str:
     if there.date() == today.date():
         return clock(there)
     if there.year == today.year:
-        return f"{there.day}{NBSP}{_MONTHS[there.month - 1]} {there:%H:%M:%S}"
+        return f"{short_day(there)} {there:%H:%M:%S}"
     return f"{there:%Y-%m-%d %H:%M}"
+
+
+def short_day(there: datetime) -> str:
+    """The day an instant carries, without its year: `20 Nov`."""
+    return f"{there.day}{NBSP}{_MONTHS[there.month - 1]}"
 
 
 def clock(there: datetime) -> str:

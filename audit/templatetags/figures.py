@@ -13,5 +13,6 @@ for _function in (
     figures.short_version,
     figures.short_count,
     figures.byte_size,
+    figures.share,
 ):
     register.filter(_function.__name__, _function)

@@ -1,0 +1,187 @@
+"""The figures of a range over time and by tool, each against the range before.
+
+Counts are exact for any range by anybody's clock, percentiles to the 5 % of `audit.histogram`:
+`audit.hour_cells` says which stored hours make them up and which calls are moved.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from audit import histogram
+from audit.hour_cells import HOUR, cells
+from audit.queries import rows
+from audit.time_range import TimeRange
+
+FORMULA = {
+    "lowest_us": histogram.LOWEST_US,
+    "log_growth": histogram.LOG_GROWTH,
+    "last_bucket": histogram.BUCKET_COUNT - 1,
+}
+"""Parameters of the part `latency_bucket` of `sql/over_time.sql`."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What calls sum up to. Calls are completed ones; open ones have started and not ended."""
+
+    ok: int = 0
+    failed: int = 0
+    open: int = 0
+    violating: int = 0
+    """Completed calls that break their schema, failed or not."""
+    violations: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    @property
+    def calls(self) -> int:
+        """Completed calls."""
+        return self.ok + self.failed
+
+    @property
+    def tokens(self) -> int:
+        """In and out together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    @property
+    def error_rate(self) -> float | None:
+        """The share of completed calls that failed; None without any."""
+        return self.failed / self.calls if self.calls else None
+
+    @property
+    def violation_rate(self) -> float | None:
+        """The share of completed calls that break their schema; None without any."""
+        return self.violating / self.calls if self.calls else None
+
+    def add(self, state: str, sums: Sequence[Any], sign: int) -> None:
+        """Count a row of `calls_over_time`: calls, violating ones, violations, tokens in, out."""
+        calls, violating, violations, prompt, completion = (sign * int(one) for one in sums)
+        setattr(self, state, getattr(self, state) + calls)
+        self.violating += violating
+        self.violations += violations
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+
+
+@dataclass(slots=True)
+class Figures(Counts):
+    """The same with how long they took."""
+
+    latency: list[int] = field(default_factory=lambda: [0] * histogram.BUCKET_COUNT)
+
+    def duration_ms(self, share: float) -> float | None:
+        """The milliseconds within which this share of the calls took; None without any."""
+        duration_us = histogram.percentile(self.latency, share)
+        return None if duration_us is None else duration_us / 1000
+
+
+@dataclass(slots=True)
+class ToolFigures:
+    """A tool's figures in the range, in the range before, and its calls part by part."""
+
+    name: str
+    total: Figures
+    previous: Figures
+    parts: list[Counts]
+
+
+@dataclass(slots=True)
+class OverTime:
+    """A range's figures, part by part (`TimeRange.parts`), by tool, and of the range before."""
+
+    of: TimeRange
+    total: Figures
+    previous: Figures
+    parts: list[Figures]
+    tools: dict[str, ToolFigures]
+
+
+def over_time(of: TimeRange) -> OverTime:
+    """The figures of a range. Two statements."""
+    found = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
+    parameters = slot_parameters((of.previous.start, *of.bounds), singly=of.step < HOUR)
+    for slot, taken_from, tool_name, state, *sums in rows("calls_over_time", parameters):
+        for place, sign in ((slot, 1), (taken_from, -1)):
+            if place is not None:
+                _add_calls(found, place, tool_name, state, sums, sign)
+    for slot, taken_from, tool_name, bucket, count in rows(
+        "latencies_over_time", parameters | FORMULA
+    ):
+        if slot is None and taken_from is None:  # of whole hours, of a tool
+            _tool(found, tool_name).total.latency[bucket] += count
+            continue
+        for place, sign in ((slot, 1), (taken_from, -1)):
+            if place is not None:
+                _add_latency(found, place, tool_name, bucket, sign * count)
+    return found
+
+
+def slot_parameters(bounds: Sequence[datetime], *, singly: bool = False) -> dict[str, Any]:
+    """The parameters of the parts in `sql/over_time.sql` for the slots between these instants.
+
+    The first slot is the range before. With `singly` the calls of all others are read one by one:
+    for slots shorter than hours.
+    """
+    found = cells(bounds, first_single=1 if singly else None)
+    starts = [piece.start for piece in found.pieces] or [bounds[0]]
+    ends = [piece.end for piece in found.pieces] or [bounds[0]]
+    first = found.hours[0].at if found.hours else bounds[0]
+    end = found.hours[-1].at + HOUR if found.hours else bounds[0]
+    return {
+        "start": bounds[1],
+        "end": bounds[-1],
+        "bounds": list(bounds),
+        "first_day": _day(bounds[1]),
+        "last_day": _day(bounds[-1]),
+        "marks": [bound - HOUR / 2 for bound in bounds],
+        "first_hour": first,
+        "end_hour": end,
+        "first_hour_day": _day(first),
+        "last_hour_day": _day(end),
+        "piece_starts": [piece.start for piece in found.pieces],
+        "piece_ends": [piece.end for piece in found.pieces],
+        "piece_slots": [piece.slot for piece in found.pieces],
+        "piece_taken_from": [piece.taken_from for piece in found.pieces],
+        "first_piece_day": _day(min(starts)),
+        "last_piece_day": _day(max(ends)),
+    }
+
+
+def _add_calls(
+    found: OverTime, slot: int, tool_name: str, state: str, sums: Sequence[Any], sign: int
+) -> None:
+    tool = _tool(found, tool_name)
+    if slot == 0:
+        found.previous.add(state, sums, sign)
+        tool.previous.add(state, sums, sign)
+        return
+    found.total.add(state, sums, sign)
+    found.parts[slot - 1].add(state, sums, sign)
+    tool.total.add(state, sums, sign)
+    tool.parts[slot - 1].add(state, sums, sign)
+
+
+def _add_latency(
+    found: OverTime, slot: int, tool_name: str | None, bucket: int, count: int
+) -> None:
+    if slot == 0:
+        found.previous.latency[bucket] += count
+        return
+    found.total.latency[bucket] += count
+    found.parts[slot - 1].latency[bucket] += count
+    if tool_name is not None:
+        _tool(found, tool_name).total.latency[bucket] += count
+
+
+def _tool(found: OverTime, name: str) -> ToolFigures:
+    tool = found.tools.get(name)
+    if tool is None:
+        tool = ToolFigures(name, Figures(), Figures(), [Counts() for _ in found.parts])
+        found.tools[name] = tool
+    return tool
+
+
+def _day(instant: datetime) -> date:
+    return instant.astimezone(UTC).date()

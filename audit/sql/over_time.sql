@@ -1,0 +1,91 @@
+-- {{cell_hours}} --
+-- The rows of a table of sums by hour that are counted whole, and the slot each is counted for:
+-- audit/hour_cells.py. A mark is half an hour before a slot begins.
+tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_hour_day)s AND %(last_hour_day)s
+  AND hour_at >= %(first_hour)s
+  AND hour_at < %(end_hour)s
+
+-- {{cell_slot}} --
+-- The slot of such a row.
+width_bucket(hour_at, %(marks)s::timestamptz[]) - 1
+
+-- {{cell_pieces}} --
+-- The stretches whose calls are read singly, each with the slot to add them to and the one to
+-- take them from.
+unnest(
+    %(piece_starts)s::timestamptz[], %(piece_ends)s::timestamptz[], %(piece_slots)s::integer[],
+    %(piece_taken_from)s::integer[]
+) AS piece (start_at, end_at, slot, taken_from)
+
+-- {{piece_calls}} --
+-- The completed calls of such a stretch.
+tenant_id = %(tenant_id)s
+      AND started_on BETWEEN (piece.start_at AT TIME ZONE 'UTC')::date
+                         AND (piece.end_at AT TIME ZONE 'UTC')::date
+      AND started_on BETWEEN %(first_piece_day)s AND %(last_piece_day)s
+      AND started_at >= piece.start_at
+      AND started_at < piece.end_at
+      AND state <> 'open'
+
+-- calls_over_time --
+-- Calls by slot, tool and state. One statement, so that hours and the calls moved between them
+-- are of the same moment.
+SELECT {{cell_slot}} AS slot, NULL::integer AS taken_from, tool_name, state,
+       sum(call_count)::bigint, sum(violating_call_count)::bigint,
+       sum(violation_count)::bigint, sum(prompt_tokens), sum(completion_tokens)
+FROM rollup
+WHERE {{cell_hours}}
+  AND state <> 'started'
+GROUP BY 1, tool_name, state
+UNION ALL
+SELECT piece.slot, piece.taken_from, i.tool_name, i.state, count(*),
+       count(*) FILTER (WHERE i.violation_count > 0), sum(i.violation_count),
+       sum(i.prompt_tokens), sum(i.completion_tokens)
+FROM {{cell_pieces}}
+CROSS JOIN LATERAL (
+    SELECT tool_name, state, violation_count, prompt_tokens, completion_tokens
+    FROM invocation
+    WHERE {{piece_calls}}
+) AS i
+GROUP BY piece.slot, piece.taken_from, i.tool_name, i.state
+UNION ALL
+SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1, NULL, tool_name, state,
+       count(*), 0, 0, 0, 0
+FROM invocation
+WHERE tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND started_at >= %(start)s
+  AND started_at < %(end)s
+  AND end_batch_id IS NULL
+GROUP BY 1, tool_name, state
+
+-- {{latency_bucket}} --
+-- The bucket of a call's duration, by the formula of audit/histogram.py.
+CASE WHEN duration_us < %(lowest_us)s THEN 0
+     ELSE least(1 + floor(ln(duration_us / %(lowest_us)s::float8) / %(log_growth)s::float8),
+                %(last_bucket)s)
+END::integer
+
+-- latencies_over_time --
+-- How many calls fell into each bucket of the histogram: of whole hours by slot, and by tool for
+-- all slots but the first, which is the range before; of the calls moved by both.
+SELECT slot, NULL::integer AS taken_from, tool_name, bucket, sum(count)::bigint
+FROM (
+    SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name,
+           array_lower(buckets, 1) + n::integer - 2 AS bucket, count
+    FROM latency, unnest(buckets) WITH ORDINALITY AS each (count, n)
+    WHERE {{cell_hours}}
+      AND count <> 0
+) AS counted
+GROUP BY GROUPING SETS ((slot, bucket), (is_current, tool_name, bucket))
+HAVING GROUPING(slot) = 0 OR is_current
+UNION ALL
+SELECT piece.slot, piece.taken_from, i.tool_name, i.bucket, count(*)
+FROM {{cell_pieces}}
+CROSS JOIN LATERAL (
+    SELECT tool_name, {{latency_bucket}} AS bucket
+    FROM invocation
+    WHERE {{piece_calls}}
+) AS i
+GROUP BY piece.slot, piece.taken_from, i.tool_name, i.bucket

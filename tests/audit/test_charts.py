@@ -1,0 +1,75 @@
+"""Charts as values: what is drawn, and the table that says the same. Pure."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from audit.call_query import parse
+from audit.charts import Chart, Series, Slot, Unit, range_query, sparkline, time_slots, value_text
+from audit.time_range import TimeRange
+
+END = datetime(2026, 11, 21, 12, 30, 0, 250_000, tzinfo=UTC)
+
+
+def make_chart() -> Chart:
+    slots = [Slot("a", "in full a", "tool:a"), Slot("b", "in full b", "tool:b")]
+    series = [
+        Series("OK", "ok", [2, 0], "state:ok"),
+        Series("Failed", "failed", [None, 1200], "state:failed"),
+    ]
+    return Chart("calls", "Calls", "bars", "count", slots, series)
+
+
+def test_the_island_and_the_table_say_the_same() -> None:
+    chart = make_chart()
+    assert [one["texts"] for one in chart.island["series"]] == [["2", "0"], ["—", "1,200"]]
+    assert [[text for text, _ in cells] for _, cells in chart.rows] == [["2", "—"], ["0", "1,200"]]
+
+
+def test_what_is_counted_leads_to_its_calls_and_nothing_else_does() -> None:
+    links = [query for _, cells in make_chart().rows for _, query in cells]
+    assert links == ["tool:a state:ok", "", "", "tool:b state:failed"]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0, "share", "0 %"),
+        (0.0142, "share", "1.42 %"),
+        (0.00001, "share", "< 0.01 %"),
+        (0.63, "share", "63.0 %"),
+        (0.9999, "share", "99.9 %"),
+        (1, "share", "100 %"),
+        (301.4, "duration", "301 ms"),
+        (1880, "duration", "1.88 s"),
+        (12345, "count", "12,345"),
+        (None, "share", "—"),
+    ],
+)
+def test_values_are_read_with_their_unit(value: float | None, unit: Unit, text: str) -> None:
+    assert value_text(value, unit).replace("\xa0", " ") == text
+
+
+def test_slots_are_named_by_the_viewers_clock_and_ask_for_exactly_their_calls() -> None:
+    of = TimeRange(END - timedelta(hours=24), END, ZoneInfo("Asia/Kathmandu"))
+    slots = time_slots(of)
+    assert [slots[0].label, slots[1].label] == ["18:15", "19:00"]
+    assert any(slot.label == "21\xa0Nov" for slot in slots)
+    assert slots[1].name.replace("\u2060", "") == "Fri 20\xa0Nov 19:00–20:00 UTC+5:45"
+    for slot, (start, end) in zip(slots, of.parts, strict=True):
+        query = parse(slot.query)
+        assert query.problems == ()
+        assert (query.wanted.since, query.wanted.until) == (start, end)
+
+
+def test_a_query_of_a_stretch_loses_no_microsecond() -> None:
+    wanted = parse(range_query(END - timedelta(microseconds=1), END)).wanted
+    assert (wanted.since, wanted.until) == (END - timedelta(microseconds=1), END)
+
+
+def test_a_sparkline_stays_within_its_box() -> None:
+    points = [tuple(map(float, each.split(","))) for each in sparkline([1, None, 5, 0]).split()]
+    assert len(points) == 4
+    assert all(0 <= x <= 96 and 0 <= y <= 22 for x, y in points)
+    assert sparkline([0, 0]) == sparkline([]) == sparkline([3]) == ""
