@@ -15,6 +15,7 @@ from audit.json_tree import ABSENT, Mark, Number, Tree, draw, parse
 from audit.log import LogPayloadError, StoredEvent, read_events
 from audit.queries.calls import (
     AlikeCall,
+    Beside,
     CallDetail,
     CallViolation,
     call_violations,
@@ -67,18 +68,16 @@ class CallPanel:
     context: list[tuple[str, str]]
     alike: list[AlikeCall]
     alike_is_cut: bool
-    previous: tuple[Any, UUID] | None
-    next: tuple[Any, UUID] | None
+    beside: Beside
     events: list[LogEvent]
     log_error: str
     clock_note: str  # what is odd about its times; they are its producer's, and stay so
 
 
-def gather(call: CallDetail, now: datetime) -> CallPanel:
-    """The panel of a call. Must run inside the tenant's scope."""
+def gather(call: CallDetail, now: datetime, beside: Beside | None = None) -> CallPanel:
+    """The panel of a call; `beside` where it is known. Must run inside the tenant's scope."""
     violations = call_violations(call) if call.violation_count else []
     alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
-    beside = failures_beside(call)
     log_error = ""
     stored: dict[Kind, StoredEvent] = {}
     try:
@@ -111,8 +110,7 @@ def gather(call: CallDetail, now: datetime) -> CallPanel:
         context=[*_context(call), *_reported_context(start)],
         alike=alike[:ALIKE_LIMIT],
         alike_is_cut=len(alike) > ALIKE_LIMIT,
-        previous=beside.get("previous"),
-        next=beside.get("next"),
+        beside=beside or failures_beside(call),
         events=[_log_event(kind, event) for kind, event in stored.items()],
         log_error=log_error,
         clock_note=_clock_note(call, stored),

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
@@ -270,7 +271,7 @@ def plain(text: str) -> str:
 def visible(text: str) -> SafeString:
     """Text of an agent; what would hide or turn it around is shown as escapes."""
     if not _HIDDEN.search(text):
-        return format_html("{}", text)
+        return SafeString(escape(text))
     parts = _HIDDEN.split(text)
     shown = [
         format_html('<span class="j-escape">\\u{}</span>', f"{ord(part):04x}")

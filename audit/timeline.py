@@ -8,9 +8,10 @@ durations may be anything from nothing to centuries.
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 from uuid import UUID
 
 INDENT = 14  # pixels a level
@@ -31,8 +32,7 @@ _STEPS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """What the timeline needs to know of a call; `end_us` is None while it is open."""
 
     id: UUID
@@ -41,8 +41,7 @@ class Span:
     end_us: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A call's place in the tree. Rows are drawn in the order the nodes come in."""
 
     span: Span
@@ -50,6 +49,11 @@ class Node:
     child_count: int
     is_orphan: bool  # names a parent that is not here, or is its own ancestor
     guides: tuple[bool, ...]  # for each level drawn above: does its line go on below this row?
+
+    @property
+    def level(self) -> int:
+        """Its depth as people count: the outermost calls are on level 1."""
+        return self.depth + 1
 
     @property
     def indent(self) -> int:
@@ -131,23 +135,24 @@ def arrange(spans: Iterable[Span]) -> list[Node]:
             children[span.parent_id].append(span)
         else:
             roots.append(span)
-    tops = roots + _ring_openers(ordered, roots, children, by_id)
-    tops.sort(key=lambda span: (span.start_us, span.id))
-    opened = {span.id for span in tops}
+    nodes = _rows_below(roots, children)
+    if len(nodes) < len(ordered):
+        tops = roots + _ring_openers(ordered, roots, children, by_id)
+        tops.sort(key=lambda span: (span.start_us, span.id))
+        nodes = _rows_below(tops, children)
+    return nodes
+
+
+def _rows_below(tops: Sequence[Span], children: Mapping[UUID, list[Span]]) -> list[Node]:
+    """These calls and all calls inside them, except that none of these is inside another."""
+    opened = {span.id for span in tops if span.parent_id is not None}
     nodes: list[Node] = []
     stack: list[tuple[Span, int, tuple[bool, ...]]] = [(span, 0, ()) for span in reversed(tops)]
     while stack:
         span, depth, guides = stack.pop()
-        below = [child for child in children[span.id] if child.id not in opened]
-        nodes.append(
-            Node(
-                span=span,
-                depth=depth,
-                child_count=len(below),
-                is_orphan=depth == 0 and span.parent_id is not None,
-                guides=guides,
-            )
-        )
+        below = [child for child in children.get(span.id, ()) if child.id not in opened]
+        is_orphan = depth == 0 and span.parent_id is not None
+        nodes.append(Node(span, depth, len(below), is_orphan, guides))
         for position in range(len(below) - 1, -1, -1):
             # Only the levels that are drawn are kept, or a chain of n would cost n² memory.
             drawn = (*guides, position < len(below) - 1)[-MAX_INDENT_DEPTH:]

@@ -11,13 +11,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+from django.utils.safestring import SafeString
+
 from audit import reasons
+from audit.figures import milliseconds
+from audit.lane import Label, label, svg
 from audit.queries.calls import Call, TraceDetail
 from audit.timeline import Bar, Node, Span, Tick, Window, arrange, bar, pack, ticks, window_of
 from audit.trace_shape import critical_path, gaps, repeats, sizes
 
-PAGE_ROWS = 400
-"""Rows of one page: ≈ 350 KB of HTML, drawn in a moment; a trace of 5,000 calls has 13."""
+WINDOW_ROWS = 60
+"""Rows drawn at once, more than a screen holds; the others come when they are scrolled to."""
 
 MINIMAP_LANES = 10
 MINIMAP_WIDTH = 1_000  # units of its view box
@@ -26,7 +30,6 @@ ZOOM_STEPS = 8  # places of the minimap that lead to a closer look
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _GAP_SHARE = 0.3  # percent of the lane: two pixels
-_TEXT_SHARE = 1.45  # width of a character as a share of the lane, where it is narrowest
 
 Only = Literal["", "failed", "violation", "open", "path"]
 """Which calls are shown; `path` are those of the critical path."""
@@ -40,17 +43,8 @@ class View:
     find: str = ""
     tool: str = ""
     zoom: tuple[int, int] | None = None
-    first_row: int | None = None  # None: the page with the selected call
+    first_row: int | None = None  # None: the window with the selected call
     selected: UUID | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """The reason as it is written into a lane: from `x` on, or up to it, or in the bar."""
-
-    text: str
-    x: float
-    place: Literal["right", "left", "inside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +63,30 @@ class Row:
     repeat: tuple[int, int] | None  # which of how many calls with the same content
     limit_x: float | None  # where its time limit lies, if that is in the window
     inside_count: int  # calls within it, whether shown or not
+
+    @property
+    def lane(self) -> SafeString:
+        """What is drawn of it."""
+        limit = (
+            None
+            if self.limit_x is None or self.call.timeouts_ms is None
+            else (self.limit_x, milliseconds(self.call.timeouts_ms))
+        )
+        return svg(self.call.look, self.bar, self.label, is_critical=self.is_critical, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows that are not drawn yet: `first` counts from 0, `depth` is the least of theirs."""
+
+    first: int
+    count: int
+    depth: int
+
+    @property
+    def last(self) -> int:
+        """The number of its last row, from 1."""
+        return self.first + self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +117,7 @@ class Zoom:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """The page's rows and what stands around them."""
+    """A window of rows and what stands around them."""
 
     rows: list[Row]
     ticks: list[Tick]
@@ -116,15 +134,14 @@ class Waterfall:
     selected: Call | None
     telling: Call  # what to look at first: see _most_telling
     telling_reason: str
-    row_count: int  # of all pages; `first_row` counts from 0
-    first_row: int
-    previous_page: int | None
-    next_page: int | None
+    first_row: int  # counts from 0
+    earlier: Stretch | None  # the window before this one, where there is one
+    later: list[Stretch]  # the windows after it
 
-    @property
-    def last_row(self) -> int:
-        """The row after the page's last one, from 0: the number of its last one, from 1."""
-        return self.first_row + len(self.rows)
+
+def svg_share(percent: float) -> str:
+    """A share of a width as SVG takes it: `12.34%`."""
+    return f"{percent:.2f}%"
 
 
 def nodes_of(calls: Iterable[Call]) -> list[Node]:
@@ -148,8 +165,7 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
     telling = _most_telling(detail.calls)
     selected = calls.get(view.selected) if view.selected else telling
     first = _first_row(shown, view, selected)
-    page = shown[first : first + PAGE_ROWS]
-    outlines, lane_count = _minimap(detail.calls, whole)
+    outlines, lane_count = _minimap(detail.calls, spans, whole)
     idle = gaps(nodes, whole)
     inside = dict(zip((node.span.id for node in nodes), sizes(nodes), strict=True))
     marks = repeats([_content(call) for call in detail.calls])
@@ -163,7 +179,7 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
             node=node,
             bar=drawn,
             reason=said,
-            label=_label(drawn, said),
+            label=label(drawn, said),
             is_selected=call is selected,
             is_context=node.span.id in context,
             is_critical=node.span.id in critical,
@@ -174,7 +190,7 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
         )
 
     return Waterfall(
-        rows=[row(node) for node in page],
+        rows=[row(node) for node in shown[first : first + WINDOW_ROWS]],
         ticks=ticks(window, whole.start_us) if _has_extent(spans) else [],
         gaps=_gaps_drawn(idle, window),
         idle_us=sum(end - start for start, end in idle),
@@ -189,11 +205,15 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
         selected=selected,
         telling=telling,
         telling_reason=reason(telling),
-        row_count=len(shown),
         first_row=first,
-        previous_page=max(0, first - PAGE_ROWS) if first else None,
-        next_page=first + PAGE_ROWS if first + PAGE_ROWS < len(shown) else None,
+        earlier=_stretch(shown, first - WINDOW_ROWS) if first else None,
+        later=[_stretch(shown, n) for n in range(first + WINDOW_ROWS, len(shown), WINDOW_ROWS)],
     )
+
+
+def _stretch(shown: Sequence[Node], first: int) -> Stretch:
+    nodes = shown[first : first + WINDOW_ROWS]
+    return Stretch(first, len(nodes), min(node.depth for node in nodes))
 
 
 def _most_telling(calls: Sequence[Call]) -> Call:
@@ -291,11 +311,11 @@ def _filtered(
 
 
 def _first_row(shown: Sequence[Node], view: View, selected: Call | None) -> int:
-    """The first row of the page: the asked one's, else the selected call's, on a whole page."""
+    """The first row of the window with the asked row, else with the selected call."""
     row = view.first_row or 0
     if view.first_row is None and selected is not None:
         row = next((n for n, node in enumerate(shown) if node.span.id == selected.invocation_id), 0)
-    return min(max(0, row), max(0, len(shown) - 1)) // PAGE_ROWS * PAGE_ROWS
+    return min(max(0, row), max(0, len(shown) - 1)) // WINDOW_ROWS * WINDOW_ROWS
 
 
 def _limit_x(call: Call, span: Span, window: Window) -> float | None:
@@ -316,31 +336,17 @@ def _gaps_drawn(idle: Iterable[tuple[int, int]], window: Window) -> list[Gap]:
     return [gap for gap in drawn if gap.width >= _GAP_SHARE]
 
 
-def _label(drawn: Bar, reason: str) -> Label:
-    """Where the reason finds room: right of the bar, left of it, else the roomiest place."""
-    needed = len(reason) * _TEXT_SHARE
-    right, left = 100 - drawn.end, drawn.x
-    if right >= needed or (left < needed and right >= max(left, drawn.width)):
-        return Label(reason, drawn.end, "right")  # what does not fit is cut by the lane's edge
-    if left >= needed:
-        return Label(reason, drawn.x, "left")
-    if drawn.width >= left:
-        return Label(reason, drawn.x, "inside")
-    # Cut here, between its parts if it can be: the lane's edge would take the beginning.
-    kept = reason[: int(left / _TEXT_SHARE) - 1]
-    whole_parts = kept.rpartition(" · ")[0]
-    return Label(whole_parts or f"{kept}…", drawn.x, "left")
-
-
-def _minimap(calls: Iterable[Call], whole: Window) -> tuple[list[Outline], int]:
+def _minimap(
+    calls: Sequence[Call], spans: Sequence[Span], whole: Window
+) -> tuple[list[Outline], int]:
     """The whole trace in small: a path of short lines for each look, worst drawn last."""
-    ordered = sorted(((_span(call), call) for call in calls), key=lambda pair: pair[0].start_us)
-    lanes = pack([span for span, _ in ordered], whole, lane_count=MINIMAP_LANES)
+    lanes = pack(spans, whole, lane_count=MINIMAP_LANES)  # calls come by their start
     pieces: dict[str, dict[str, None]] = {"ok": {}, "open": {}, "violation": {}, "failed": {}}
-    scale = MINIMAP_WIDTH / 100
-    for (span, call), lane in zip(ordered, lanes, strict=True):
-        drawn = bar(span, whole)
-        x, width = round(drawn.x * scale), max(3, round(drawn.width * scale))
+    scale = MINIMAP_WIDTH / whole.span_us
+    for call, span, lane in zip(calls, spans, lanes, strict=True):
+        end = whole.end_us if span.end_us is None else span.end_us
+        x = round((span.start_us - whole.start_us) * scale)
+        width = max(3, round((end - span.start_us) * scale))
         # Equal pieces are drawn once: thousands of calls stay some kilobytes.
         pieces[call.look][f"M{min(x, MINIMAP_WIDTH - 3)} {lane}.5h{width}"] = None
     outlines = [Outline(look, "".join(paths)) for look, paths in pieces.items() if paths]

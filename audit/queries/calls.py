@@ -21,7 +21,8 @@ def look_of(state: State, violation_count: int) -> Look:
     return "violation" if violation_count and state != "failed" else state
 
 
-@dataclass(frozen=True, slots=True)
+# Neither is frozen: a frozen one takes ten times as long to make, 45 ms for a long trace.
+@dataclass(slots=True)
 class Call:
     """A call as its row in the timeline shows it."""
 
@@ -57,7 +58,7 @@ class Call:
         return look_of(self.state, self.violation_count)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallDetail(Call):
     """A call with its context, and where its two events lie in the log."""
 
@@ -200,11 +201,37 @@ def calls_alike(call: Call, *, limit: int = 20) -> list[AlikeCall]:
     return [AlikeCall(*row) for row in rows("calls_alike", parameters)]
 
 
-def failures_beside(call: Call) -> dict[str, tuple[date, UUID]]:
-    """Day and id of the `previous` and the `next` failed or violating call of its trace."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Day and id of the failed or violating call before one, and of the one after it."""
+
+    previous: tuple[date, UUID] | None
+    next: tuple[date, UUID] | None
+
+
+def failures_beside(call: Call) -> Beside:
+    """The failed or violating calls around one, in its trace."""
     parameters = {
         "trace_id": call.trace_id,
+        "started_on": call.started_on,
         "started_at": call.started_at,
         "invocation_id": call.invocation_id,
     }
-    return {row[0]: (row[1], row[2]) for row in rows("failures_beside", parameters)}
+    found = {row[0]: (row[1], row[2]) for row in rows("failures_beside", parameters)}
+    return Beside(found.get("previous"), found.get("next"))
+
+
+def failures_beside_in(detail: TraceDetail, call: Call) -> Beside:
+    """The same where the trace has been read; asks only for what it did not hold."""
+    if detail.is_cut:
+        return failures_beside(call)
+    here = (call.started_at, call.invocation_id)
+    broken = [
+        ((one.started_at, one.invocation_id), (one.started_on, one.invocation_id))
+        for one in detail.calls
+        if one.look in {"failed", "violation"}
+    ]
+    return Beside(
+        previous=next((key for at, key in reversed(broken) if at < here), None),
+        next=next((key for at, key in broken if at > here), None),
+    )

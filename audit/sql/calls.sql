@@ -52,12 +52,14 @@ ORDER BY started_at DESC
 LIMIT %(limit)s
 
 -- failures_beside --
--- The failed or violating call just before and just after one, in its trace.
+-- The failed or violating call just before and just after one, in its trace. A call lies in the
+-- partition of the day it started, so that half of them need not be opened.
 (
     SELECT 'previous', started_on, invocation_id
     FROM invocation
     WHERE tenant_id = %(tenant_id)s
       AND trace_id = %(trace_id)s
+      AND started_on <= %(started_on)s
       AND (started_at, invocation_id) < (%(started_at)s, %(invocation_id)s)
       AND (state = 'failed' OR violation_count > 0)
     ORDER BY started_at DESC, invocation_id DESC
@@ -69,6 +71,7 @@ UNION ALL
     FROM invocation
     WHERE tenant_id = %(tenant_id)s
       AND trace_id = %(trace_id)s
+      AND started_on >= %(started_on)s
       AND (started_at, invocation_id) > (%(started_at)s, %(invocation_id)s)
       AND (state = 'failed' OR violation_count > 0)
     ORDER BY started_at, invocation_id

@@ -1,26 +1,29 @@
 """The timeline of a trace, with one of its calls opened beside it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from secrets import token_hex
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit import call_panel, reasons, trace_text, waterfall
 from audit.forms import TimelineForm
-from audit.queries.calls import call_detail
+from audit.queries.calls import TraceDetail, call_detail, failures_beside_in
 from audit.queries.calls import trace_detail as find_trace
+from config.htmx import render_page, wants_partial
 from tenants.access import TenantRequest, tenant_page
 
 
 @require_safe
 @tenant_page()
 def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
-    """All calls of a trace on one axis of time. `?call=` opens one of them."""
+    """All calls of a trace on one axis of time. `?call=` opens one of them.
+
+    A window of rows at a time: `?row=` says which, and htmx gets the rows alone.
+    """
     detail = find_trace(trace_id)
     if detail is None:
         raise Http404("no such trace")
@@ -29,30 +32,37 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
     form.is_valid()  # what cannot be read is reported and shows everything
     view = form.view()
     shown = waterfall.build(detail, view, now)
-    opened = shown.selected
-    call = call_detail(opened.started_on, opened.invocation_id) if opened else None
     asked = {
         name: request.GET.get(name) for name in ("only", "find", "tool", "zoom_from", "zoom_to")
     }
     kept = {name: value for name, value in asked.items() if value}
-    context = {
+    context: dict[str, object] = {
+        "waterfall": shown,
+        "kept": f"{urlencode(kept)}&" if kept else "",
+        "kept_call": f"call={view.selected}&" if view.selected else "",
+    }
+    if not wants_partial(request):
+        context |= _around(detail, shown, now) | {"view": view, "form": form}
+    return render_page(request, "audit/trace_detail.html", "trace-rows", context)
+
+
+def _around(detail: TraceDetail, shown: waterfall.Waterfall, now: datetime) -> dict[str, object]:
+    """What the page has besides rows: the facts above them, and the call opened beside them."""
+    opened = shown.selected
+    call = call_detail(opened.started_on, opened.invocation_id) if opened else None
+    return {
         "trace": detail.summary,
         "is_cut": detail.is_cut,
         "shown_count": len(detail.calls),
         "tool_count": len({call.tool_name for call in detail.calls}),
         "cache_hits": sum(call.cache_hit is True for call in detail.calls),
         "tokens": reasons.tokens(detail.summary.prompt_tokens, detail.summary.completion_tokens),
-        "waterfall": shown,
         "idle_share": shown.idle_us / shown.span_us * 100,
-        "view": view,
-        "form": form,
-        "kept": f"{urlencode(kept)}&" if kept else "",
         "telling_offset_us": (shown.telling.started_at - detail.summary.first_started_at)
         // timedelta(microseconds=1),
-        "panel": call_panel.gather(call, now) if call else None,
+        "panel": call_panel.gather(call, now, failures_beside_in(detail, call)) if call else None,
         "is_call_unknown": opened is None,
     }
-    return render(request, "audit/trace_detail.html", context)
 
 
 @require_safe

@@ -3,24 +3,93 @@
 "use strict";
 
 (() => {
+  // Every row, and in place of those that were not drawn yet one for each window of them.
   const items = () => [...document.querySelectorAll(".calls li[data-depth]")];
-  const rows = () => items().filter((li) => !li.hidden).map((li) => li.querySelector("a"));
+  const shown = () => items().filter((li) => !li.hidden);
   const depth = (li) => Number(li.dataset.depth);
   const fold = (li) => li.querySelector(".fold-calls");
+  const isUnloaded = (li) => li.classList.contains("rows-unloaded");
+  const inPanel = () => document.getElementById(
+    `c-${document.querySelector("#call-panel")?.dataset.call}`);
 
-  // The row of the call the panel shows, which any link may have swapped, and its like.
-  function select() {
-    const call = document.querySelector("#call-panel")?.dataset.call;
-    const selected = document.getElementById(`c-${call}`);
+  // The row of the call the panel shows, and its like.
+  function mark() {
+    const selected = inPanel();
     for (const li of items()) {
       const content = selected?.dataset.content;
       li.classList.toggle("is-alike", content !== undefined && li.dataset.content === content);
       li.querySelector("a").toggleAttribute("aria-current", false);
     }
+    selected?.querySelector("a").setAttribute("aria-current", "true");
+    return selected;
+  }
+
+  // Any link may have swapped the panel, for one of a call whose row is not here yet.
+  async function select() {
+    const panel = document.querySelector("#call-panel");
+    if (!inPanel() && panel?.dataset.call && document.querySelector(".rows-unloaded")) {
+      const address = new URL(location.href);
+      address.searchParams.set("call", panel.dataset.call);
+      address.searchParams.delete("row");
+      const rows = await ask(address).catch(() => []);
+      const first = rows.find((li) => !isUnloaded(li));
+      if (!rows.some((li) => li.id === `c-${panel.dataset.call}`)) return; // left out by a filter
+      const place = document.querySelector(`.rows-unloaded[value="${first.value}"]`);
+      if (!place) return location.reload(); // among earlier rows, not next to any drawn
+      put(place, rows);
+    }
+    const selected = mark();
     if (!selected) return;
-    for (const [above] of ancestors(selected)) set(above, true);
-    selected.querySelector("a").setAttribute("aria-current", "true");
+    for (const above of ancestors(selected)) if (fold(above)) set(above, true);
     selected.scrollIntoView({ block: "nearest" });
+  }
+
+  async function ask(address) {
+    const answer = await fetch(address, { headers: { "HX-Request": "true" } });
+    if (answer.headers.has("HX-Redirect")) location.assign(answer.headers.get("HX-Redirect"));
+    if (!answer.ok || answer.headers.has("HX-Redirect")) throw new Error(answer.statusText);
+    const part = document.createElement("template");
+    part.innerHTML = await answer.text();
+    return [...part.content.children];
+  }
+
+  // Rows in place of the window `li`; those before them have a place already unless it was that.
+  function put(li, rows) {
+    if (!li.isConnected) return;
+    const isEarlier = li.classList.contains("is-earlier");
+    li.replaceWith(...rows.filter((row) => isEarlier || !isUnloaded(row)));
+    for (const row of rows) {
+      if (row.isConnected) htmx.process(row);
+      if (fold(row)) fold(row).hidden = false;
+    }
+    refold();
+    mark();
+    watch();
+  }
+
+  // What is asked for once is not asked for again; after a failure it may be.
+  const coming = new WeakMap();
+  function load(li) {
+    if (!coming.has(li)) {
+      coming.set(li, ask(li.querySelector("a").href).then(
+        (rows) => put(li, rows),
+        () => coming.delete(li)));
+    }
+    return coming.get(li);
+  }
+
+  // Later rows come when they are nearly in sight, and take their room before that.
+  const near = new IntersectionObserver((seen) => {
+    for (const each of seen) if (each.isIntersecting) load(each.target);
+  }, { rootMargin: "600px" });
+
+  function watch() {
+    const height = document.querySelector(".calls li[id]")?.offsetHeight ?? 26;
+    near.disconnect();
+    for (const li of document.querySelectorAll(".rows-unloaded:not(.is-earlier)")) {
+      li.style.height = `${li.dataset.count * height}px`;
+      near.observe(li);
+    }
   }
 
   // ↑ ↓ walk the rows from the one in focus, else from the selected one; Enter opens a link anyway.
@@ -29,34 +98,52 @@
       document.querySelector(".calls a[aria-current]")?.parentElement;
   }
 
-  function walk(step) {
-    const all = rows();
-    const from = all.indexOf(here()?.querySelector("a"));
-    all[Math.min(Math.max(from + step, 0), all.length - 1)]?.focus();
+  async function walk(step) {
+    const from = here();
+    const beside = () => {
+      const all = shown();
+      return all[Math.min(Math.max(all.indexOf(from) + step, 0), all.length - 1)];
+    };
+    if (beside() && isUnloaded(beside())) await load(beside());
+    beside()?.querySelector("a").focus();
   }
 
   // ← folds what has calls inside, else goes to the call around; → unfolds, else goes inside.
-  function across(step) {
+  async function across(step) {
     const li = here();
     if (!li) return;
     const isOpen = fold(li)?.getAttribute("aria-expanded") === "true";
     if (step < 0 && isOpen) set(li, false);
-    else if (step < 0) ancestors(li)[0]?.[0].querySelector("a").focus();
-    else if (fold(li) && !isOpen) set(li, true);
+    else if (step < 0) {
+      while (ancestors(li)[0] && isUnloaded(ancestors(li)[0])) {
+        const place = ancestors(li)[0];
+        await load(place);
+        if (place.isConnected) return; // it did not come
+      }
+      ancestors(li)[0]?.querySelector("a").focus();
+    } else if (fold(li) && !isOpen) set(li, true);
     else if (fold(li)) walk(1);
   }
 
+  // From the call around it outwards; a window that holds one of them stands for it.
   function ancestors(li) {
     const found = [];
     let level = depth(li);
     for (let at = li.previousElementSibling; at && level > 0; at = at.previousElementSibling) {
-      if (depth(at) < level) found.push([at, (level = depth(at))]);
+      if (depth(at) >= level) continue;
+      found.push(at);
+      level = depth(at);
     }
     return found;
   }
 
   function set(li, isOpen) {
     fold(li)?.setAttribute("aria-expanded", String(isOpen));
+    refold();
+  }
+
+  // Where a fold reaches into a window that is not here, the window stays, to be folded later.
+  function refold() {
     let hiddenBelow = Infinity;
     for (const each of items()) {
       each.hidden = depth(each) > hiddenBelow;
@@ -64,6 +151,7 @@
       const isFolded = fold(each)?.getAttribute("aria-expanded") === "false";
       hiddenBelow = isFolded ? depth(each) : Infinity;
     }
+    watch();
   }
 
   function go(changes) {
@@ -141,7 +229,12 @@
     document.addEventListener("click", (event) => {
       const button = event.target.closest(".fold-calls");
       if (button) set(button.parentElement, button.getAttribute("aria-expanded") === "false");
+      const window = event.target.closest(".rows-unloaded");
+      if (!window || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      load(window);
     });
+    watch();
   }
 
   const keys = {

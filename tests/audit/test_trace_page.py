@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from audit.queries.calls import trace_detail
 from tenants.scope import tenant_scope
-from tests.audit.knocking import FRAME, HOSTILE, signed_in, statements, text
+from tests.audit.knocking import FRAME, HOSTILE, PARTIAL, signed_in, statements, text
 from tests.audit.test_trace_list_page import BROKEN, FAILED
 from tests.factories import Cast, make_call, send_events
 
@@ -63,7 +63,7 @@ def page_of(cast: Cast, query: str = "", trace_id: str = "trace-123") -> str:
 
 def rows(page: str) -> list[str]:
     """The text of each row, as it is read out."""
-    calls = page.split('<ol class="calls">')[1].split("</ol>")[0]
+    calls = page.split('<ol class="calls"')[1].split("</ol>")[0]
     without_drawing = re.sub(
         r'<svg class="lane".*?</svg>|<button.*?</button>', "", calls, flags=re.S
     )
@@ -177,20 +177,37 @@ def test_two_identical_calls_in_one_millisecond_are_two_rows(acme: Cast) -> None
     assert "1 identical call " in text(page)
 
 
-def test_a_trace_of_many_calls_comes_in_pages_and_opens_at_its_failure(acme: Cast) -> None:
+def test_a_trace_of_many_calls_comes_in_windows_and_opens_at_its_failure(acme: Cast) -> None:
     def call(n: int) -> list[dict[str, Any]]:
         output: dict[str, Any] = {"output": FAILED} if n == 450 else {}
         return make_call(tool_name=f"t{n}", started_at=at(n), **output)
 
     for part in (range(250), range(250, 500)):
         send_events(acme.tenant, [event for n in part for event in call(n)])
-    page = page_of(acme)
-    assert len(rows(page)) == 100
-    assert 'title="t450"' in page
-    assert "Rows 401 to 500 of 500" in text(page)
-    first = page_of(acme, "?row=0")
-    assert len(rows(first)) == 400
-    assert "Later rows" in first
+    shown = rows(page_of(acme))
+    assert shown[0] == "↑ Rows 361 to 420"
+    assert "level 1: t420 " in shown[1]
+    assert any("failed, level 1: t450 " in row for row in shown)
+    assert shown[61:] == ["↓ Rows 481 to 500"]
+    first = rows(page_of(acme, "?row=0"))
+    assert len(first) == 60 + 8
+    assert first[60:62] == ["↓ Rows 61 to 120", "↓ Rows 121 to 180"]
+
+
+def test_a_window_of_rows_comes_alone(acme: Cast) -> None:
+    calls = [make_call(tool_name=f"t{n}", started_at=at(n)) for n in range(70)]
+    send_events(acme.tenant, [event for call in calls for event in call])
+    client = signed_in(acme.viewer)
+    answer = client.get("/traces/trace-123?row=60", headers=PARTIAL)
+    assert "HX-Request" in answer.headers["Vary"]
+    part = answer.content.decode()
+    assert "<html" not in part
+    assert 'value="61"' in part
+    tools = re.findall(r'class="free tool" title="([^"]*)"', part)
+    assert tools == [f"t{n}" for n in range(60, 70)]
+    assert "Rows 1 to 60" in part
+    with statements(FRAME - 1 + 2):
+        client.get("/traces/trace-123?row=60", headers=PARTIAL)
 
 
 def test_more_calls_than_are_drawn_are_counted(acme: Cast) -> None:
@@ -263,10 +280,10 @@ def test_anonymous_is_sent_to_sign_in() -> None:
 def test_the_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
     send_family(acme)
     client = signed_in(acme.viewer)
-    with statements(FRAME + 4 + PANEL):
+    with statements(FRAME + 3 + PANEL):
         client.get("/traces/trace-123")
     send_family(acme)
-    with statements(FRAME + 4 + PANEL):
+    with statements(FRAME + 3 + PANEL):
         client.get("/traces/trace-123")
 
 

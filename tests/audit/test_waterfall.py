@@ -9,9 +9,11 @@ import pytest
 
 from audit import reasons, waterfall
 from audit.figures import NBSP
+from audit.lane import Label, svg
 from audit.queries.calls import Call, FirstViolation, TraceDetail
 from audit.queries.traces import TraceDay
-from audit.waterfall import Label, View
+from audit.timeline import Bar
+from audit.waterfall import View
 
 START = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 NOW = START + timedelta(minutes=1)
@@ -103,7 +105,8 @@ def test_the_minimap_of_thousands_of_calls_stays_small() -> None:
     built = waterfall.build(detail(*calls), View(), NOW)
     assert sum(len(outline.path) for outline in built.outlines) < 100_000
     assert [outline.look for outline in built.outlines] == ["ok", "failed"]
-    assert len(built.rows) == waterfall.PAGE_ROWS
+    assert len(built.rows) == waterfall.WINDOW_ROWS
+    assert sum(each.count for each in built.later) == 5_000 - waterfall.WINDOW_ROWS
 
 
 @pytest.mark.parametrize(
@@ -156,3 +159,29 @@ def test_a_long_message_is_cut_on_its_row() -> None:
     said = reasons.failure("FATAL", None, None, "x" * 500)
     assert len(said) < 100
     assert said.endswith("x…")
+
+
+def test_a_window_holds_the_asked_row_and_says_what_lies_around_it() -> None:
+    parent = call(0, 10_000)
+    calls = [parent, *(call(n, 5, parent_invocation_id=parent.invocation_id) for n in range(199))]
+    built = waterfall.build(detail(*calls), View(first_row=130), NOW)
+    assert (built.first_row, len(built.rows)) == (120, 60)
+    assert built.earlier is not None
+    assert (built.earlier.first, built.earlier.last) == (60, 120)
+    assert [(each.first, each.count, each.depth) for each in built.later] == [(180, 20, 1)]
+    assert waterfall.build(detail(*calls), View(first_row=0), NOW).earlier is None
+
+
+def test_what_is_drawn_of_a_call_is_numbers_and_escaped_text() -> None:
+    drawn = Bar(x=10, width=20.006, is_open=True, is_outside=False)
+    hostile = '</text><script>"&'
+    markup = svg(
+        "failed", drawn, Label(hostile, 30.006, "right"), is_critical=True, limit=(50, hostile)
+    )
+    assert "<script" not in markup
+    assert markup.count("&lt;script&gt;&quot;&amp;") == 2
+    assert '<rect class="bar is-failed is-endless" x="10.00%" width="20.01%"' in markup
+    assert '<rect class="critical" x="10.00%"' in markup
+    assert '<line class="limit" x1="50.00%" x2="50.00%"' in markup
+    outside = Bar(x=0, width=0, is_open=False, is_outside=True)
+    assert svg("ok", outside, Label("", 0, "right"), is_critical=True, limit=None) == ""

@@ -1,0 +1,13 @@
+"""`audit.addresses` for templates: {% load addresses %} {{ call|call_address }}."""
+
+from django import template
+
+from audit import addresses
+
+register = template.Library()
+for _function in (
+    addresses.call_address,
+    addresses.trace_address,
+    addresses.address_in_trace,
+):
+    register.filter(_function.__name__, _function)

@@ -1,0 +1,48 @@
+"""A state by shape, colour and word: {% load states %} {{ call.look|shape }} {% mark "ok" "ok" %}.
+
+States are failed, violation, open and ok. Functions, not templates: a list has a hundred.
+"""
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+_PATHS = {
+    "failed": "M1.7.3 5 3.6 8.3.3l1.4 1.4L6.4 5l3.3 3.3-1.4 1.4L5 6.4 1.7 9.7.3 8.3 3.6 5 .3 1.7z",
+    "violation": "M5 0 10 5 5 10 0 5z",
+    "open": "M1.5.4 9.6 5 1.5 9.6zM3 3v4l3.6-2z",
+}
+_SHAPES = {
+    state: mark_safe(  # noqa: S308
+        f'<svg viewBox="0 0 10 10" aria-hidden="true"><path d="{path}" fill-rule="evenodd"/></svg>'
+    )
+    for state, path in _PATHS.items()
+}
+_CIRCLE = mark_safe(
+    '<svg viewBox="0 0 10 10" aria-hidden="true"><circle cx="5" cy="5" r="4.2"/></svg>'
+)
+
+
+@register.filter
+def shape(state: str) -> SafeString:
+    """The shape of a state, 10 × 10."""
+    return _SHAPES.get(state, _CIRCLE)
+
+
+@register.simple_tag
+def mark(state: str, text: str, word: str = "") -> SafeString:
+    """A state in its filled form; `word` is what a bare number counts, read out and on hover."""
+    if not word:
+        return format_html(
+            '<span class="state is-{0} mark">{1}{2}</span>', state, shape(state), text
+        )
+    return format_html(
+        '<span class="state is-{0} mark" title="{2} {3}">{1}{2}'
+        '<span class="sr-only"> {3}</span></span>',
+        state,
+        shape(state),
+        text,
+        word,
+    )
