@@ -1,5 +1,8 @@
 """How fast pages answer over a month of calls: `uv run bench/pages.py [--calls 300000]`.
 
+With `--browser` (`uv run --group browser bench/pages.py --browser`) traces are opened in Chromium,
+too, each time with an empty cache: when it first paints, and when all is loaded, in ms.
+
 Starts an installation on a folder of its own and records the calls through the log, evenly over
 30 days, in one tenant beside small ones: a first 100,000, then the rest (`--calls 10000000` is
 what is promised for, and takes hours). Then asks for each page as a signed-in member, in this
@@ -39,6 +42,8 @@ BATCH = 500  # calls
 TOOLS = [f"tool_{n}" for n in range(40)]
 CODES = ["WRONG_TYPE", "MISSING_REQUIRED", "ENUM_MISMATCH"]
 INDEXED, TWO = 60.0, 150.0  # ms
+TRACES = (16, 1_000, 10_000)  # calls of traces of their own
+PAINTED = {16: 300.0, 1_000: 1000.0, 10_000: 1000.0}  # ms
 
 
 @dataclass(frozen=True)
@@ -205,8 +210,47 @@ def export(client: "Client") -> tuple[int, float, int]:
     return json.loads(last)["count"], time.monotonic() - began, grown
 
 
-def measure(calls: int, rounds: int) -> bool:
-    """Build, ask, print; whether everything was within its limit."""
+def in_browser(url: str, client: "Client", rounds: int) -> bool:
+    """Open traces in Chromium and print; whether the first paint was within its limit."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser import FLAGS, find_chromium
+
+    fine = True
+    print(f"\n{'in the browser':30}" + "".join(f"{head:>14}" for head in _BROWSER_HEADS))
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        for size, limit in PAINTED.items():
+            painted, loaded = [], []
+            for n in range(rounds + 1):
+                context = chromium.new_context(viewport={"width": 1440, "height": 810})
+                cookie = client.cookies["sessionid"].value
+                context.add_cookies([{"name": "sessionid", "value": cookie, "url": url}])
+                page = context.new_page()
+                page.goto(f"{url}/traces/trace-of-{size}", wait_until="load")
+                page.wait_for_function(_PAINT)
+                if n:  # the first fills the server's caches
+                    painted.append(page.evaluate(_PAINT))
+                    loaded.append(page.evaluate(_LOADED))
+                context.close()
+            fine &= p95(painted) <= limit
+            mark = "" if p95(painted) <= limit else "  too slow"
+            print(
+                f"{f'a trace of {size:,} calls':30}{min(painted):14.0f}"
+                f"{statistics.median(painted):14.0f}{p95(painted):14.0f}{limit:14.0f}"
+                f"{statistics.median(loaded):14.0f}{mark}"
+            )
+        chromium.close()
+    return fine
+
+
+_BROWSER_HEADS = ("paint, best", "p50", "p95", "limit", "loaded, p50")
+_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+_LOADED = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+
+
+def measure(calls: int, rounds: int, url: str = "") -> bool:
+    """Build, ask, print; whether everything was within its limit. With `url` in a browser, too."""
     import django
 
     django.setup()
@@ -224,7 +268,7 @@ def measure(calls: int, rounds: int) -> bool:
 
     said = time.monotonic()
     hour = timedelta(hours=1)
-    for size in (1_000, 10_000):
+    for size in TRACES:
         record(big, now - 3 * hour, now - 2 * hour, size, seed=size, trace_id=f"trace-of-{size}")
     trace = record(big, begin, now, min(FIRST, calls), seed=1000)
     analyze()
@@ -248,6 +292,8 @@ def measure(calls: int, rounds: int) -> bool:
     beside = p95(times_ms(small_client, "/calls/", 4 * rounds))
     print(f"\nsmall tenant, p95: alone {alone:.1f}, beside the big one {beside:.1f} ms", end=" ")
     print(f"(× {beside / alone:.2f}, promised 1.2)")
+    if url:
+        fine &= in_browser(url, big_client, rounds)
     count, seconds, grown = export(big_client)
     print(
         f"export: {count:,} calls in {seconds:.0f} s ({count / seconds:,.0f}/s);"
@@ -275,6 +321,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--calls", type=int, default=300_000, help="in the big tenant")
     parser.add_argument("--rounds", type=int, default=20, help="requests of each page")
+    parser.add_argument("--browser", action="store_true", help="open traces in Chromium, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
         os.environ["TOOLTRAIL_VAR"] = str(Path(folder) / "var")
@@ -289,8 +336,8 @@ def main() -> int:
         )
         try:
             assert process.stdout is not None
-            json.loads(process.stdout.readline())
-            return 0 if measure(options.calls, options.rounds) else 1
+            url = json.loads(process.stdout.readline())["url"] if options.browser else ""
+            return 0 if measure(options.calls, options.rounds, url) else 1
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
