@@ -1,7 +1,7 @@
 """Everything the panel of one call shows, gathered from the index and from the log.
 
 The figures are the index', the payloads are the log's very bytes; where the log's were
-erased, the index speaks alone. Six statements at most.
+erased, the index speaks alone.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+from django.utils.safestring import SafeString
+
 from audit import reasons
+from audit.call_query import quoted
 from audit.figures import NBSP, count, duration
-from audit.json_tree import ABSENT, Mark, Number, Tree, draw, parse
+from audit.json_tree import ABSENT, Mark, Number, Tree, draw, inline, parse
 from audit.log import LogPayloadError, StoredEvent, read_events
 from audit.queries.calls import (
     AlikeCall,
@@ -23,6 +26,7 @@ from audit.queries.calls import (
     failures_beside,
 )
 from tenants.scope import current_tenant_id
+from tools_registry.versions import is_registered
 
 ALIKE_LIMIT = 20
 RAW_LENGTH = 4_000  # characters of an event shown in the panel; the whole has an address
@@ -48,6 +52,24 @@ class LogEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Broken:
+    """A violation with the value it is about, before the guard and after, where it said so."""
+
+    violation: CallViolation
+    before: SafeString
+    after: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class ContextValue:
+    """A name of the context and its value, with the query for the calls that share it."""
+
+    name: str
+    value: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallPanel:
     """One call, ready for its template. Trees are None for what is not known."""
 
@@ -55,7 +77,8 @@ class CallPanel:
     reason: str
     is_overdue: bool
     running_us: int
-    violations: list[CallViolation]
+    is_registered: bool  # whether the registry knows the tool
+    violations: list[Broken]
     error: list[tuple[str, str]]
     error_message: str
     error_more: Tree | None
@@ -65,9 +88,10 @@ class CallPanel:
     is_output_substitute: bool  # the guard's own value, so that nothing in it broke the schema
     meta: Tree | None
     tokens: str
-    context: list[tuple[str, str]]
+    context: list[ContextValue]
     alike: list[AlikeCall]
     alike_is_cut: bool
+    alike_query: str  # for all of them
     beside: Beside
     events: list[LogEvent]
     log_error: str
@@ -75,7 +99,10 @@ class CallPanel:
 
 
 def gather(call: CallDetail, now: datetime, beside: Beside | None = None) -> CallPanel:
-    """The panel of a call; `beside` where it is known. Must run inside the tenant's scope."""
+    """The panel of a call; `beside` where it is known. Must run inside the tenant's scope.
+
+    Seven statements at most.
+    """
     violations = call_violations(call) if call.violation_count else []
     alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
     log_error = ""
@@ -88,7 +115,10 @@ def gather(call: CallDetail, now: datetime, beside: Beside | None = None) -> Cal
     envelope = end.get("output", ABSENT)
     data, failure, meta = _parts(envelope)
     is_substitute = call.guard_outcome in _SUBSTITUTING
-    marks = _marks(end, violations)
+    marked = _marks(end, violations)
+    marks: dict[str, list[Mark]] = {}
+    for violation, mark in zip(violations, marked, strict=True):
+        marks.setdefault(violation.path, []).append(mark)
     received = _received(end)
     is_marked = received is ABSENT and not is_substitute
     return CallPanel(
@@ -96,7 +126,11 @@ def gather(call: CallDetail, now: datetime, beside: Beside | None = None) -> Cal
         reason=reasons.of_call(call, None, now) if call.state == "failed" else "",
         is_overdue=reasons.is_overdue(call, now),
         running_us=(now - call.started_at) // timedelta(microseconds=1),
-        violations=violations,
+        is_registered=is_registered(current_tenant_id(), call.tool_name),
+        violations=[
+            Broken(violation, _inline(mark.received), _inline(mark.coerced))
+            for violation, mark in zip(violations, marked, strict=True)
+        ],
         error=_error_facts(call, failure),
         error_message=_text(failure.get("message")) or call.error_message or "",
         error_more=_tree({k: failure[k] for k in ("cause", "details") if failure.get(k)} or ABSENT),
@@ -110,6 +144,7 @@ def gather(call: CallDetail, now: datetime, beside: Beside | None = None) -> Cal
         context=[*_context(call), *_reported_context(start)],
         alike=alike[:ALIKE_LIMIT],
         alike_is_cut=len(alike) > ALIKE_LIMIT,
+        alike_query=f"call:{quoted(call.call_id)}",
         beside=beside or failures_beside(call),
         events=[_log_event(kind, event) for kind, event in stored.items()],
         log_error=log_error,
@@ -166,27 +201,32 @@ def _received(end: dict[str, Any]) -> Any:
     return guard.get("received", ABSENT) if isinstance(guard, dict) else ABSENT
 
 
-def _marks(end: dict[str, Any], violations: list[CallViolation]) -> dict[str, list[Mark]]:
-    """The violations by path, with the values the guard reported where the log has them."""
+def _marks(end: dict[str, Any], violations: list[CallViolation]) -> list[Mark]:
+    """A mark for each violation, with the values the guard reported where the log has them."""
     guard = end.get("guard")
     reported = guard.get("violations") if isinstance(guard, dict) else None
     values = reported if isinstance(reported, list) else []
-    marks: dict[str, list[Mark]] = {}
+    marks: list[Mark] = []
     for position, violation in enumerate(violations):
         value = values[position] if position < len(values) else None
         if not isinstance(value, dict) or value.get("path") != violation.path:
             value = {}
         expected = f"expected {violation.expected}" if violation.expected else ""
         received = f"received {violation.received}" if violation.received else ""
-        mark = Mark(
-            code=violation.code,
-            note=", ".join(filter(None, (expected, received))),
-            is_warning=violation.severity == "warning",
-            received=_member(value, "received_value"),
-            coerced=_member(value, "coerced_value"),
+        marks.append(
+            Mark(
+                code=violation.code,
+                note=", ".join(filter(None, (expected, received))),
+                is_warning=violation.severity == "warning",
+                received=_member(value, "received_value"),
+                coerced=_member(value, "coerced_value"),
+            )
         )
-        marks.setdefault(violation.path, []).append(mark)
     return marks
+
+
+def _inline(value: Any) -> SafeString:
+    return SafeString("") if value is ABSENT else inline(value)
 
 
 def _tree(value: Any, marks: dict[str, list[Mark]] | None = None) -> Tree | None:
@@ -229,33 +269,38 @@ def _clock_note(call: CallDetail, stored: dict[Kind, StoredEvent]) -> str:
     return " ".join(notes)
 
 
-def _context(call: CallDetail) -> list[tuple[str, str]]:
+def _context(call: CallDetail) -> list[ContextValue]:
+    budget = count(call.budget_tokens) if call.budget_tokens is not None else None
     named = [
-        ("Run", call.run_id),
-        ("Ingestion run", call.ingestion_run_id),
-        ("Turn", call.turn_id),
-        ("Workflow", call.workflow_id),
-        ("Case", call.case_id),
-        ("Collection", call.collection_id),
-        ("Document", call.document_id),
-        ("Document version", call.document_version_id),
-        ("Tool call id", call.tool_call_id),
-        ("Idempotency key", call.idempotency_key),
-        ("Token budget", count(call.budget_tokens) if call.budget_tokens is not None else None),
-        ("Locale", call.locale),
-        ("Safety mode", call.safety_mode),
-        ("Producer", call.producer_id),
+        ("Run", call.run_id, "run"),
+        ("Ingestion run", call.ingestion_run_id, "ingestion"),
+        ("Turn", call.turn_id, ""),
+        ("Workflow", call.workflow_id, "workflow"),
+        ("Case", call.case_id, "case"),
+        ("Collection", call.collection_id, "collection"),
+        ("Document", call.document_id, "document"),
+        ("Document version", call.document_version_id, ""),
+        ("Tool call id", call.tool_call_id, ""),
+        ("Idempotency key", call.idempotency_key, ""),
+        ("Token budget", budget, ""),
+        ("Locale", call.locale, ""),
+        ("Safety mode", call.safety_mode, ""),
+        ("Producer", call.producer_id, "producer"),
     ]
-    return [(name, value) for name, value in named if value]
+    return [
+        ContextValue(name, value, f"{asked}:{quoted(value)}" if asked else "")
+        for name, value, asked in named
+        if value
+    ]
 
 
-def _reported_context(start: dict[str, Any]) -> list[tuple[str, str]]:
+def _reported_context(start: dict[str, Any]) -> list[ContextValue]:
     """What OTLP spans say of agent and model (`audit.otlp.conventions`): in the log alone."""
     context = start.get("context")
     if "otlp" not in start or not isinstance(context, dict):
         return []
     return [
-        (name.replace("_", " ").capitalize(), value)
+        ContextValue(name.replace("_", " ").capitalize(), value, "")
         for name, value in context.items()
         if name not in ("conversation", "workflow") and isinstance(value, str)
     ]

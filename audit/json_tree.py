@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 
 MAX_LINES = 300
 MAX_STRING = 1_500  # characters of one string
+_FOCUS_KEPT = 3  # children that stay where only what leads to a mark is opened
 INLINE_WIDTH = 56  # a list or object of scalars not wider than this stays on one line
 
 # Controls but for white space, soft hyphen, bidirectional marks and overrides, invisible
@@ -65,6 +66,8 @@ class Tree:
 class _Drawing:
     marks: Mapping[str, Sequence[Mark]]
     max_lines: int
+    is_focused: bool
+    """Whether only what leads to a mark is opened."""
     lines: list[SafeString] = field(default_factory=list)
     placed: set[str] = field(default_factory=set)
     marked_prefixes: set[str] = field(default_factory=set)
@@ -84,18 +87,29 @@ def draw(
 ) -> Tree:
     """A parsed value as lines of HTML for a <pre>, cut after `max_lines`.
 
-    The keys of `marks` are paths as the output guard writes them: `$`, `.key`, `[0]`.
+    The keys of `marks` are paths as the output guard writes them: `$`, `.key`, `[0]`. Where a
+    mark would lie behind the cut, what leads to no mark is left out instead.
     """
     marks = marks or {}
-    drawing = _Drawing(marks, max_lines)
-    for path in marks:
-        # Everything above a mark is opened up, so that the mark has a line of its own.
-        drawing.marked_prefixes.update(path[: m.start()] for m in re.finditer(r"[.\[]", path))
-    _value(drawing, "$", value, 0, SafeString(""), SafeString(""))
+    drawing = _drawn(value, marks, max_lines, is_focused=False)
+    if drawing.is_cut and len(drawing.placed) < len(marks):
+        drawing = _drawn(value, marks, max_lines, is_focused=True)
+        drawing.is_cut = True
     unplaced = [(p, mark) for p in marks if p not in drawing.placed for mark in marks[p]]
     return Tree(
         format_html_join("\n", "{}", ((x,) for x in drawing.lines)), drawing.is_cut, unplaced
     )
+
+
+def _drawn(
+    value: Any, marks: Mapping[str, Sequence[Mark]], max_lines: int, *, is_focused: bool
+) -> _Drawing:
+    drawing = _Drawing(marks, max_lines, is_focused)
+    for path in marks:
+        # Everything above a mark is opened up, so that the mark has a line of its own.
+        drawing.marked_prefixes.update(path[: m.start()] for m in re.finditer(r"[.\[]", path))
+    _value(drawing, "$", value, 0, SafeString(""), SafeString(""))
+    return drawing
 
 
 def inline(value: Any, *, width: int = 60) -> SafeString:
@@ -113,6 +127,11 @@ def _value(
     marks = drawing.marks.get(path, ())
     if marks:
         drawing.placed.add(path)
+    if drawing.is_focused and depth and _is_shut(drawing, path, value):
+        brackets = "{{ … {} more }}" if isinstance(value, dict) else "[ … {} more ]"
+        shut = format_html(brackets, f"{len(value):,}")
+        _line(drawing, depth, format_html('{}<span class="j-cut">{}</span>{}', lead, shut, tail))
+        return
     if isinstance(value, dict | list) and value and not _fits(drawing, path, value, depth):
         _container(drawing, path, value, depth, lead, tail, marks)
     else:
@@ -132,10 +151,16 @@ def _container(
     opener, closer = ("{", "}") if isinstance(value, dict) else ("[", "]")
     head = _marked(format_html("{}", opener), marks)
     _line(drawing, depth, format_html("{}{}{}", lead, head, _notes(ABSENT, marks)))
-    last = len(value) - 1
-    for position, (key_path, key, child) in enumerate(_children(path, value)):
+    last, left_out = len(value) - 1, 0
+    for position, (key_path, key, child) in enumerate(_children(drawing, path, value)):
+        if drawing.is_focused and position >= _FOCUS_KEPT and not _leads(drawing, key_path):
+            left_out += 1
+            continue
+        _left_out(drawing, depth + 1, left_out)
+        left_out = 0
         comma = SafeString("," if position < last else "")
         _value(drawing, key_path, child, depth + 1, key, comma)
+    _left_out(drawing, depth + 1, left_out)
     for missing, mark in _missing(drawing, path, value):
         drawing.placed.add(missing)
         name = missing[len(path) :].lstrip(".")
@@ -144,16 +169,37 @@ def _container(
     _line(drawing, depth, format_html("{}{}", closer, tail))
 
 
+def _leads(drawing: _Drawing, path: str) -> bool:
+    """Whether a mark is on this path or below it."""
+    return path in drawing.marks or path in drawing.marked_prefixes
+
+
+def _is_shut(drawing: _Drawing, path: str, value: Any) -> bool:
+    is_long = isinstance(value, dict | list) and len(value) > _FOCUS_KEPT
+    return is_long and not _leads(drawing, path)
+
+
+def _left_out(drawing: _Drawing, depth: int, number: int) -> None:
+    if number:
+        _line(drawing, depth, format_html('<span class="j-cut">… {} more</span>', f"{number:,}"))
+
+
 def _children(
-    path: str, value: dict[str, Any] | list[Any]
+    drawing: _Drawing, path: str, value: dict[str, Any] | list[Any]
 ) -> Iterator[tuple[str, SafeString, Any]]:
     if isinstance(value, dict):
         for key, child in value.items():
-            lead = format_html('<span class="j-key">{}</span>: ', visible(_quoted(key)))
-            yield f"{path}.{key}", lead, child
+            child_path = f"{path}.{key}"
+            on_path = " j-path" if _leads(drawing, child_path) else ""
+            lead = format_html('<span class="j-key{}">{}</span>: ', on_path, visible(_quoted(key)))
+            yield child_path, lead, child
     else:
         for position, child in enumerate(value):
-            yield f"{path}[{position}]", SafeString(""), child
+            child_path = f"{path}[{position}]"
+            lead = SafeString("")
+            if _leads(drawing, child_path):  # the one of many that broke the schema has a number
+                lead = format_html('<span class="j-index j-path">[{}]</span> ', position)
+            yield child_path, lead, child
 
 
 def _missing(

@@ -6,6 +6,7 @@ scope.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from tenants.models import Tenant
 from tools_registry.models import Tool, ToolVersion
@@ -47,6 +48,11 @@ def find_versions(tenant: Tenant, digests: Sequence[str]) -> dict[str, ToolVersi
         tenant=tenant, tool__tenant=tenant, digest__in=digests
     ).select_related("tool")
     return {version.digest: version for version in versions}
+
+
+def is_registered(tenant_id: UUID, name: str) -> bool:
+    """Whether there is a published tool of this name, so that `tool_find` leads to it."""
+    return Tool.objects.filter(tenant_id=tenant_id, name=name, latest_number__gt=0).exists()
 
 
 def publish_version(tool: Tool, contract: ToolContract, publisher: Publisher) -> ToolVersion:

@@ -1,16 +1,22 @@
 """One call: its panel, its page, and its events as they were received."""
 
 import json
+import re
 import uuid
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from tenants.scope import tenant_scope
 from tests.audit.knocking import FRAME, PARTIAL, signed_in, statements, text
 from tests.audit.test_trace_list_page import BROKEN, FAILED
 from tests.factories import Cast, make_call, send_events
+from tests.tools_registry.contracts import make_contract
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import Publisher, register_contracts
 
 DAY = (datetime.now(UTC) - timedelta(minutes=1)).date()
 
@@ -149,6 +155,8 @@ def test_a_violation_is_marked_at_its_value_with_what_it_was(acme: Cast) -> None
     assert '<mark class="j-mark is-error"><span class="j-number">72.5</span></mark>' in page
     assert '· was "72.5"' in text(page)
     assert "coerce-and-warn → coerced" in text(page)
+    cell = text(page.split("<tbody>")[1].split("</tbody>")[0])
+    assert cell == '$.temperature COERCED number string "72.5" → 72.5'
 
 
 def test_an_output_without_an_envelope_is_shown_as_it_is(acme: Cast) -> None:
@@ -216,6 +224,43 @@ def test_identical_calls_and_the_failures_beside_are_linked(acme: Cast) -> None:
     assert f'hx-get="{address(events[2][0])}"' in page
 
 
+def test_of_many_identical_calls_all_are_linked(acme: Cast) -> None:
+    events = [make_call(call_id="same one") for _ in range(22)]
+    send_events(acme.tenant, [event for call in events for event in call])
+    page = body(acme, address(events[0][0]))
+    assert "20+ identical calls" in text(page)
+    link = re.search(r'<a href="([^"]*)">All of them</a>', page)
+    assert link is not None
+    assert body(acme, unescape(link[1])).count('<tr id="r-') == 22
+
+
+def test_the_version_leads_to_the_registry_where_that_knows_the_tool(acme: Cast) -> None:
+    contract = ToolContract.model_validate(make_contract(name="get weather&x"))
+    with tenant_scope(acme.tenant.id):
+        register_contracts(acme.tenant, [contract], Publisher(key_id="key"))
+    client = signed_in(acme.viewer)
+    page = body(acme, send(acme, tool_name="get weather&x", tool_version="1"))
+    link = re.search(r'href="(/tools/find[^"]*)"[^>]*>v1</a>', page)
+    assert link is not None
+    answer = client.get(unescape(link[1]))
+    assert re.fullmatch(r"/tools/[0-9a-f-]{36}/1", answer.headers["Location"])
+    unknown = body(acme, send(acme, tool_name="unknown", tool_version="1"))
+    assert "/tools/find" not in unknown
+    assert "The registry does not know this tool" in unknown
+
+
+def test_what_a_call_shares_with_others_leads_to_them(acme: Cast) -> None:
+    other = send(acme, tool_name="other", run_id='run "7" ü')
+    page = body(acme, send(acme, run_id='run "7" ü', producer_id="web-1", locale="de-CH"))
+    link = re.search(r'<dt>Run</dt><dd class="mono free"><a href="([^"]*)"', page)
+    assert link is not None
+    listed = body(acme, unescape(link[1]))
+    assert other in listed
+    assert listed.count('<tr id="r-') == 2
+    assert re.search(r'<dt>Producer</dt><dd class="mono free"><a href="[^"]*producer', page)
+    assert '<dt>Locale</dt><dd class="mono free">de-CH</dd>' in page
+
+
 def test_htmx_gets_the_panel_alone(acme: Cast) -> None:
     where = send(acme, guard=BROKEN)
     part = signed_in(acme.viewer).get(where, headers=PARTIAL).content.decode()
@@ -258,5 +303,6 @@ def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
 def test_the_panel_costs_a_fixed_number_of_statements(acme: Cast) -> None:
     where = send(acme, guard=BROKEN)
     client = signed_in(acme.viewer)
-    with statements(FRAME + 5):  # the call, its violations, alike ones, neighbours, the log
+    # The call, its violations, alike ones, neighbours, the log, whether the tool is registered.
+    with statements(FRAME + 6):
         client.get(where)

@@ -87,6 +87,32 @@ def test_a_violation_of_the_whole_value() -> None:
     assert text(tree.html) == '"oops"WRONG_TYPE expected object'
 
 
+def test_the_way_to_a_violation_is_highlighted() -> None:
+    marks = {"$.items[1].unit": [Mark("ENUM_MISMATCH", "")]}
+    tree = draw(parse(b'{"items": [{"unit": "C"}, {"unit": "K", "t": 1}], "n": 1}'), marks)
+    on_path = re.findall(r'<span class="j-(?:key|index) j-path">([^<]*)</span>', tree.html)
+    assert [html.unescape(key) for key in on_path] == ['"items"', "[1]", '"unit"']
+
+
+def test_a_violation_far_down_is_shown_and_what_leads_to_none_is_left_out() -> None:
+    value = {
+        "before": [{"n": n, "text": "x" * 60} for n in range(400)],
+        "items": [{"name": "a", "tags": list(range(9))} for _ in range(900)],
+        "after": {"a": 1},
+    }
+    value["items"][800]["name"] = 7
+    marks = {"$.items[800].name": [Mark("WRONG_TYPE", "expected string, received number")]}
+    tree = draw(parse(json.dumps(value).encode()), marks)
+    drawn = text(tree.html).split("\n")
+    assert tree.is_cut
+    assert tree.unplaced == []
+    assert len(drawn) < 30
+    assert drawn[1] == '  "before": [ … 400 more ],'
+    assert "    … 797 more" in drawn
+    assert '      "name": 7,WRONG_TYPE expected string, received number' in drawn
+    assert "    … 99 more" in drawn
+
+
 def test_big_values_are_cut_and_say_so() -> None:
     tree = draw(parse(json.dumps(list(range(1_000))).encode()), max_lines=50)
     assert tree.is_cut
