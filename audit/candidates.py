@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid5
 
+import msgspec
 from tooltrail.ledger import NO_INVOCATION, Kind
 
 from audit import wire
 from audit.body import Line
-from audit.decode import Instants, RefusedLineError, TooDeepError, decode_line, event_id_in
+from audit.decode import RefusedLineError, TooDeepError, decode_line, event_id_in
+from audit.instants import DAY_US, Instants, microseconds
 from audit.limits import MAX_DEPTH, LimitExceededError
 
-DAY_US = 86_400_000_000
 CLOCKS_DIFFER_US = DAY_US  # how far a time may lie ahead of ours, or an end before its start
 
 # Namespace of the ids given to ADK events, which have none. Never to be changed.
 _ADK_NAMESPACE = UUID("6a1f0a3c-3f0e-5d8b-9f57-6d1c1f3b7a52")
 
 
-@dataclass(slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, gc=False):
     """An event that may enter the log. Times are microseconds, days days since 1970 in UTC.
 
     `position` is its place among its batch's events, set once that is known. A gap has no
@@ -68,7 +68,7 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
     """Read a request's lines. Raises LimitExceededError for one nested too deep."""
     reading = Reading()
     instants = Instants()
-    now_us = instants.read(now.isoformat())
+    now_us = microseconds(now)
     seen: Counter[str] = Counter()
     for line in lines:
         try:

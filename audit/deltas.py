@@ -7,22 +7,26 @@ end is. Counting the request's events instead would count twice what several wri
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from typing import NamedTuple
 from uuid import UUID
 
-from audit.histogram import BUCKET_COUNT, bucket_of
+import msgspec
+
+from audit.histogram import bucket_of
+from audit.instants import HOUR_US
 
 BIGINT_MAX = 2**63 - 1
 
 
-class Changed(NamedTuple):
-    """A row of `invocation` as the upsert left it, and what of it is this batch's."""
+class Changed(msgspec.Struct, frozen=True, gc=False):
+    """A row of `invocation` as the upsert left it, and what of it is this batch's.
 
-    started_on: date
+    Days and microseconds are since 1970.
+    """
+
+    day: int
     invocation_id: UUID
-    started_at: datetime
-    ended_at: datetime | None
+    started_us: int
+    ended_us: int | None
     duration_us: int | None
     state: str
     tool_name: str
@@ -43,9 +47,9 @@ class Changed(NamedTuple):
 class TraceDelta:
     """What a trace's row of one day gains."""
 
-    first_started_at: datetime
+    first_started_us: int
     first_tool_name: str
-    last_at: datetime
+    last_us: int
     run_id: str | None = None
     started: int = 0
     completed: int = 0
@@ -68,9 +72,11 @@ class RollupDelta:
     cache_hits: int = 0
 
 
-type TraceKey = tuple[date, str]
-type HourKey = tuple[date, datetime, str, str]
-type RollupKey = tuple[date, datetime, str, str, str, str]
+type TraceKey = tuple[int, str]
+type HourKey = tuple[int, int, str, str]
+"""Day, the hour's beginning in microseconds, tool and version."""
+type RollupKey = tuple[int, int, str, str, str, str]
+"""The same, state and error type."""
 
 
 @dataclass(slots=True)
@@ -79,7 +85,8 @@ class Deltas:
 
     traces: dict[TraceKey, TraceDelta] = field(default_factory=dict)
     rollups: dict[RollupKey, RollupDelta] = field(default_factory=dict)
-    latencies: dict[HourKey, list[int]] = field(default_factory=dict)
+    latencies: dict[HourKey, dict[int, int]] = field(default_factory=dict)
+    """How many calls each bucket gains."""
 
 
 def derive(rows: Iterable[Changed], *, withdrawn: Iterable[Changed] = ()) -> Deltas:
@@ -96,8 +103,8 @@ def _add(deltas: Deltas, row: Changed, sign: int) -> None:
     _add_to_trace(deltas, row, sign)
     if not (row.is_new or row.took_end):
         return
-    hour = row.started_at.replace(minute=0, second=0, microsecond=0)
-    key = (row.started_on, hour, row.tool_name, row.tool_version)
+    hour_us = row.started_us - row.started_us % HOUR_US
+    key = (row.day, hour_us, row.tool_name, row.tool_version)
     if row.is_new:
         deltas.rollups.setdefault((*key, "started", ""), RollupDelta()).calls += sign
     if row.took_end:
@@ -105,15 +112,16 @@ def _add(deltas: Deltas, row: Changed, sign: int) -> None:
 
 
 def _add_to_trace(deltas: Deltas, row: Changed, sign: int) -> None:
-    key = (row.started_on, row.trace_id)
-    last_at = row.started_at if row.ended_at is None else max(row.started_at, row.ended_at)
+    key = (row.day, row.trace_id)
+    started_us = row.started_us
+    last_us = started_us if row.ended_us is None else max(started_us, row.ended_us)
     trace = deltas.traces.get(key)
     if trace is None:
-        trace = deltas.traces[key] = TraceDelta(row.started_at, row.tool_name, last_at)
-    first = (row.started_at, row.tool_name)
-    if first < (trace.first_started_at, trace.first_tool_name):
-        trace.first_started_at, trace.first_tool_name = first
-    trace.last_at = max(trace.last_at, last_at)
+        trace = deltas.traces[key] = TraceDelta(started_us, row.tool_name, last_us)
+    first = (started_us, row.tool_name)
+    if first < (trace.first_started_us, trace.first_tool_name):
+        trace.first_started_us, trace.first_tool_name = first
+    trace.last_us = max(trace.last_us, last_us)
     if row.run_id is not None:
         trace.run_id = row.run_id if trace.run_id is None else min(trace.run_id, row.run_id)
     trace.started += sign * row.is_new
@@ -135,7 +143,6 @@ def _add_completion(deltas: Deltas, row: Changed, key: HourKey, sign: int) -> No
     rollup.prompt_tokens += sign * row.prompt_tokens
     rollup.completion_tokens += sign * row.completion_tokens
     rollup.cache_hits += sign * (row.cache_hit is True)
-    buckets = deltas.latencies.get(key)
-    if buckets is None:
-        buckets = deltas.latencies[key] = [0] * BUCKET_COUNT
-    buckets[bucket_of(duration_us)] += sign
+    buckets = deltas.latencies.setdefault(key, {})
+    bucket = bucket_of(duration_us)
+    buckets[bucket] = buckets.get(bucket, 0) + sign

@@ -7,7 +7,7 @@ writers cannot deadlock. What to write is decided elsewhere (`audit.ingest`).
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any, cast
 from uuid import UUID
@@ -18,15 +18,14 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from audit import pg_arrays, sql, wire
 from audit.candidates import Candidate, Rejection
 from audit.deltas import BIGINT_MAX, Changed, Deltas
+from audit.instants import microseconds
 from audit.limits import RAW_KEPT_BYTES
-from audit.merge import Call
+from audit.merge import Call, Key
 from audit.projection import SHARED, Ending, Row, project, violations
 from tenants.models import new_id
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COMMENT = re.compile(r"--.*")
 _PARAMETER = re.compile(r"%\((\w+)\)[bs]")
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _ENCODERS: dict[str, Callable[[Sequence[Any]], pg_arrays.PgArray]] = {
     **dict.fromkeys(SHARED, pg_arrays.texts),
     "parent_invocation_id": pg_arrays.uuids,
@@ -90,9 +89,9 @@ class IndexWriter:
             statement, [values[name] for name in names], binary=True, prepare=True
         )
 
-    def find_near(self, calls: Sequence[Call]) -> dict[tuple[int, UUID], tuple[int, int]]:
+    def find_near(self, calls: Sequence[Call]) -> dict[Key, tuple[int, int]]:
         """By key, the day and start of the row each call has, on its day or a day either side."""
-        near: dict[tuple[int, UUID], tuple[int, int]] = {}
+        near: dict[Key, tuple[int, int]] = {}
         missing = calls
         for away in (0, -1, 1):  # almost all have their row on their own day
             by_day: dict[int, list[UUID]] = {}
@@ -104,38 +103,48 @@ class IndexWriter:
                     day=day,
                     invocation_ids=pg_arrays.uuids(invocation_ids),
                 ):
-                    near[day - away, invocation_id] = day, microseconds(started_at)
-            missing = [call for call in missing if (call.day, call.invocation_id) not in near]
+                    near[day - away, invocation_id.int] = day, microseconds(started_at)
+            missing = [call for call in missing if call.key not in near]
         return near
 
-    def upsert_calls(self, calls: Sequence[Call]) -> list[Changed]:
-        """Write the calls, which are in order of key; the rows of which a slot was free."""
+    def upsert_calls(self, calls: Sequence[Call]) -> dict[Key, Changed]:
+        """Write the calls, which are in order of key; by key the rows of which a slot was free."""
         if not calls:
-            return []
+            return {}
         rows = [project(call) for call in calls]
-        return [Changed(*row) for row in self.run("upsert_invocations", **_columns(rows))]
+        sent = {row.call.key: row for row in rows}
+        changed: dict[Key, Changed] = {}
+        for day, invocation_id, took_start, took_end, *stored in self.run(
+            "upsert_invocations", **_columns(rows)
+        ):
+            key = day, invocation_id.int
+            if stored[0] is None:
+                changed[key] = _new(sent[key], took_start, took_end)
+            else:
+                changed[key] = changed_of(day, invocation_id, *stored, took_start, took_end, False)
+        return changed
 
     def supersede_calls(self, calls: Sequence[Call]) -> tuple[list[Changed], list[Changed]]:
         """Give calls, which have both their events, a fuller account; the rows before and after."""
         if not calls:
             return [], []
-        before = [Changed(*row) for row in self.run("calls_as_they_are", **_keys(calls))]
+        before = [changed_of(*row) for row in self.run("calls_as_they_are", **_keys(calls))]
         rows = [project(call) for call in calls]
-        after = [Changed(*row) for row in self.run("supersede_calls", **_columns(rows))]
+        after = [changed_of(*row) for row in self.run("supersede_calls", **_columns(rows))]
         return before, after
 
-    def taken_slots(self, calls: Sequence[Call]) -> dict[tuple[int, UUID], tuple[Any, ...]]:
+    def taken_slots(self, calls: Sequence[Call]) -> dict[Key, tuple[Any, ...]]:
         """By key: start batch and position, end batch and position of the call's row."""
-        return {(row[0], row[1]): row[2:] for row in self.run("taken_slots", **_keys(calls))}
+        return {(row[0], row[1].int): row[2:] for row in self.run("taken_slots", **_keys(calls))}
 
     def write_violations(self, completed: Sequence[tuple[Changed, wire.EndEvent]]) -> None:
         """Write the violations of calls completed now."""
         rows = [
             (
-                days_since_epoch(row.started_on),
+                row.day,
                 row.invocation_id,
                 ordinal,
-                microseconds(row.started_at),
+                row.started_us,
                 row.tool_name,
                 row.tool_version,
                 *found,
@@ -149,12 +158,11 @@ class IndexWriter:
         if not rows:
             return
         columns = list(zip(*rows, strict=True))
-        self.send(
-            "insert_violations",
-            started_on=pg_arrays.days(columns[0]),
-            invocation_id=pg_arrays.uuids(columns[1]),
-            ordinal=pg_arrays.ints(columns[2]),
-            started_at=pg_arrays.instants(columns[3]),
+        values: dict[str, pg_arrays.PgArray] = {
+            "started_on": pg_arrays.days(columns[0]),
+            "invocation_id": pg_arrays.uuids(columns[1]),
+            "ordinal": pg_arrays.ints(columns[2]),
+            "started_at": pg_arrays.instants(columns[3]),
             **{
                 name: pg_arrays.texts(column)
                 for name, column in zip(_VIOLATION_TEXTS, columns[4:], strict=True)
@@ -169,8 +177,8 @@ class IndexWriter:
                 [
                     (
                         *key,
-                        microseconds(each.first_started_at),
-                        microseconds(each.last_at),
+                        each.first_started_us,
+                        each.last_us,
                         each.first_tool_name,
                         each.run_id,
                         each.started,
@@ -189,9 +197,7 @@ class IndexWriter:
                 "upsert_rollups",
                 [
                     (
-                        key[0],
-                        microseconds(key[1]),
-                        *key[2:],
+                        *key,
                         each.calls,
                         each.violating_calls,
                         each.violations,
@@ -207,10 +213,7 @@ class IndexWriter:
         if latencies := sorted(deltas.latencies.items()):
             self._upsert(
                 "upsert_latencies",
-                [
-                    (key[0], microseconds(key[1]), *key[2:], f"{{{','.join(map(str, buckets))}}}")
-                    for key, buckets in latencies
-                ],
+                [(*key, _histogram(buckets)) for key, buckets in latencies],
                 _LATENCY_COLUMNS,
             )
 
@@ -276,21 +279,49 @@ def _statement(name: str) -> tuple[bytes, tuple[str, ...]]:
     return text.encode(), tuple(names)
 
 
-def microseconds(instant: datetime) -> int:
-    """Microseconds since 1970."""
-    since = instant - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+def changed_of(
+    day: int, invocation_id: UUID, started_at: datetime, ended_at: datetime | None, *rest: Any
+) -> Changed:
+    """A row as PostgreSQL tells it."""
+    ended_us = None if ended_at is None else microseconds(ended_at)
+    return Changed(day, invocation_id, microseconds(started_at), ended_us, *rest)
 
 
-def days_since_epoch(day: date) -> int:
-    """Days since 1970."""
-    return day.toordinal() - _EPOCH_DAY
+def _new(row: Row, took_start: bool, took_end: bool) -> Changed:
+    """A row that was not there before: as it was sent."""
+    call, shared, ending = row.call, row.shared, row.ending
+    return Changed(
+        call.day,
+        call.invocation_id,
+        call.started_us,
+        ending.ended_us,
+        ending.duration_us,
+        ending.state,
+        shared[_TOOL_NAME],
+        shared[_TOOL_VERSION] or "",
+        shared[_TRACE_ID],
+        shared[_RUN_ID],
+        ending.error_type,
+        ending.violation_count,
+        ending.prompt_tokens,
+        ending.completion_tokens,
+        ending.cache_hit,
+        took_start,
+        took_end,
+        True,
+    )
 
 
-def _dates(values: Sequence[date]) -> pg_arrays.DayArray:
-    return pg_arrays.days([days_since_epoch(value) for value in values])
+def _histogram(buckets: Mapping[int, int]) -> str:
+    """Counts by bucket as the text of an array from the lowest of them to the highest."""
+    low, high = min(buckets), max(buckets)
+    counts = ",".join(str(buckets.get(bucket) or "NULL") for bucket in range(low, high + 1))
+    return f"[{low + 1}:{high + 1}]={{{counts}}}"
 
 
+_TOOL_NAME, _TOOL_VERSION, _TRACE_ID, _RUN_ID = (
+    SHARED.index(name) for name in ("tool_name", "tool_version", "trace_id", "run_id")
+)
 _VIOLATION_TEXTS = (
     "tool_name",
     "tool_version",
@@ -304,7 +335,7 @@ _VIOLATION_TEXTS = (
     "outcome",
 )
 _TRACE_COLUMNS = (
-    ("started_on", _dates),
+    ("started_on", pg_arrays.days),
     ("trace_id", pg_arrays.texts),
     ("first_started_at", pg_arrays.instants),
     ("last_at", pg_arrays.instants),
@@ -318,7 +349,7 @@ _TRACE_COLUMNS = (
     ("completion_tokens", pg_arrays.bigints),
 )
 _HOUR_COLUMNS = (
-    ("started_on", _dates),
+    ("started_on", pg_arrays.days),
     ("hour_at", pg_arrays.instants),
     ("tool_name", pg_arrays.texts),
     ("tool_version", pg_arrays.texts),

@@ -13,15 +13,14 @@ from tooltrail.ledger import Kind
 from audit import wire
 from audit.candidates import Candidate, Rejection, reject
 from audit.deltas import Changed, derive
-from audit.index_writer import IndexWriter, days_since_epoch
+from audit.index_writer import IndexWriter
 from audit.log import read_events
-from audit.merge import Call, Repeat, merge, settle_on_stored_days
+from audit.merge import Call, Key, Repeat, merge, settle_on_stored_days
 from audit.reported import tells_more, tells_no_more
 
 _CONFLICT = "conflict", "another event of this call and type was stored before"
 _NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
 
-type _Key = tuple[int, UUID]
 type MissingDays = Callable[[set[int]], set[int]]
 """Of some days since 1970, those the index has no partitions for."""
 
@@ -64,7 +63,7 @@ class _Effects:
     """What the upsert's rows say that is still to be written."""
 
     gaps: list[Candidate]
-    changed: dict[_Key, Changed] = field(default_factory=dict)
+    changed: dict[Key, Changed] = field(default_factory=dict)
     withdrawn: list[Changed] = field(default_factory=list)
     superseding: list[Changed] = field(default_factory=list)
     completed: list[tuple[Changed, wire.EndEvent]] = field(default_factory=list)
@@ -98,12 +97,12 @@ class Indexing:
         if not is_logged:
             for position, candidate in enumerate(logged):
                 candidate.position = position
-        changed = {_key(row): row for row in self._writer.upsert_calls(calls)}
+        changed = self._writer.upsert_calls(calls)
         completed = [
             (row, call.end.event)
             for call in calls
             if call.end is not None
-            and (row := changed.get((call.day, call.invocation_id))) is not None
+            and (row := changed.get(call.key)) is not None
             and row.took_end
             and row.violation_count
             and isinstance(call.end.event, wire.EndEvent)
@@ -153,12 +152,12 @@ class Indexing:
         )
 
     def _settle(
-        self, calls: Sequence[Call], repeats: Iterable[Repeat], changed: dict[_Key, Changed]
+        self, calls: Sequence[Call], repeats: Iterable[Repeat], changed: dict[Key, Changed]
     ) -> list[Call]:
         """Tell new events from duplicates and conflicts; the calls that are told more fully now."""
         taken: list[tuple[Call, Candidate]] = []
         for call in calls:
-            row = changed.get((call.day, call.invocation_id))
+            row = changed.get(call.key)
             for candidate, took in (
                 (call.start, row is not None and row.took_start),
                 (call.end, row is not None and row.took_end),
@@ -202,7 +201,7 @@ class Indexing:
         slots = self._writer.taken_slots([call for call, _ in taken])
         places = {}
         for call, candidate in taken:
-            slot = slots[call.day, call.invocation_id]
+            slot = slots[call.key]
             places[candidate.line] = slot[:2] if candidate.kind is Kind.START else slot[2:]
         stored = read_events(self._tenant_id, list(places.values()), using=self._writer.using)
         for _, candidate in taken:
@@ -228,10 +227,6 @@ class Indexing:
 
     def _refuse(self, candidate: Candidate, code: str, message: str) -> None:
         self.outcome.rejections.append(reject(candidate, code, message))
-
-
-def _key(row: Changed) -> _Key:
-    return days_since_epoch(row.started_on), row.invocation_id
 
 
 def _gap_key(gap: wire.GapEvent) -> tuple[str, int, int]:

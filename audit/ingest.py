@@ -37,8 +37,9 @@ from audit import metrics
 from audit.batch_ids import BatchId, batch_day
 from audit.body import Line
 from audit.candidates import Candidate, Reading, read_lines
-from audit.index_writer import IndexWriter, microseconds
+from audit.index_writer import IndexWriter
 from audit.indexing import Indexing, Outcome
+from audit.instants import microseconds
 from audit.log import pack
 from audit.window import INDEX_DAYS
 from tenants.scope import tenant_scope

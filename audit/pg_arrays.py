@@ -8,7 +8,7 @@ would be unknown, and each mixture of such columns a statement to prepare of its
 
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -70,70 +70,72 @@ class DayArray(PgArray):
 
 def texts(values: Sequence[str | None]) -> TextArray:
     """A text[]. The texts must not hold U+0000 or lone surrogates."""
-    parts: list[bytes] = []
-    for value in values:
-        if value is None:
-            parts.append(_NULL)
-        else:
-            data = value.encode()
-            length = len(data)
-            parts += (_LENGTHS[length] if length < 1024 else _int32(length), data)
-    return _array(TextArray, "text", values, parts)
+    return _array(TextArray, "text", values, _text)
 
 
 def blobs(values: Sequence[bytes]) -> BytesArray:
     """A bytea[]."""
-    parts: list[bytes] = []
-    for value in values:
-        parts += (_int32(len(value)), value)
-    return _array(BytesArray, "bytea", values, parts)
+    return _array(BytesArray, "bytea", values, lambda value: _int32(len(value)) + value)
 
 
 def uuids(values: Sequence[UUID | None]) -> UuidArray:
     """A uuid[]."""
+    # Almost all differ, and to hash one takes longer than to encode it.
     parts = [_NULL if value is None else _LENGTHS[16] + value.bytes for value in values]
-    return _array(UuidArray, "uuid", values, parts)
+    has_null = None in values
+    if has_null and not any(values):
+        return UuidArray(None)
+    return UuidArray(_header("uuid", len(values), has_null) + b"".join(parts))
 
 
 def ints(values: Sequence[int | None]) -> IntArray:
     """An int4[]."""
-    parts = [_NULL if value is None else _sized_int32(4, value) for value in values]
-    return _array(IntArray, "int4", values, parts)
+    return _array(IntArray, "int4", values, lambda value: _sized_int32(4, value))
 
 
 def bigints(values: Sequence[int | None]) -> BigintArray:
     """An int8[]."""
-    parts = [_NULL if value is None else _sized_int64(8, value) for value in values]
-    return _array(BigintArray, "int8", values, parts)
+    return _array(BigintArray, "int8", values, lambda value: _sized_int64(8, value))
 
 
 def booleans(values: Sequence[bool | None]) -> BooleanArray:
     """A bool[]."""
-    parts = [_NULL if value is None else _LENGTHS[1] + bytes((value,)) for value in values]
-    return _array(BooleanArray, "bool", values, parts)
+    return _array(BooleanArray, "bool", values, lambda value: _LENGTHS[1] + bytes((value,)))
 
 
 def instants(values: Sequence[int | None]) -> InstantArray:
     """A timestamptz[] of microseconds since 1970."""
-    parts = [_NULL if value is None else _sized_int64(8, value - _EPOCH_US) for value in values]
-    return _array(InstantArray, "timestamptz", values, parts)
+    return _array(
+        InstantArray, "timestamptz", values, lambda value: _sized_int64(8, value - _EPOCH_US)
+    )
 
 
 def days(values: Sequence[int | None]) -> DayArray:
     """A date[] of days since 1970."""
-    parts = [_NULL if value is None else _sized_int32(4, value - _EPOCH_DAYS) for value in values]
-    return _array(DayArray, "date", values, parts)
+    return _array(DayArray, "date", values, lambda value: _sized_int32(4, value - _EPOCH_DAYS))
 
 
-def _array[A: PgArray](
-    kind: type[A], element: str, values: Sequence[object], parts: list[bytes]
+def _text(value: str) -> bytes:
+    data = value.encode()
+    length = len(data)
+    return (_LENGTHS[length] if length < 1024 else _int32(length)) + data
+
+
+def _array[A: PgArray, V](
+    kind: type[A], element: str, values: Sequence[V | None], encode: Callable[[V], bytes]
 ) -> A:
-    has_null = None in values
-    if has_null and not any(value is not None for value in values):
+    # Most columns of a batch hold few different values, many none at all.
+    different = set(values)
+    has_null = None in different
+    if has_null and len(different) == 1:
         return kind(None)
-    oid = _types[element].oid
-    header = struct.pack(">iiIii", 1, has_null, oid, len(values), 1)
-    return kind(header + b"".join(parts))
+    encoded = {value: _NULL if value is None else encode(value) for value in different}
+    parts = [encoded[value] for value in values]
+    return kind(_header(element, len(values), has_null) + b"".join(parts))
+
+
+def _header(element: str, count: int, has_null: bool) -> bytes:
+    return struct.pack(">iiIii", 1, has_null, _types[element].oid, count, 1)
 
 
 class _ArrayDumper(Dumper):

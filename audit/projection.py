@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import msgspec
+
 from audit import wire
 from audit.merge import Call
 
@@ -64,7 +66,7 @@ class Ending(NamedTuple):
     cache_hit: bool | None = None
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """A call's row, but for its tenant and batch."""
 
     call: Call
@@ -74,6 +76,7 @@ class Row(NamedTuple):
 
 
 OPEN = Ending()
+_NOTHING_SAID = wire.EnvelopeError()
 
 
 def project(call: Call) -> Row:
@@ -118,24 +121,25 @@ def _ending(event: Any, ended_us: int) -> Ending:
     failed = event.is_error or (output is not None and output.status == "error") or guard_failed
     meta = output.meta if output is not None else None
     usage = meta.token_usage if meta is not None else None
-    said = failure or wire.EnvelopeError()
+    said = failure or _NOTHING_SAID
+    # By place, for by name it takes twice as long, as long as all the rest of this.
     return Ending(
-        ended_us=ended_us,
-        duration_us=round(event.duration_ms * 1000),
-        state="failed" if failed else "ok",
-        error_type=_error_type(said.type, guard_failed) if failed else "",
-        error_code=_cut(said.code),
-        error_message=_cut(said.message),
-        upstream_status=said.upstream_status,
-        retry_after_ms=said.retry_after_ms,
+        ended_us,
+        round(event.duration_ms * 1000),
+        "failed" if failed else "ok",
+        _error_type(said.type, guard_failed) if failed else "",
+        _cut(said.code),
+        _cut(said.message),
+        said.upstream_status,
+        said.retry_after_ms,
         # The SDK says it of every call, the contracts only of one that failed.
-        attempt=meta.attempt if said.attempt is None and meta is not None else said.attempt,
-        guard_strategy=guard.strategy if guard is not None else None,
-        guard_outcome=guard.outcome if guard is not None else None,
-        violation_count=len(guard.violations) if guard is not None else 0,
-        prompt_tokens=(usage.prompt or 0) if usage is not None else 0,
-        completion_tokens=(usage.completion or 0) if usage is not None else 0,
-        cache_hit=meta.cache_hit if meta is not None else None,
+        meta.attempt if said.attempt is None and meta is not None else said.attempt,
+        guard.strategy if guard is not None else None,
+        guard.outcome if guard is not None else None,
+        len(guard.violations) if guard is not None else 0,
+        (usage.prompt or 0) if usage is not None else 0,
+        (usage.completion or 0) if usage is not None else 0,
+        meta.cache_hit if meta is not None else None,
     )
 
 

@@ -25,9 +25,10 @@ from django.utils import timezone
 from audit import partitions, sql
 from audit.body import Line
 from audit.candidates import Candidate, read_lines
-from audit.deltas import Changed, derive
-from audit.index_writer import IndexWriter
+from audit.deltas import derive
+from audit.index_writer import IndexWriter, changed_of
 from audit.indexing import Indexing
+from audit.instants import days_since_epoch
 from audit.limits import LimitExceededError
 from audit.log import LogPayloadError, unpack
 from audit.shadow import KEYS, Comparison, Shadow, open_shadow
@@ -149,7 +150,7 @@ class _Replay:
 
     def derive_totals(self) -> int:
         """Traces, rollups and latencies of the calls in the shadow; how many calls there are."""
-        count, after = 0, (date.min, UUID(int=0))
+        count, after = 0, (days_since_epoch(date.min), UUID(int=0))
         writer = self._writer(new_id(), timezone.now())  # these tables know neither
         while True:
             rows = self._shadow.run(
@@ -158,7 +159,7 @@ class _Replay:
                 invocation_id=after[1],
                 call_limit=_CALLS_AT_ONCE,
             )
-            writer.write_deltas(derive(Changed(*row) for row in rows))
+            writer.write_deltas(derive(changed_of(*row) for row in rows))
             count += len(rows)
             if len(rows) < _CALLS_AT_ONCE:
                 return count

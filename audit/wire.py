@@ -22,14 +22,14 @@ Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Bigint = Annotated[int, Meta(ge=-BIGINT_MAX, le=BIGINT_MAX)]
 
 
-class TokenUsage(msgspec.Struct):
+class TokenUsage(msgspec.Struct, gc=False):
     """Tokens a call used."""
 
     prompt: Count | None = None
     completion: Count | None = None
 
 
-class EnvelopeMeta(msgspec.Struct):
+class EnvelopeMeta(msgspec.Struct, gc=False):
     """The figures of an envelope."""
 
     cache_hit: bool | None = None
@@ -37,7 +37,7 @@ class EnvelopeMeta(msgspec.Struct):
     token_usage: TokenUsage | None = None
 
 
-class EnvelopeError(msgspec.Struct):
+class EnvelopeError(msgspec.Struct, gc=False):
     """Why a call failed, as its envelope says."""
 
     type: str | None = None
@@ -48,7 +48,7 @@ class EnvelopeError(msgspec.Struct):
     attempt: Int32 | None = None
 
 
-class Envelope(msgspec.Struct):
+class Envelope(msgspec.Struct, gc=False):
     """What the index takes of an AI Core `ToolOutput`; its data are skipped."""
 
     status: str | None = None
@@ -56,7 +56,7 @@ class Envelope(msgspec.Struct):
     meta: EnvelopeMeta | None = None
 
 
-class FoundViolation(msgspec.Struct):
+class FoundViolation(msgspec.Struct, gc=False):
     """A violation as the guard reported it."""
 
     path: str
@@ -69,7 +69,7 @@ class FoundViolation(msgspec.Struct):
     llmMessage: str = ""  # noqa: N815  the same member's other name
 
 
-class GuardReport(msgspec.Struct):
+class GuardReport(msgspec.Struct, gc=False):
     """What the output guard did."""
 
     strategy: Annotated[str, Meta(max_length=32)]
@@ -77,7 +77,7 @@ class GuardReport(msgspec.Struct):
     violations: Annotated[list[FoundViolation], Meta(max_length=1000)] = []
 
 
-class CallEvent(msgspec.Struct, kw_only=True):
+class CallEvent(msgspec.Struct, kw_only=True, gc=False):
     """What start and end share. `started_at` is RFC 3339 text, as it was sent."""
 
     event_id: UUID | None = None
@@ -107,13 +107,13 @@ class CallEvent(msgspec.Struct, kw_only=True):
     auth: None = None  # anything but null is refused
 
 
-class StartEvent(CallEvent, tag="toolExecutionStart", kw_only=True):
+class StartEvent(CallEvent, tag="toolExecutionStart", kw_only=True, gc=False):
     """A tool is about to run."""
 
     args: Raw
 
 
-class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True):
+class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):
     """A tool has run. An `output` that is no envelope at all is read as an empty one."""
 
     ended_at: str
@@ -123,7 +123,7 @@ class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True):
     guard: GuardReport | None = None
 
 
-class GapEvent(msgspec.Struct, tag="gap", kw_only=True):
+class GapEvent(msgspec.Struct, tag="gap", kw_only=True, gc=False):
     """Numbers a producer had to give up."""
 
     event_id: UUID | None = None
@@ -149,6 +149,7 @@ def _without_camel_case[S: msgspec.Struct](struct: type[S]) -> type[S]:
         bases=(struct,),
         tag=struct.__struct_config__.tag,
         kw_only=True,
+        gc=False,
     )
 
 

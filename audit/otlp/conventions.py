@@ -90,6 +90,13 @@ CONTEXT = {
 """Members of an event's `context`, and the attributes they come from: the span's own or those of
 the nearest span above it that has one."""
 
+_CONTEXT_OF = {
+    attribute: (name, rank)
+    for name, attributes in CONTEXT.items()
+    for rank, attribute in enumerate(attributes)
+}
+"""By attribute its member and its rank there: a span has fewer attributes than there are names."""
+
 _PROMPT_TOKENS = ("gen_ai.usage.input_tokens", "llm.token_count.prompt")
 _COMPLETION_TOKENS = ("gen_ai.usage.output_tokens", "llm.token_count.completion")
 
@@ -162,9 +169,14 @@ def read_facts(span: Span, convention: Convention) -> Facts:
 
 def read_context(span: Span) -> dict[str, str]:
     """What a span says about agent, conversation and model."""
-    attributes = span.attributes
-    found = {name: first_text(attributes, names) for name, names in CONTEXT.items()}
-    return {name: text for name, text in found.items() if text}
+    found: dict[str, tuple[int, str]] = {}
+    for attribute, value in span.attributes.items():
+        place = _CONTEXT_OF.get(attribute)
+        if place is not None and value and isinstance(value, str):
+            name, rank = place
+            if name not in found or rank < found[name][0]:
+                found[name] = rank, value
+    return {name: found[name][1] for name in CONTEXT if name in found}
 
 
 def first_text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:

@@ -17,9 +17,9 @@ from uuid import UUID
 import msgspec
 
 from audit import pg_arrays
-from audit.candidates import DAY_US
-from audit.index_writer import IndexWriter, microseconds
+from audit.index_writer import IndexWriter
 from audit.indexing import MissingDays
+from audit.instants import DAY_US, microseconds
 from audit.log import read_events
 from audit.otlp.mapping import Identity, Mapped, ToolCall, identity_of, is_same_call, map_spans
 from audit.otlp.spans import Span, span_uuid

@@ -9,7 +9,8 @@ conversation and model is inherited.
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -29,7 +30,7 @@ from audit.otlp.conventions import (
 )
 from audit.otlp.spans import CLIENT, SERVER, Span, event_uuid, span_uuid
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  UTC, as all of a span's times
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +208,9 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
     args = _first(call.facts, "arguments")
     # Some exporters of unfinished spans send no end.
     ended_ns = max(outermost.end_time_unix_nano, outermost.start_time_unix_nano)
+    invocation_id = str(call.invocation_id)
     shared = {
-        "invocation_id": call.invocation_id,
+        "invocation_id": invocation_id,
         "trace_id": outermost.trace_id,
         "parent_invocation_id": call.parent_id,
         "tool_name": call.facts[0].tool_name[:NAME_MAX_LENGTH],
@@ -222,7 +224,7 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
     shared = {name: value for name, value in shared.items() if value is not None}
     start = {
         "type": "toolExecutionStart",
-        "event_id": event_uuid(call.invocation_id, "start", span_ids),
+        "event_id": event_uuid(invocation_id, "start", span_ids),
         **shared,
         "args": None if args is ABSENT else args,
         "context": call.context,
@@ -232,7 +234,7 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
         start["tool_type"] = tool_type
     end = {
         "type": "toolExecutionEnd",
-        "event_id": event_uuid(call.invocation_id, "end", span_ids),
+        "event_id": event_uuid(invocation_id, "end", span_ids),
         **shared,
         "ended_at": _instant(ended_ns // 1000),
         "duration_ms": (ended_ns - outermost.start_time_unix_nano) / 1e6,
@@ -346,4 +348,11 @@ def _indexable(text: str) -> str:
 
 
 def _instant(us: int) -> str:
-    return (_EPOCH + timedelta(microseconds=us)).isoformat()
+    """RFC 3339, as `isoformat` writes it."""
+    seconds, fraction = divmod(us, 1_000_000)
+    return f"{_second(seconds)}.{fraction:06d}+00:00" if fraction else f"{_second(seconds)}+00:00"
+
+
+@lru_cache(maxsize=4096)  # isoformat takes 3 µs, and calls of one second share all but the fraction
+def _second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()

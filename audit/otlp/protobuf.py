@@ -101,7 +101,12 @@ def _take(data: memoryview, resource: dict[str, Any], scope: Scope, received: Re
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
-    return {pair.key: _value(pair.value) for pair in pairs}
+    return {
+        # Most are texts. To ask which member is set takes as long as all the rest.
+        pair.key: value.string_value or _value(value)
+        for pair in pairs
+        for value in (pair.value,)
+    }
 
 
 def _value(value: common_pb2.AnyValue) -> Any:

@@ -4,7 +4,6 @@ Pure. Attribute values are what JSON has: text, numbers, booleans, lists, object
 base64 text. Spans form no rings, so the garbage collector need not walk them (`gc=False`).
 """
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,9 +11,10 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import uuid_utils  # a third of what the standard library's takes
 
 # Namespace of the ids made from span ids. Never to be changed.
-_NAMESPACE = UUID("0f3ad5d8-3c0b-5b7e-9c1f-7a64e2b9d811").bytes
+_NAMESPACE = uuid_utils.UUID("0f3ad5d8-3c0b-5b7e-9c1f-7a64e2b9d811")
 
 MAX_SPAN_BYTES = 1024 * 1024
 """Of one span as it is sent: as much as a line of `POST /api/v1/events` may have."""
@@ -102,12 +102,12 @@ class Received:
 @lru_cache(maxsize=MAX_SPANS)  # it is asked for several times on the way
 def span_uuid(trace_id: str, span_id: str) -> UUID:
     """The UUIDv5 of a span, which is its call's `invocation_id` if it is the call's first."""
-    return UUID(_uuid5(f"{trace_id}/{span_id}"))
+    return UUID(int=_uuid5(f"{trace_id}/{span_id}").int)
 
 
-def event_uuid(invocation_id: UUID, kind: str, span_ids: Collection[str]) -> str:
-    """The UUIDv5 of an event made of these spans, as text."""
-    return _uuid5(f"{invocation_id}/{kind}/{','.join(sorted(span_ids))}")
+def event_uuid(invocation_id: str, kind: str, span_ids: Collection[str]) -> str:
+    """The UUIDv5 of an event made of these spans. All are texts: of a UUID it takes 2 µs."""
+    return str(_uuid5(f"{invocation_id}/{kind}/{','.join(sorted(span_ids))}"))
 
 
 def enum_value(number: int) -> int:
@@ -120,8 +120,5 @@ def is_id(text: str, length: int) -> bool:
     return len(text) == length and text.strip("0") != ""
 
 
-def _uuid5(name: str) -> str:
-    # As uuid.uuid5, without the object in between, at a third of its cost.
-    digest = hashlib.sha1(_NAMESPACE + name.encode(), usedforsecurity=False).hexdigest()
-    variant = "89ab"[int(digest[16], 16) & 3]
-    return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
+def _uuid5(name: str) -> uuid_utils.UUID:
+    return uuid_utils.uuid5(_NAMESPACE, name)

@@ -59,10 +59,11 @@ ON CONFLICT DO NOTHING
 
 -- rebuilt_calls --
 -- The next of the rebuilt calls, as the ingest's upsert returns one that is new as a whole.
-SELECT started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
-       tool_version, trace_id, run_id, error_type, violation_count, prompt_tokens,
+SELECT started_on - date '1970-01-01', invocation_id, started_at, ended_at, duration_us, state,
+       tool_name, tool_version, trace_id, run_id, error_type, violation_count, prompt_tokens,
        completion_tokens, cache_hit, TRUE, end_batch_id IS NOT NULL, TRUE
 FROM pg_temp.invocation
-WHERE tenant_id = %(tenant_id)s AND (started_on, invocation_id) > (%(day)s, %(invocation_id)s)
+WHERE tenant_id = %(tenant_id)s
+  AND (started_on, invocation_id) > (date '1970-01-01' + %(day)s::integer, %(invocation_id)s)
 ORDER BY started_on, invocation_id
 LIMIT %(call_limit)s

@@ -22,8 +22,8 @@ WHERE tenant_id = %(tenant_id)s
 
 -- latency_hours --
 -- The histogram of whole hours, bucket by bucket.
-SELECT bucket::integer - 1, sum(count)
-FROM latency, unnest(buckets) WITH ORDINALITY AS each (count, bucket)
+SELECT bucket, sum(count)
+FROM latency, bucket_counts(buckets)
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_hour)s::date AND %(last_hour)s::date
   AND hour_at >= %(first_hour)s

@@ -110,8 +110,10 @@ def _rows(tenant: Tenant, statement: str) -> list[tuple[Any, ...]]:
 def _latencies(tenant: Tenant) -> list[tuple[Any, ...]]:
     return _rows(
         tenant,
-        "SELECT started_on, hour_at, tool_name, tool_version, buckets FROM latency"
-        " WHERE tenant_id = %(tenant_id)s",
+        "SELECT started_on, hour_at, tool_name, tool_version,"
+        "  (SELECT array_agg(coalesce(count, 0) ORDER BY n) FROM generate_series(0, 127) AS n"
+        "   LEFT JOIN bucket_counts(buckets) ON bucket = n)"
+        " FROM latency WHERE tenant_id = %(tenant_id)s",
     )
 
 

@@ -9,10 +9,11 @@ The salt makes erased bytes unguessable: without it the commitment says nothing 
 """
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
 from uuid import UUID
+
+import msgspec
 
 VERSION = 1
 SALT_LENGTH = 32
@@ -36,8 +37,7 @@ class Kind(IntEnum):
     EPOCH = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """What the ledger says of one event; `received_us` is microseconds since 1970 in UTC."""
 
     kind: Kind
