@@ -167,7 +167,8 @@ class IndexWriter:
                 name: pg_arrays.texts(column)
                 for name, column in zip(_VIOLATION_TEXTS, columns[4:], strict=True)
             },
-        )
+        }
+        self.send("insert_violations", **values)
 
     def write_deltas(self, deltas: Deltas) -> None:
         """Add to traces, rollups and latencies, each in the order of its key."""
