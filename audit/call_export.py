@@ -8,7 +8,7 @@ calls: without it, a file was cut off.
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,16 +56,16 @@ def ndjson(found: Iterator[list[Document]]) -> Iterator[bytes]:
     yield json.dumps({"count": count}).encode() + b"\n"
 
 
-def csv_rows(found: Iterator[list[Document]]) -> Iterator[bytes]:
-    """A header, a row a call, and `# count,n` as the last.
+def csv_rows(found: Iterator[list[Document]], columns: Sequence[str] = COLUMNS) -> Iterator[bytes]:
+    """A header, a row a document, and `# count,n` as the last.
 
     Texts that a spreadsheet would calculate begin with `'`.
     """
     count = 0
-    yield _csv([COLUMNS])
+    yield _csv([tuple(columns)])
     for documents in found:
         count += len(documents)
-        yield _csv([tuple(_cell(one[name]) for name in COLUMNS) for one in documents])
+        yield _csv([tuple(_cell(one[name]) for name in columns) for one in documents])
     yield _csv([("# count", count)])
 
 

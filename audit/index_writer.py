@@ -169,6 +169,7 @@ class IndexWriter:
             },
         }
         self.send("insert_violations", **values)
+        self.send("upsert_violation_days", **values)
 
     def write_deltas(self, deltas: Deltas) -> None:
         """Add to traces, rollups and latencies, each in the order of its key."""

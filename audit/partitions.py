@@ -10,7 +10,15 @@ from datetime import date, timedelta
 
 from django.db import connections, transaction
 
-PARTITIONED_TABLES = ("invocation", "violation", "trace", "rollup", "latency", "otlp_span")
+PARTITIONED_TABLES = (
+    "invocation",
+    "violation",
+    "trace",
+    "rollup",
+    "latency",
+    "otlp_span",
+    "violation_day",
+)
 DAYS_AHEAD = 14  # two weeks without a worker before new calls find no partition
 DAYS_BACK = 35  # how late a call may arrive; older ones go to the inbox
 

@@ -149,7 +149,12 @@ class _Replay:
         ((self._report.kept_calls,),) = self._shadow.run("SELECT count(*) FROM kept_call")
 
     def derive_totals(self) -> int:
-        """Traces, rollups and latencies of the calls in the shadow; how many calls there are."""
+        """Traces, rollups and latencies of the calls in the shadow; how many calls there are.
+
+        And the sums of the violations in it.
+        """
+        self._shadow.run(sql.QUERIES["forget_violation_days"])
+        self._shadow.run(sql.QUERIES["rebuild_violation_days"])
         count, after = 0, (days_since_epoch(date.min), UUID(int=0))
         writer = self._writer(new_id(), timezone.now())  # these tables know neither
         while True:

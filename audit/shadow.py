@@ -20,6 +20,7 @@ from audit import sql
 KEYS: dict[str, tuple[str, ...]] = {
     "invocation": ("started_on", "invocation_id"),
     "violation": ("started_on", "invocation_id", "ordinal"),
+    "violation_day": ("started_on", "kind"),
     "trace": ("started_on", "trace_id"),
     "rollup": ("started_on", "hour_at", "tool_name", "tool_version", "state", "error_type"),
     "latency": ("started_on", "hour_at", "tool_name", "tool_version"),

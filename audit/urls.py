@@ -6,7 +6,6 @@ from audit.converters import DayConverter, FreeTextConverter
 from audit.views.call_detail import call_detail, call_event
 from audit.views.call_export import call_export
 from audit.views.call_list import call_complete, call_count, call_list, call_tail
-from audit.views.home import home
 from audit.views.inbox import (
     inbox_detail,
     inbox_discard,
@@ -16,10 +15,12 @@ from audit.views.inbox import (
     inbox_send,
 )
 from audit.views.open_list import open_list
+from audit.views.overview import home
 from audit.views.payload_search import search_cancel, search_detail, search_start
 from audit.views.saved_views import view_delete, view_save
 from audit.views.trace_detail import trace_as_text, trace_detail
 from audit.views.trace_list import trace_list
+from audit.views.violation_list import violation_export, violation_list
 
 register_converter(DayConverter, "day")
 register_converter(FreeTextConverter, "text")
@@ -44,6 +45,9 @@ urlpatterns = [
     path("calls/views/<uuid:pk>/delete", view_delete, name="view_delete"),
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
+    # /violations
+    path("violations/", violation_list, name="violation_list"),
+    path("violations/export.<slug:kind>", violation_export, name="violation_export"),
     # /inbox
     path("inbox/", inbox_list, name="inbox_list"),
     path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),

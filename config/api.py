@@ -8,6 +8,7 @@ from ninja import NinjaAPI
 
 from audit.api import router as audit_router
 from audit.calls_api import router as calls_router
+from audit.violations_api import router as violations_router
 from config.errors import RETRY_AFTER_SECONDS
 from tenants.api_auth import answer_refusal
 from tenants.keys import KeyRefused
@@ -16,6 +17,7 @@ from tools_registry.api import router as registry_router
 api = NinjaAPI(title="Tooltrail", version="1", urls_namespace="api", docs_url=None)
 api.add_router("", audit_router)
 api.add_router("", calls_router)
+api.add_router("", violations_router)
 api.add_router("", registry_router)
 # Ninja's type allows the class as well as an instance; only instances are raised.
 api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]

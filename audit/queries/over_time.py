@@ -101,7 +101,9 @@ class OverTime:
 def over_time(of: TimeRange) -> OverTime:
     """The figures of a range. Two statements."""
     found = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
-    parameters = slot_parameters((of.previous.start, *of.bounds), singly=of.step < HOUR)
+    parameters = slot_parameters(
+        (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
+    )
     for slot, taken_from, tool_name, state, *sums in rows("calls_over_time", parameters):
         for place, sign in ((slot, 1), (taken_from, -1)):
             if place is not None:
@@ -118,22 +120,29 @@ def over_time(of: TimeRange) -> OverTime:
     return found
 
 
-def slot_parameters(bounds: Sequence[datetime], *, singly: bool = False) -> dict[str, Any]:
+def has_figures_before(instant: datetime) -> bool:
+    """Whether calls were recorded before an instant's hour. One statement."""
+    parameters = {"day": _day(instant), "hour": instant}
+    return bool(rows("figures_before", parameters))
+
+
+def slot_parameters(
+    bounds: Sequence[datetime], *, first_single: int | None = None
+) -> dict[str, Any]:
     """The parameters of the parts in `sql/over_time.sql` for the slots between these instants.
 
-    The first slot is the range before. With `singly` the calls of all others are read one by one:
-    for slots shorter than hours.
+    From the slot `first_single` on, calls are read one by one: where slots are shorter than hours.
     """
-    found = cells(bounds, first_single=1 if singly else None)
+    found = cells(bounds, first_single=first_single)
     starts = [piece.start for piece in found.pieces] or [bounds[0]]
     ends = [piece.end for piece in found.pieces] or [bounds[0]]
     first = found.hours[0].at if found.hours else bounds[0]
     end = found.hours[-1].at + HOUR if found.hours else bounds[0]
     return {
-        "start": bounds[1],
+        "start": bounds[0],
         "end": bounds[-1],
         "bounds": list(bounds),
-        "first_day": _day(bounds[1]),
+        "first_day": _day(bounds[0]),
         "last_day": _day(bounds[-1]),
         "marks": [bound - HOUR / 2 for bound in bounds],
         "first_hour": first,

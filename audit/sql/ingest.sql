@@ -251,6 +251,43 @@ FROM unnest(
 )
 ON CONFLICT DO NOTHING
 
+-- {{violation_kind}} --
+-- What a kind of violation is known by. A zero byte, which no text holds, parts its texts.
+encode(substring(sha256(
+    convert_to(tool_name, 'UTF8') || '\x00'
+    || convert_to(tool_version, 'UTF8') || '\x00'
+    || convert_to(path_pattern, 'UTF8') || '\x00'
+    || convert_to(code, 'UTF8') || '\x00'
+    || convert_to(strategy, 'UTF8') || '\x00'
+    || convert_to(outcome, 'UTF8')
+) FROM 1 FOR 16), 'hex')::uuid
+
+-- upsert_violation_days --
+-- The same by day and kind.
+INSERT INTO violation_day AS d (
+    tenant_id, started_on, kind, tool_name, tool_version, path_pattern, code, strategy, outcome,
+    violation_count, call_count, first_at, last_at
+)
+SELECT %(tenant_id)s, started_on,
+       {{violation_kind}} AS kind,
+       tool_name, tool_version, path_pattern, code, strategy, outcome,
+       count(*), count(DISTINCT invocation_id), min(started_at), max(started_at)
+FROM unnest(
+    %(started_on)b::date[], %(invocation_id)b::uuid[], %(started_at)b::timestamptz[],
+    %(tool_name)b::text[], %(tool_version)b::text[], %(path_pattern)b::text[], %(code)b::text[],
+    %(strategy)b::text[], %(outcome)b::text[]
+) AS u (
+    started_on, invocation_id, started_at, tool_name, tool_version, path_pattern, code, strategy,
+    outcome
+)
+GROUP BY started_on, tool_name, tool_version, path_pattern, code, strategy, outcome
+ORDER BY started_on, kind
+ON CONFLICT (tenant_id, started_on, kind) DO UPDATE SET
+    violation_count = d.violation_count + excluded.violation_count,
+    call_count = d.call_count + excluded.call_count,
+    first_at = least(d.first_at, excluded.first_at),
+    last_at = greatest(d.last_at, excluded.last_at)
+
 -- upsert_traces --
 -- What the changed calls add to their traces, per day.
 INSERT INTO trace AS t (

@@ -89,3 +89,12 @@ CROSS JOIN LATERAL (
     WHERE {{piece_calls}}
 ) AS i
 GROUP BY piece.slot, piece.taken_from, i.tool_name, i.bucket
+
+-- figures_before --
+-- Whether there are calls of hours before an instant.
+SELECT 1
+FROM rollup
+WHERE tenant_id = %(tenant_id)s
+  AND started_on <= %(day)s
+  AND hour_at < %(hour)s
+LIMIT 1

@@ -67,3 +67,20 @@ WHERE tenant_id = %(tenant_id)s
   AND (started_on, invocation_id) > (date '1970-01-01' + %(day)s::integer, %(invocation_id)s)
 ORDER BY started_on, invocation_id
 LIMIT %(call_limit)s
+
+-- forget_violation_days --
+-- The sums of violations, which may count those that were forgotten since.
+DELETE FROM pg_temp.violation_day WHERE tenant_id = %(tenant_id)s
+
+-- rebuild_violation_days --
+-- The same from the violations as they are now.
+INSERT INTO pg_temp.violation_day (
+    tenant_id, started_on, kind, tool_name, tool_version, path_pattern, code, strategy, outcome,
+    violation_count, call_count, first_at, last_at
+)
+SELECT tenant_id, started_on, {{violation_kind}}, tool_name, tool_version, path_pattern, code,
+       strategy, outcome, count(*), count(DISTINCT invocation_id), min(started_at),
+       max(started_at)
+FROM pg_temp.violation
+WHERE tenant_id = %(tenant_id)s
+GROUP BY tenant_id, started_on, tool_name, tool_version, path_pattern, code, strategy, outcome

@@ -13,17 +13,19 @@
         : ms < 60000 ? `${+(ms / 1000).toPrecision(3)} s` : `${+(ms / 60000).toPrecision(3)} min`,
   };
 
-  // Colours are the style sheet's, resolved for the theme: light-dark() is none to a canvas.
-  function colour(look) {
+  // Colours are the style sheet's, resolved for the theme and painted once to be plain numbers:
+  // neither light-dark() nor color-mix() is a colour to ECharts.
+  const pixel = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  pixel.canvas.width = pixel.canvas.height = 1;
+  function colour(look, alpha = 1) {
     const probe = document.body.appendChild(document.createElement("i"));
     probe.className = `look-${look}`;
-    const { color } = getComputedStyle(probe);
+    pixel.fillStyle = getComputedStyle(probe).color;
     probe.remove();
-    return color;
+    pixel.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = pixel.getImageData(0, 0, 1, 1).data;
+    return `rgba(${red},${green},${blue},${alpha})`;
   }
-
-  const faded = (color, alpha) => color.replace(/^rgba?\(([^)]*?)(,\s*[\d.]+)?\)$/,
-    (_, rgb) => `rgba(${rgb.split(",").slice(0, 3).join(",")},${alpha})`);
 
   // Built of nodes: names of tools and versions must never become HTML.
   function tip(chart, n, only) {
@@ -49,12 +51,12 @@
     const last = chart.series.length - 1;
     if (chart.kind === "heat") {
       const top = Math.max(...chart.series.flatMap((one) => one.values.map((value) => value ?? 0)));
-      const color = colour(chart.series[0]?.look ?? "accent");
+      const { look } = chart.series[0];
       return [{
         type: "heatmap",
         data: chart.series.flatMap((one, y) => one.values.flatMap((value, x) => value ? [{
           value: [x, y, value],
-          itemStyle: { color: faded(color, (0.12 + 0.88 * Math.sqrt(value / top)).toFixed(3)) },
+          itemStyle: { color: colour(look, (0.12 + 0.88 * Math.sqrt(value / top)).toFixed(2)) },
         }] : [])),
         itemStyle: { borderWidth: 1, borderColor: colour("surface") },
         emphasis: { disabled: true },
@@ -67,14 +69,14 @@
           type: "bar", name: one.name, data: one.values, stack: "all", color,
           barCategoryGap: "18%", barMaxWidth: 34, barMinWidth: 1,
           itemStyle: { borderRadius: n === last ? [2, 2, 0, 0] : 0 },
-          emphasis: { itemStyle: { color: faded(color, 0.75) } },
+          emphasis: { itemStyle: { color: colour(one.look, 0.75) } },
         };
       }
       return {
         type: "line", name: one.name, data: one.values, color, connectNulls: false,
         symbol: "circle", symbolSize: 5, showSymbol: one.values.length < 3,
         showAllSymbol: false, lineStyle: { width: n ? 1.5 : 2, type: dashes[n % 3] },
-        areaStyle: chart.series.length === 1 ? { color: faded(color, 0.12) } : undefined,
+        areaStyle: chart.series.length === 1 ? { color: colour(one.look, 0.14) } : undefined,
         emphasis: { disabled: true },
       };
     });
@@ -101,7 +103,7 @@
           splitLine: { lineStyle: { color: line } } },
       tooltip: {
         trigger: isHeat ? "item" : "axis", confine: true, transitionDuration: 0, className: "chart-tip",
-        axisPointer: { type: chart.kind === "bars" ? "shadow" : "line", shadowStyle: { color: faded(dim, 0.1) } },
+        axisPointer: { type: chart.kind === "bars" ? "shadow" : "line", shadowStyle: { color: colour("dim", 0.1) } },
         formatter: (at) => isHeat ? tip(chart, at.value[0], chart.series[at.value[1]]) : tip(chart, at[0].dataIndex),
         backgroundColor: "transparent", borderWidth: 0, padding: 0, extraCssText: "box-shadow:none",
       },
@@ -167,7 +169,7 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 
   // htmx' own polling goes on in hidden tabs: hold it there, and catch up on coming back.
-  const polls = () => document.querySelectorAll('[hx-trigger^="every "]');
+  const polls = () => document.querySelectorAll('[hx-trigger*="every "]');
   document.addEventListener("every", (event) => {
     if (document.hidden) event.stopImmediatePropagation();
   }, true);

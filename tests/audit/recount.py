@@ -41,6 +41,11 @@ _RECOUNTS = {
         FROM invocation WHERE tenant_id = %(tenant_id)s AND state <> 'open'
         GROUP BY 1, 2, 3, 4, 5, 6
     """,
+    "violation_day": """
+        SELECT started_on, tool_name, tool_version, path_pattern, code, strategy, outcome,
+               count(*), count(DISTINCT invocation_id), min(started_at), max(started_at)
+        FROM violation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4, 5, 6, 7
+    """,
 }
 _KEPT = {
     "trace": """
@@ -54,6 +59,11 @@ _KEPT = {
                violating_call_count, violation_count, duration_us, prompt_tokens,
                completion_tokens, cache_hit_count
         FROM rollup WHERE tenant_id = %(tenant_id)s AND call_count <> 0
+    """,
+    "violation_day": """
+        SELECT started_on, tool_name, tool_version, path_pattern, code, strategy, outcome,
+               violation_count, call_count, first_at, last_at
+        FROM violation_day WHERE tenant_id = %(tenant_id)s
     """,
 }
 _STRAY_VIOLATIONS = """

@@ -32,6 +32,7 @@ _HEARD = {"tenant_id", "last_heard_at"}
 _TABLES = {
     "invocation": _PLACES,
     "violation": {"tenant_id"},
+    "violation_day": {"tenant_id"},
     "trace": {"tenant_id"},
     "rollup": {"tenant_id"},
     "latency": {"tenant_id"},

@@ -135,6 +135,10 @@ TAMPERING = {
         "UPDATE violation SET code = 'MISSING' WHERE",
         "DELETE FROM violation WHERE ordinal = 0 AND",
     ],
+    "violation_day": [
+        "UPDATE violation_day SET call_count = call_count + 1 WHERE",
+        "DELETE FROM violation_day WHERE",
+    ],
     "trace": ["UPDATE trace SET failed_count = 0 WHERE", "DELETE FROM trace WHERE"],
     "rollup": [
         "UPDATE rollup SET call_count = call_count + 1 WHERE",

@@ -60,7 +60,7 @@ Visit = Object | Listing | Open
 
 ROUTES: dict[str, Visit] = {
     # pages of audit
-    "": Open("/", "leads to the traces"),
+    "": Listing("/"),
     "traces/": Listing("/traces/"),
     "traces/<text:trace_id>": Object(lambda world: f"/traces/{world.canary}"),
     "traces/<text:trace_id>/text": Object(lambda world: f"/traces/{world.canary}/text"),
@@ -87,6 +87,8 @@ ROUTES: dict[str, Visit] = {
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(
         lambda world: _call(world) + "/start"
     ),
+    "violations/": Listing("/violations/"),
+    "violations/export.<slug:kind>": Listing("/violations/export.ndjson"),
     "inbox/": Listing("/inbox/?state=all"),
     "inbox/discard": Listing(
         "/inbox/discard",
@@ -159,6 +161,7 @@ ROUTES: dict[str, Visit] = {
         content_type="application/x-ndjson",
     ),
     "api/v1/calls": Listing("/api/v1/calls", Scope.READ),
+    "api/v1/violations": Listing("/api/v1/violations", Scope.READ),
     "v1/traces": Listing(
         "/v1/traces",
         Scope.INGEST,
@@ -251,6 +254,10 @@ ASKING: tuple[Callable[[World, World], str], ...] = (
     lambda own, theirs: f"/calls/?q=violation:{theirs.canary}",
     lambda own, theirs: f"/calls/complete?q=error:{theirs.canary[:-1]}",
     lambda own, theirs: f"/calls/?before={quote(theirs.at.isoformat())},{theirs.call_id}",
+    lambda own, theirs: (
+        f"/violations/?from={own.at:%Y-%m-%d}&to={own.at:%Y-%m-%d}&tool={theirs.canary}"
+    ),
+    lambda own, theirs: f"/violations/export.csv?code={theirs.canary}",
     lambda own, theirs: f"/inbox/?state=all&code={theirs.canary}",
     lambda own, theirs: f"/traces/{own.canary}?find={theirs.canary}",
     lambda own, theirs: f"/admin/tools_registry/tool/?q={theirs.canary}",

@@ -95,8 +95,8 @@ def test_an_unknown_address_is_a_page_or_a_fragment(acme: Cast) -> None:
     assert b"<html" not in part.content
 
 
-def test_the_start_page_leads_to_the_traces(acme: Cast) -> None:
-    assert signed_in(acme).get("/").headers["Location"] == "/traces/"
+def test_the_start_page_says_how_to_begin(acme: Cast) -> None:
+    assert b"No tool call has arrived yet" in signed_in(acme).get("/").content
 
 
 def test_anonymous_is_asked_to_sign_in() -> None:

@@ -41,6 +41,7 @@ NARROWER = {
     "rollup": {"SELECT", "INSERT", "UPDATE"},
     "latency": {"SELECT", "INSERT", "UPDATE"},
     "violation": {"SELECT", "INSERT"},
+    "violation_day": {"SELECT", "INSERT", "UPDATE"},
     "otlp_span": {"SELECT", "INSERT"},
     # It would take everything of the tenant along.
     "tenant": {"SELECT", "INSERT", "UPDATE"},

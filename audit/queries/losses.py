@@ -1,0 +1,107 @@
+"""Did we lose anything? What producers say, and what their numbering shows."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from audit.queries import rows
+from audit.queries.call_list import SILENCE
+from audit.queries.inbox import inbox_open_count
+from audit.queries.open_list import OpenTally, open_tally
+from audit.time_range import TimeRange
+
+PRODUCERS_LOOKED_AT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerHeard:
+    """A producer: when it was last heard, and how many of its numbers have not arrived."""
+
+    producer_id: str
+    last_heard_at: datetime
+    missing: int
+    """Neither stored nor given up: under way, refused (the inbox), or lost."""
+    given_up: int
+    is_silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredGap:
+    """Events that producers had to give up, by their reason."""
+
+    reason: str
+    lost: int
+    producers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What may be missing. Producers are those heard in the range, the latest first."""
+
+    producers: list[ProducerHeard]
+    producer_count: int
+    heard_lately: int
+    """Of them, heard within the last `SILENCE`."""
+    gaps: list[DeclaredGap]
+    inbox: int
+    open: OpenTally
+
+    @property
+    def lost(self) -> int:
+        """Events that producers gave up."""
+        return sum(gap.lost for gap in self.gaps)
+
+    @property
+    def missing(self) -> int:
+        """Numbers that have not arrived, of the producers looked at."""
+        return sum(each.missing for each in self.producers)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing says that anything was lost."""
+        return not (self.lost or self.missing or self.inbox)
+
+
+def losses(of: TimeRange, now: datetime) -> Losses:
+    """What may be missing of a range. Five statements."""
+    silent_since = now - SILENCE
+    found = rows(
+        "producers_lately",
+        {"since": of.start, "silent_since": silent_since, "limit": PRODUCERS_LOOKED_AT},
+    )
+    return Losses(
+        producers=[
+            ProducerHeard(
+                producer_id,
+                heard_at,
+                *unaccounted(first, last, stored, gaps),
+                is_silent=heard_at < silent_since,
+            )
+            for producer_id, first, last, stored, heard_at, gaps, _, _ in found
+        ],
+        producer_count=found[0][6] if found else 0,
+        heard_lately=found[0][7] if found else 0,
+        gaps=[
+            DeclaredGap(*row) for row in rows("gaps_between", {"since": of.start, "until": of.end})
+        ],
+        inbox=inbox_open_count(),
+        open=open_tally(now),
+    )
+
+
+def unaccounted(
+    first: int | None, last: int | None, stored: int, gaps: Iterable[tuple[int, int]]
+) -> tuple[int, int]:
+    """How many numbers from the first to the last are neither stored nor given up; given up.
+
+    `gaps` are in order of their beginning and may overlap; both ends belong to them.
+    """
+    if first is None or last is None:
+        return 0, 0
+    given_up, covered = 0, first - 1
+    for low, high in gaps:
+        begin = max(low, covered + 1)
+        if high >= begin:
+            given_up += high - begin + 1
+            covered = high
+    return max(0, last - first + 1 - stored - given_up), given_up

@@ -1,0 +1,257 @@
+"""What breaks its schema where: kinds of violations, what became of them, and samples.
+
+A kind is a tool, its version, a path pattern and a code. Whole UTC days come from
+`violation_day`, what is beside them from the violations themselves: exact for any range.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from uuid import UUID
+
+from audit.queries import rows
+from audit.queries.over_time import slot_parameters
+from audit.time_range import TimeRange
+
+_DAY = timedelta(days=1)
+_BY_DAY_FROM = timedelta(days=2)
+"""Ranges longer than that are shown by UTC day, from days summed up."""
+
+_MAX_VALUE = 600
+"""Characters of a filter's value; no column holds as many."""
+
+type Key = tuple[str, str, str, str]
+"""Tool, version, path pattern, code."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationFilter:
+    """Which violations; None asks nothing, '' as a version asks for calls that said none."""
+
+    tool: str | None = None
+    version: str | None = None
+    code: str | None = None
+    path: str | None = None
+    outcome: str | None = None
+
+    @classmethod
+    def read(cls, asked: Mapping[str, str]) -> "ViolationFilter":
+        """The filter of an address, of its exact values; what no column can hold finds nothing."""
+
+        def text(name: str) -> str | None:
+            value = asked.get(name)
+            if value is None or (not value and name != "version"):
+                return None
+            return value.replace("\x00", "\ufffd").encode(errors="replace").decode()[:_MAX_VALUE]
+
+        return cls(*(text(name) for name in ("tool", "version", "code", "path", "outcome")))
+
+
+@dataclass(slots=True)
+class ViolationKind:
+    """A kind of violation in a range."""
+
+    tool_name: str
+    tool_version: str
+    path_pattern: str
+    code: str
+    violations: int
+    calls: int
+    """Calls with such a violation."""
+    of_calls: int
+    """All completed calls of that version of the tool."""
+    first_at: datetime
+    last_at: datetime
+    first_ever_at: datetime
+    """As far back as the index goes."""
+    course: list[float | None]
+    """Violations part by part of the range."""
+    new_since: str | None = None
+    """The version it came with: this one, if no earlier one had it."""
+
+    @property
+    def share(self) -> float | None:
+        """Of the version's calls, those with such a violation."""
+        return self.calls / self.of_calls if self.of_calls else None
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """What guards made of violations: a strategy, what came of it, and how many."""
+
+    strategy: str
+    outcome: str
+    violations: int
+
+
+@dataclass(slots=True)
+class Violations:
+    """All violations of a range, the most frequent kinds first."""
+
+    of: TimeRange
+    kinds: list[ViolationKind]
+    cells: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Violations by tool and code."""
+    treatments: list[Treatment] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """Violations of all kinds."""
+        return sum(self.cells.values())
+
+
+@dataclass(frozen=True, slots=True)
+class NewViolation:
+    """A violation that was never seen before the range, of whatever version."""
+
+    tool_name: str
+    path_pattern: str
+    code: str
+    violations: int
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A violation as it came."""
+
+    tool_name: str
+    tool_version: str
+    path: str
+    code: str
+    expected: str
+    received: str
+    severity: str
+    strategy: str
+    outcome: str
+    started_on: date
+    invocation_id: UUID
+    started_at: datetime
+
+
+def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
+    """The violations of a range. Three statements."""
+    parameters = _parameters(of, wanted)
+    kinds: dict[Key, ViolationKind] = {}
+    found = Violations(of, [])
+    treatments: dict[tuple[str, str], int] = {}
+    part_count = len(parameters["bounds"]) - 1
+    for tool, version, path, code, strategy, outcome, part, *sums in rows(
+        "violation_kinds", parameters
+    ):
+        count, calls, first_at, last_at = sums
+        if outcome is not None:
+            found.cells[tool, code] = found.cells.get((tool, code), 0) + count
+            treatments[strategy, outcome] = treatments.get((strategy, outcome), 0) + count
+            continue
+        kind = kinds.get((tool, version, path, code))
+        if kind is None:
+            course: list[float | None] = [0] * part_count
+            kind = kinds[tool, version, path, code] = ViolationKind(
+                tool, version, path, code, 0, 0, 0, first_at, last_at, first_at, course
+            )
+        kind.violations += count
+        kind.calls += calls
+        kind.first_at, kind.last_at = min(kind.first_at, first_at), max(kind.last_at, last_at)
+        kind.course[part] = (kind.course[part] or 0) + count
+    if kinds:
+        _tell_more(kinds, of, parameters)
+    found.kinds = sorted(
+        kinds.values(),
+        key=lambda kind: (-kind.violations, kind.tool_name, kind.path_pattern, kind.code),
+    )
+    found.treatments = [
+        Treatment(*key, count)
+        for key, count in sorted(treatments.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return found
+
+
+def new_violations(of: TimeRange, *, limit: int) -> list[NewViolation]:
+    """What was first seen within the range, the newest first. One statement."""
+    parameters = {"start": of.start, "end": of.end, "last_day": _day(of.end), "limit": limit}
+    return [NewViolation(*row) for row in rows("new_violations", parameters)]
+
+
+def samples(of: TimeRange, wanted: ViolationFilter, *, limit: int) -> list[Sample]:
+    """The newest violations of a range. One statement."""
+    parameters = _parameters(of, wanted) | {"limit": limit}
+    return [Sample(*row) for row in rows("violation_samples", parameters)]
+
+
+def new_since(versions: Mapping[str, datetime], having: set[str]) -> str | None:
+    """The version a kind came with: the earliest that has it, if there is an earlier one at all.
+
+    `versions` are all of a tool's, with when each was seen first, `having` those that have the
+    kind. Registry numbers are in order by number, anything else by when it was seen.
+    """
+    if all(version.isascii() and version.isdigit() for version in versions):
+        ordered = sorted(versions, key=lambda version: (int(version), version))
+    else:
+        ordered = sorted(versions, key=lambda version: (versions[version], version))
+    first = next((version for version in ordered if version in having), None)
+    return None if first is None or first == ordered[0] else first
+
+
+def _tell_more(
+    kinds: Mapping[Key, ViolationKind], of: TimeRange, parameters: Mapping[str, Any]
+) -> None:
+    """How many calls there were, when each kind was seen first, and with which version it came."""
+    # Of all versions and outcomes: whether a kind is new does not depend on what is asked for.
+    anything = {**parameters, "version": None, "outcome": None}
+    seen: dict[str, dict[str, datetime]] = {}
+    having: dict[tuple[str, str, str], set[str]] = {}
+    for tool, version, path, code, first_at, _ in rows("violation_history", anything):
+        having.setdefault((tool, path, code), set()).add(version)
+        known = seen.setdefault(tool, {})
+        known[version] = min(first_at, known.get(version, first_at))
+        if (kind := kinds.get((tool, version, path, code))) is not None:
+            kind.first_ever_at = min(first_at, kind.first_at)
+    of_calls: dict[tuple[str, str], int] = {}
+    cells = slot_parameters((of.start, of.end)) | {"tool": parameters["tool"]}
+    for tool, version, calls, first_at in rows("version_calls", cells):
+        of_calls[tool, version] = calls
+        if first_at is not None:
+            known = seen.setdefault(tool, {})
+            known[version] = min(first_at, known.get(version, first_at))
+    for (tool, version, path, code), kind in kinds.items():
+        kind.of_calls = of_calls.get((tool, version), 0)
+        kind.new_since = new_since(seen[tool], having[tool, path, code] | {version})
+
+
+def _parameters(of: TimeRange, wanted: ViolationFilter) -> dict[str, Any]:
+    start, end = of.start.astimezone(UTC), of.end.astimezone(UTC)
+    first_whole = (start - timedelta(microseconds=1)).date() + _DAY
+    end_whole = end.date()
+    bounds = list(of.bounds)
+    if of.length > _BY_DAY_FROM:
+        days = [first_whole + n * _DAY for n in range((end_whole - first_whole).days + 1)]
+        bounds = sorted({start, *(_midnight(day) for day in days), end})
+    else:
+        first_whole = end_whole = _day(start)
+    return {
+        "tool": wanted.tool,
+        "version": wanted.version,
+        "code": wanted.code,
+        "path": wanted.path,
+        "outcome": wanted.outcome,
+        "start": start,
+        "end": end,
+        "first_day": start.date(),
+        "last_day": end.date(),
+        "whole_from": _midnight(first_whole) if first_whole < end_whole else end,
+        "whole_to": _midnight(end_whole) if first_whole < end_whole else end,
+        "first_whole_day": first_whole,
+        "end_whole_day": end_whole,
+        "bounds": bounds,
+    }
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def _day(instant: datetime) -> date:
+    return instant.astimezone(UTC).date()

@@ -1,0 +1,29 @@
+-- producers_lately --
+-- Producers heard since an instant, the latest first: how far their numbering has come, how many
+-- numbers of it are stored, and which they gave up; and how many producers there are.
+SELECT p.producer_id, p.first_seq, p.last_seq, p.event_count, p.last_heard_at,
+       array(
+           SELECT ARRAY[g.from_seq, g.to_seq]
+           FROM gap g
+           WHERE g.tenant_id = %(tenant_id)s AND g.producer_id = p.producer_id
+           ORDER BY g.from_seq
+           LIMIT 1000
+       ),
+       count(*) OVER (),
+       count(*) FILTER (WHERE p.last_heard_at >= %(silent_since)s) OVER ()
+FROM producer p
+WHERE p.tenant_id = %(tenant_id)s
+  AND p.last_heard_at >= %(since)s
+ORDER BY p.last_heard_at DESC, p.producer_id
+LIMIT %(limit)s
+
+-- gaps_between --
+-- What producers owned up to have lost, heard within a range, by reason.
+SELECT reason, sum(lost_count)::bigint, count(DISTINCT producer_id)
+FROM gap
+WHERE tenant_id = %(tenant_id)s
+  AND heard_at >= %(since)s
+  AND heard_at < %(until)s
+GROUP BY reason
+ORDER BY 2 DESC, reason
+LIMIT 20

@@ -1,0 +1,105 @@
+-- {{violation_pieces}} --
+-- The violations of the stretches that are not whole UTC days, from the violations themselves.
+tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND ((started_at >= %(start)s AND started_at < %(whole_from)s)
+       OR (started_at >= %(whole_to)s AND started_at < %(end)s))
+
+-- {{violation_whole_days}} --
+-- And those of the days in between.
+tenant_id = %(tenant_id)s
+  AND started_on >= %(first_whole_day)s
+  AND started_on < %(end_whole_day)s
+
+-- {{violation_wanted}} --
+-- Those that are asked for; a NULL asks nothing.
+(%(tool)s::text IS NULL OR tool_name = %(tool)s)
+  AND (%(version)s::text IS NULL OR tool_version = %(version)s)
+  AND (%(code)s::text IS NULL OR code = %(code)s)
+  AND (%(path)s::text IS NULL OR path_pattern = %(path)s)
+  AND (%(outcome)s::text IS NULL OR outcome = %(outcome)s)
+
+-- violation_kinds --
+-- What breaks where in a range: by kind and part of the range, and by what guards made of it.
+-- A part is a UTC day where the range is long, else what lies between two of `bounds`.
+SELECT tool_name, tool_version, path_pattern, code, strategy, outcome, part,
+       sum(violation_count)::bigint, sum(call_count)::bigint, min(first_at), max(last_at)
+FROM (
+    SELECT tool_name, tool_version, path_pattern, code, strategy, outcome,
+           width_bucket(greatest(started_on::timestamp AT TIME ZONE 'UTC', %(start)s),
+                        %(bounds)s::timestamptz[]) - 1 AS part,
+           violation_count, call_count, first_at, last_at
+    FROM violation_day
+    WHERE {{violation_whole_days}}
+      AND {{violation_wanted}}
+    UNION ALL
+    SELECT tool_name, tool_version, path_pattern, code, strategy, outcome,
+           width_bucket(min(started_at), %(bounds)s::timestamptz[]) - 1,
+           count(*), 1, min(started_at), max(started_at)
+    FROM violation
+    WHERE {{violation_pieces}}
+      AND {{violation_wanted}}
+    GROUP BY tool_name, tool_version, path_pattern, code, strategy, outcome, invocation_id
+) AS found
+GROUP BY GROUPING SETS (
+    (tool_name, tool_version, path_pattern, code, part), (tool_name, code, strategy, outcome)
+)
+
+-- violation_history --
+-- When each kind was seen first and last, as far back as the index goes.
+SELECT tool_name, tool_version, path_pattern, code, min(first_at), max(last_at)
+FROM violation_day
+WHERE tenant_id = %(tenant_id)s
+  AND {{violation_wanted}}
+GROUP BY tool_name, tool_version, path_pattern, code
+
+-- new_violations --
+-- What breaks since a range began and did not before, of whatever version; the newest first.
+SELECT tool_name, path_pattern, code, sum(violation_count)::bigint, min(first_at), max(last_at)
+FROM violation_day
+WHERE tenant_id = %(tenant_id)s
+  AND started_on <= %(last_day)s
+GROUP BY tool_name, path_pattern, code
+HAVING min(first_at) >= %(start)s AND min(first_at) < %(end)s
+ORDER BY min(first_at) DESC, tool_name, path_pattern, code
+LIMIT %(limit)s
+
+-- version_calls --
+-- Completed calls by tool and version in a range's whole hours and the pieces beside them, and
+-- when each version first ran in it.
+SELECT tool_name, tool_version, sum(calls)::bigint, min(first_at)
+FROM (
+    SELECT tool_name, tool_version, sum(call_count) AS calls, min(hour_at) AS first_at
+    FROM rollup
+    WHERE {{cell_hours}}
+      AND state <> 'started'
+      AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
+    GROUP BY tool_name, tool_version
+    UNION ALL
+    SELECT i.tool_name, i.tool_version,
+           count(*) FILTER (WHERE piece.slot IS NOT NULL)
+               - count(*) FILTER (WHERE piece.taken_from IS NOT NULL),
+           min(i.started_at) FILTER (WHERE piece.slot IS NOT NULL)
+    FROM {{cell_pieces}}
+    CROSS JOIN LATERAL (
+        SELECT tool_name, tool_version, started_at
+        FROM invocation
+        WHERE {{piece_calls}}
+          AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
+    ) AS i
+    GROUP BY i.tool_name, i.tool_version
+) AS found
+GROUP BY tool_name, tool_version
+
+-- violation_samples --
+-- The newest violations of one kind in a range, as they were received.
+SELECT tool_name, tool_version, path, code, expected, received, severity, strategy, outcome,
+       started_on, invocation_id, started_at
+FROM violation
+WHERE tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND started_at >= %(start)s
+  AND started_at < %(end)s
+  AND {{violation_wanted}}
+ORDER BY started_at DESC
+LIMIT %(limit)s
