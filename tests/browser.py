@@ -1,7 +1,8 @@
-"""Chromium and Playwright for browser tests: found, or fetched, or a clear line why not.
+"""Chromium, Playwright and axe for browser tests: found, or fetched, or a clear line why not.
 
 Playwright is not among the installed packages: it and the browser driver in it are half as
-large as all the rest (docs/adr/0004). The first browser test that is collected fetches it.
+large as all the rest (docs/adr/0004). The first browser test that is collected fetches it, and
+with it axe-core, in a package that holds its script.
 """
 
 import importlib
@@ -34,12 +35,12 @@ def uses_playwright(module: Path) -> bool:
 
 
 def ensure_playwright() -> None:
-    """Install Playwright into this environment if it is missing. Ends the session if it cannot."""
-    if importlib.util.find_spec("playwright") is not None:
+    """Install Playwright and axe into this environment if missing, or end the session."""
+    if all(importlib.util.find_spec(name) for name in ("playwright", "axe_playwright_python")):
         return
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text())
     pins = {pin.partition("==")[0]: pin for pin in project["tool"]["uv"]["constraint-dependencies"]}
-    packages = [pins[name] for name in ("playwright", "greenlet")]
+    packages = [pins[name] for name in ("playwright", "greenlet", "axe-playwright-python")]
     uv = os.environ.get("UV") or shutil.which("uv")
     installer = (
         [uv, "pip", "install", "--python", sys.executable]

@@ -1,0 +1,157 @@
+"""axe-core on every page of calls and settings, in light and dark; no first load is heavy.
+
+What axe calls serious or critical fails; so does a first load of more than 250 KB.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from audit.call_query import parse
+from audit.models import RejectedEvent
+from audit.payload_search import run_slice, start_search
+from audit.saved_views import save_view
+from tenants.keys import create_key
+from tenants.models import Scope
+from tenants.scope import tenant_scope
+from tests.audit.posting import post
+from tests.audit.test_trace_list_page import BROKEN, FAILED
+from tests.audit.test_trace_page import send_family
+from tests.factories import Cast, make_call, make_cast, make_ingest_key, send_events
+from tests.server import LiveServer
+from tests.signing_in import sign_in
+from tests.tools_registry.contracts import make_contract
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import Publisher, register_contracts
+
+FIRST_LOAD = 250_000  # bytes over the network
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
+
+
+@dataclass(frozen=True)
+class Site:
+    """A tenant with something on every page, and the addresses of its pages."""
+
+    cast: Cast
+    addresses: list[str]
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    cast = make_cast("acme")
+    ids = send_family(cast)
+    now = datetime.now(UTC)
+    many = [
+        make_call(trace_id="many", started_at=now + timedelta(milliseconds=n)) for n in range(130)
+    ]
+    many.append(make_call(trace_id="many", tool_name="late", output=FAILED, run_id="run-7"))
+    many.append(make_call(tool_name="search", args={"q": "needle"}, guard=BROKEN))
+    send_events(cast.tenant, [event for call in many for event in call])
+    send_events(cast.tenant, make_call(trace_id="orphan")[1:])
+    post(make_ingest_key(cast.tenant), b'{"type": "gap"}\n{ broken')
+    with tenant_scope(cast.tenant.id):
+        contract = ToolContract.model_validate(make_contract(name="get_weather"))
+        register_contracts(cast.tenant, [contract], Publisher(key_id="key"))
+        tool = Tool.objects.get(tenant=cast.tenant, name="get_weather")
+        create_key(cast.tenant, "executor", [Scope.INGEST])
+        save_view(cast.admin, "Failures", "state:error")
+        search = start_search(cast.admin, "needle", parse(""), now + timedelta(seconds=1))
+        refused = list(
+            RejectedEvent.objects.for_tenant(cast.tenant.id).values_list("id", flat=True)
+        )
+    run_slice(cast.tenant.id, search.id)
+    day = (now - timedelta(minutes=1)).date()
+    addresses = [
+        *("/traces/", "/traces/?state=ok&trace=none", "/traces/trace-123", "/traces/many?row=60"),
+        *("/traces/trace-123?find=nowhere", f"/traces/trace-123?call={ids['get_weather']}"),
+        *("/calls/", "/calls/?live=1", "/calls/?q=state:eror+x", "/calls/?q=tool:none"),
+        *(f"/calls/{day}/{ids['fetch_page']}", f"/calls/{day}/{ids['notify']}"),
+        *("/calls/open", "/calls/open?kind=orphan", "/calls/open?kind=crashed"),
+        *(f"/calls/search/{search.id}", "/inbox/", "/inbox/?state=sent"),
+        *(f"/inbox/{pk}" for pk in refused),
+        *("/tools/", f"/tools/{tool.pk}"),
+        *("/settings/keys", "/settings/members", "/settings/password"),
+    ]
+    return Site(cast, addresses)
+
+
+@pytest.fixture
+def context(browser: Browser, live_server: LiveServer, site: Site) -> Iterator[BrowserContext]:
+    """A browser in which the admin is signed in."""
+    made = browser.new_context(base_url=live_server.url)
+    made.set_default_timeout(10_000)
+    sign_in(made.new_page(), site.cast.admin)
+    yield made
+    made.close()
+
+
+def findings(page: Page) -> list[str]:
+    """What axe holds seriously against a page: the rule, and where."""
+    expect(page.locator(".htmx-request")).to_have_count(0)  # what loads is dimmed meanwhile
+    page.evaluate(AXE)
+    found: list[dict[str, Any]] = page.evaluate(
+        "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
+    )
+    return [
+        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for one in found
+        if one["impact"] in {"serious", "critical"}
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(context: BrowserContext, site: Site, scheme: str) -> None:
+    page = context.pages[0]
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    found = {}
+    for address in site.addresses:
+        answer = page.goto(address)
+        assert answer is not None
+        assert answer.status == 200, address
+        for fold in page.locator("main details:not(.menu) > summary").all():
+            fold.click()
+        found[address] = findings(page)
+    context.clear_cookies()
+    for address in ("/login", "/nowhere"):
+        page.goto(address)
+        found[address] = findings(page)
+    serious = {address: each for address, each in found.items() if each}
+    assert not serious, json.dumps(serious, indent=1)
+
+
+def test_axe_would_find_something(context: BrowserContext, site: Site) -> None:
+    """The proof that the test above can fail."""
+    page = context.pages[0]
+    page.goto("/traces/")
+    page.evaluate("() => document.querySelector('input[type=search]').ariaLabel = ''")
+    page.evaluate("() => document.querySelector('input[type=search]').placeholder = ''")
+    assert any(one.startswith("label:") for one in findings(page))
+
+
+def test_no_first_load_is_heavy(browser: Browser, live_server: LiveServer, site: Site) -> None:
+    made = browser.new_context(base_url=live_server.url)
+    sign_in(made.new_page(), site.cast.admin)
+    cookies = made.cookies()
+    made.close()
+    for address in ("/login", *site.addresses):
+        empty = browser.new_context(base_url=live_server.url)
+        if address != "/login":
+            empty.add_cookies(cookies)  # type: ignore[arg-type]  # as they were given out
+        page = empty.new_page()
+        sizes: list[float] = []
+        network = empty.new_cdp_session(page)
+        network.on("Network.loadingFinished", lambda it: sizes.append(it["encodedDataLength"]))  # noqa: B023
+        network.send("Network.enable")
+        page.goto(address, wait_until="load")
+        page.wait_for_timeout(100)
+        assert len(sizes) > 5, address
+        assert sum(sizes) <= FIRST_LOAD, f"{address}: {sum(sizes):,.0f} bytes"
+        empty.close()
