@@ -2,9 +2,12 @@
 
 Pure. Between 1 ms and 298 s a percentile is off by at most 5 % of its value. Faster calls
 share bucket 0, slower ones the last; there the answer is 0.5 ms and "298 s or more".
+
+Stored a histogram is one decimal number, of which each bucket has twelve digits: PostgreSQL's
+own `+` and `sum()` merge them, 25 times as fast as arrays are taken apart (docs/adr/0010).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log
 
 BUCKET_COUNT = 128
@@ -13,8 +16,12 @@ MAX_RELATIVE_ERROR = 0.05
 GROWTH = (1 + MAX_RELATIVE_ERROR) / (1 - MAX_RELATIVE_ERROR)
 """Each bucket's upper bound over its lower one: the middle is then off by 5 % at both."""
 
+DIGITS = 12
+"""Of each bucket in a stored number: it holds a million million calls."""
+
 LOG_GROWTH = log(GROWTH)
 _LAST = BUCKET_COUNT - 1
+_PLACES = tuple(10 ** (DIGITS * bucket) for bucket in range(BUCKET_COUNT))
 
 
 def bucket_of(duration_us: int) -> int:
@@ -38,6 +45,17 @@ def merge(histograms: Iterable[Sequence[int]]) -> list[int]:
     for buckets in histograms:
         merged = [a + b for a, b in zip(merged, buckets, strict=True)]
     return merged
+
+
+def to_number(counts: Mapping[int, int]) -> str:
+    """The stored number of a histogram of these counts by bucket, which may be negative."""
+    return str(sum(count * _PLACES[bucket] for bucket, count in counts.items()))
+
+
+def from_number(number: str) -> list[int]:
+    """The histogram that is stored as this number, which is not negative."""
+    digits = number.zfill(DIGITS * BUCKET_COUNT)
+    return [int(digits[at : at + DIGITS]) for at in range(len(digits) - DIGITS, -1, -DIGITS)]
 
 
 def percentile(buckets: Sequence[int], share: float) -> float | None:

@@ -15,7 +15,7 @@ from uuid import UUID
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from audit import pg_arrays, sql, wire
+from audit import histogram, pg_arrays, sql, wire
 from audit.candidates import Candidate, Rejection
 from audit.deltas import BIGINT_MAX, Changed, Deltas
 from audit.instants import microseconds
@@ -215,7 +215,7 @@ class IndexWriter:
         if latencies := sorted(deltas.latencies.items()):
             self._upsert(
                 "upsert_latencies",
-                [(*key, _histogram(buckets)) for key, buckets in latencies],
+                [(*key, histogram.to_number(buckets)) for key, buckets in latencies],
                 _LATENCY_COLUMNS,
             )
 
@@ -314,13 +314,6 @@ def _new(row: Row, took_start: bool, took_end: bool) -> Changed:
     )
 
 
-def _histogram(buckets: Mapping[int, int]) -> str:
-    """Counts by bucket as the text of an array from the lowest of them to the highest."""
-    low, high = min(buckets), max(buckets)
-    counts = ",".join(str(buckets.get(bucket) or "NULL") for bucket in range(low, high + 1))
-    return f"[{low + 1}:{high + 1}]={{{counts}}}"
-
-
 _TOOL_NAME, _TOOL_VERSION, _TRACE_ID, _RUN_ID = (
     SHARED.index(name) for name in ("tool_name", "tool_version", "trace_id", "run_id")
 )
@@ -368,7 +361,7 @@ _ROLLUP_COLUMNS = (
     ("completion_tokens", pg_arrays.bigints),
     ("cache_hit_count", pg_arrays.bigints),
 )
-_LATENCY_COLUMNS = (*_HOUR_COLUMNS, ("buckets", pg_arrays.texts))
+_LATENCY_COLUMNS = (*_HOUR_COLUMNS, ("histogram", pg_arrays.texts))
 
 
 def _keys(calls: Sequence[Call]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ FORMULA = {
     "lowest_us": histogram.LOWEST_US,
     "log_growth": histogram.LOG_GROWTH,
     "last_bucket": histogram.BUCKET_COUNT - 1,
+    "digits": histogram.DIGITS,
 }
 """Parameters of the part `latency_bucket` of `sql/over_time.sql`."""
 
@@ -76,6 +77,12 @@ class Figures(Counts):
         duration_us = histogram.percentile(self.latency, share)
         return None if duration_us is None else duration_us / 1000
 
+    def add_latency(self, buckets: Sequence[int], sign: int) -> None:
+        """Count a histogram in, or out again."""
+        self.latency = [
+            one + sign * other for one, other in zip(self.latency, buckets, strict=True)
+        ]
+
 
 @dataclass(slots=True)
 class ToolFigures:
@@ -108,15 +115,14 @@ def over_time(of: TimeRange) -> OverTime:
         for place, sign in ((slot, 1), (taken_from, -1)):
             if place is not None:
                 _add_calls(found, place, tool_name, state, sums, sign)
-    for slot, taken_from, tool_name, bucket, count in rows(
-        "latencies_over_time", parameters | FORMULA
-    ):
+    for slot, taken_from, tool_name, number in rows("latencies_over_time", parameters | FORMULA):
+        buckets = histogram.from_number(number)
         if slot is None and taken_from is None:  # of whole hours, of a tool
-            _tool(found, tool_name).total.latency[bucket] += count
+            _tool(found, tool_name).total.add_latency(buckets, 1)
             continue
         for place, sign in ((slot, 1), (taken_from, -1)):
             if place is not None:
-                _add_latency(found, place, tool_name, bucket, sign * count)
+                _add_latency(found, place, tool_name, buckets, sign)
     return found
 
 
@@ -173,15 +179,15 @@ def _add_calls(
 
 
 def _add_latency(
-    found: OverTime, slot: int, tool_name: str | None, bucket: int, count: int
+    found: OverTime, slot: int, tool_name: str | None, buckets: Sequence[int], sign: int
 ) -> None:
     if slot == 0:
-        found.previous.latency[bucket] += count
+        found.previous.add_latency(buckets, sign)
         return
-    found.total.latency[bucket] += count
-    found.parts[slot - 1].latency[bucket] += count
+    found.total.add_latency(buckets, sign)
+    found.parts[slot - 1].add_latency(buckets, sign)
     if tool_name is not None:
-        _tool(found, tool_name).total.latency[bucket] += count
+        _tool(found, tool_name).total.add_latency(buckets, sign)
 
 
 def _tool(found: OverTime, name: str) -> ToolFigures:

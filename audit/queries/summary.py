@@ -66,12 +66,13 @@ def whole_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
 
 
 def _latency(span: dict[str, Any]) -> tuple[int, ...]:
-    buckets = [0] * histogram.BUCKET_COUNT
+    ((number,),) = rows("latency_hours", span)
+    buckets = histogram.from_number(number)
     formula = {
         "lowest_us": histogram.LOWEST_US,
         "log_growth": histogram.LOG_GROWTH,
         "last_bucket": histogram.BUCKET_COUNT - 1,
     }
-    for bucket, count in rows("latency_hours", span) + rows("latency_edges", span | formula):
+    for bucket, count in rows("latency_edges", span | formula):
         buckets[bucket] += int(count)
     return tuple(buckets)

@@ -343,16 +343,16 @@ DO UPDATE SET
     cache_hit_count = r.cache_hit_count + excluded.cache_hit_count
 
 -- upsert_latencies --
--- What the completed calls add to the histograms of their hour, each given as the text of an
--- array of the buckets between the lowest and the highest of them.
-INSERT INTO latency AS l (tenant_id, started_on, hour_at, tool_name, tool_version, buckets)
-SELECT %(tenant_id)s, started_on, hour_at, tool_name, tool_version, buckets::bigint[]
+-- What the completed calls add to the histograms of their hour, each one number
+-- (audit/histogram.py).
+INSERT INTO latency AS l (tenant_id, started_on, hour_at, tool_name, tool_version, histogram)
+SELECT %(tenant_id)s, started_on, hour_at, tool_name, tool_version, histogram::numeric
 FROM unnest(
     %(started_on)b::date[], %(hour_at)b::timestamptz[], %(tool_name)b::text[],
-    %(tool_version)b::text[], %(buckets)b::text[]
-) AS u (started_on, hour_at, tool_name, tool_version, buckets)
+    %(tool_version)b::text[], %(histogram)b::text[]
+) AS u (started_on, hour_at, tool_name, tool_version, histogram)
 ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version) DO UPDATE SET
-    buckets = add_buckets(l.buckets, excluded.buckets)
+    histogram = l.histogram + excluded.histogram
 
 -- insert_gaps --
 -- Losses producers own up to; one said before is not returned.

@@ -68,27 +68,30 @@ CASE WHEN duration_us < %(lowest_us)s THEN 0
 END::integer
 
 -- latencies_over_time --
--- How many calls fell into each bucket of the histogram: of whole hours by slot, and by tool for
--- all slots but the first, which is the range before; of the calls moved by both.
-SELECT slot, NULL::integer AS taken_from, tool_name, bucket, sum(count)::bigint
+-- Histograms as numbers (audit/histogram.py): of whole hours by slot, and by tool for all slots
+-- but the first, which is the range before; of the calls moved by both.
+SELECT slot, NULL::integer AS taken_from, tool_name, sum(histogram)::text
 FROM (
-    SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name,
-           array_lower(buckets, 1) + n::integer - 2 AS bucket, count
-    FROM latency, unnest(buckets) WITH ORDINALITY AS each (count, n)
+    SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, histogram
+    FROM latency
     WHERE {{cell_hours}}
-      AND count <> 0
-) AS counted
-GROUP BY GROUPING SETS ((slot, bucket), (is_current, tool_name, bucket))
+) AS whole
+GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT piece.slot, piece.taken_from, i.tool_name, i.bucket, count(*)
-FROM {{cell_pieces}}
-CROSS JOIN LATERAL (
-    SELECT tool_name, {{latency_bucket}} AS bucket
-    FROM invocation
-    WHERE {{piece_calls}}
-) AS i
-GROUP BY piece.slot, piece.taken_from, i.tool_name, i.bucket
+SELECT slot, taken_from, tool_name,
+       sum(count * rpad('1', 1 + bucket * %(digits)s, '0')::numeric)::text
+FROM (
+    SELECT piece.slot, piece.taken_from, i.tool_name, i.bucket, count(*) AS count
+    FROM {{cell_pieces}}
+    CROSS JOIN LATERAL (
+        SELECT tool_name, {{latency_bucket}} AS bucket
+        FROM invocation
+        WHERE {{piece_calls}}
+    ) AS i
+    GROUP BY piece.slot, piece.taken_from, i.tool_name, i.bucket
+) AS single
+GROUP BY slot, taken_from, tool_name
 
 -- figures_before --
 -- Whether there are calls of hours before an instant.

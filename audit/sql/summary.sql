@@ -21,14 +21,13 @@ WHERE tenant_id = %(tenant_id)s
        OR (started_at >= %(last_hour)s AND started_at < %(end)s))
 
 -- latency_hours --
--- The histogram of whole hours, bucket by bucket.
-SELECT bucket, sum(count)
-FROM latency, bucket_counts(buckets)
+-- The histogram of whole hours, as a number (audit/histogram.py).
+SELECT coalesce(sum(histogram), 0)::text
+FROM latency
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_hour)s::date AND %(last_hour)s::date
   AND hour_at >= %(first_hour)s
   AND hour_at < %(last_hour)s
-GROUP BY bucket
 
 -- latency_edges --
 -- The same of the two ends, by the formula of audit/histogram.py.

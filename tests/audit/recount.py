@@ -118,13 +118,12 @@ def _rows(tenant: Tenant, statement: str) -> list[tuple[Any, ...]]:
 
 
 def _latencies(tenant: Tenant) -> list[tuple[Any, ...]]:
-    return _rows(
+    kept = _rows(
         tenant,
-        "SELECT started_on, hour_at, tool_name, tool_version,"
-        "  (SELECT array_agg(coalesce(count, 0) ORDER BY n) FROM generate_series(0, 127) AS n"
-        "   LEFT JOIN bucket_counts(buckets) ON bucket = n)"
+        "SELECT started_on, hour_at, tool_name, tool_version, histogram::text"
         " FROM latency WHERE tenant_id = %(tenant_id)s",
     )
+    return sorted(((*key, histogram.from_number(number)) for *key, number in kept), key=repr)
 
 
 def _recounted_latencies(tenant: Tenant) -> list[tuple[Any, ...]]:

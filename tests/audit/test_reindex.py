@@ -144,7 +144,7 @@ TAMPERING = {
         "UPDATE rollup SET call_count = call_count + 1 WHERE",
         "DELETE FROM rollup WHERE state = 'failed' AND",
     ],
-    "latency": ["UPDATE latency SET buckets[3] = coalesce(buckets[3], 0) + 1 WHERE"],
+    "latency": ["UPDATE latency SET histogram = histogram + 1 WHERE"],
     "producer": ["UPDATE producer SET event_count = 0, first_seq = NULL WHERE"],
     "gap": ["DELETE FROM gap WHERE", "UPDATE gap SET lost_count = 0 WHERE"],
 }

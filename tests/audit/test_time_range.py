@@ -156,4 +156,4 @@ def test_hours_and_pieces_count_every_call_once_in_its_slot(
         assert counted == sum(begin <= at < end for at in happened)
     assert len({one.at for one in found.hours}) == len(found.hours)
     if first_single is None:  # and as few single calls as can be
-        assert all(one.end - one.start <= HOUR / 2 for one in found.pieces)
+        assert all(one.end - one.start <= HOUR for one in found.pieces)  # two halves at most

@@ -39,7 +39,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
     "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},
     "payload_search_hit": {"kind": "start"},
-    "latency": {"buckets": [0] * 127 + [1]},
+    "latency": {"histogram": 1},
     "rejected_event": {
         "resolution": "discarded",
         "redrive_batch_id": None,
