@@ -22,7 +22,7 @@ def list_violations(request: HttpRequest, range: str = "") -> HttpResponse:
 
     `range` is 15m, 1h, 6h, 24h, 7d, 30d or 90d; or `from` and `to` are RFC 3339 instants (UTC
     without an offset) or days. `tool`, `version`, `code`, `path` and `outcome` narrow it down.
-    `calls` counts calls with such a violation, of `of_calls` that completed; `new_since` is the
+    `calls` counts calls with such a violation, of `of_calls` that started; `new_since` is the
     version a violation came with, null if the first that is known had it.
     """
     asked = read(request.GET.dict(), now=timezone.now(), zone=timezone.get_default_timezone())

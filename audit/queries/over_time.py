@@ -56,10 +56,15 @@ class Counts:
         """The share of completed calls that break their schema; None without any."""
         return self.violating / self.calls if self.calls else None
 
-    def add(self, state: str, sums: Sequence[Any], sign: int) -> None:
+    def add(self, state: str, sums: Sequence[int]) -> None:
         """Count a row of `calls_over_time`: calls, violating ones, violations, tokens in, out."""
-        calls, violating, violations, prompt, completion = (sign * int(one) for one in sums)
-        setattr(self, state, getattr(self, state) + calls)
+        calls, violating, violations, prompt, completion = sums
+        if state == "ok":
+            self.ok += calls
+        elif state == "failed":
+            self.failed += calls
+        else:
+            self.open += calls
         self.violating += violating
         self.violations += violations
         self.prompt_tokens += prompt
@@ -112,9 +117,11 @@ def over_time(of: TimeRange) -> OverTime:
         (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
     )
     for slot, taken_from, tool_name, state, *sums in rows("calls_over_time", parameters):
-        for place, sign in ((slot, 1), (taken_from, -1)):
-            if place is not None:
-                _add_calls(found, place, tool_name, state, sums, sign)
+        sums = [int(one) for one in sums]
+        if slot is not None:
+            _add_calls(found, slot, tool_name, state, sums)
+        if taken_from is not None:
+            _add_calls(found, taken_from, tool_name, state, [-one for one in sums])
     for slot, taken_from, tool_name, number in rows("latencies_over_time", parameters | FORMULA):
         buckets = histogram.from_number(number)
         if slot is None and taken_from is None:  # of whole hours, of a tool
@@ -164,18 +171,16 @@ def slot_parameters(
     }
 
 
-def _add_calls(
-    found: OverTime, slot: int, tool_name: str, state: str, sums: Sequence[Any], sign: int
-) -> None:
+def _add_calls(found: OverTime, slot: int, tool_name: str, state: str, sums: Sequence[int]) -> None:
     tool = _tool(found, tool_name)
     if slot == 0:
-        found.previous.add(state, sums, sign)
-        tool.previous.add(state, sums, sign)
+        found.previous.add(state, sums)
+        tool.previous.add(state, sums)
         return
-    found.total.add(state, sums, sign)
-    found.parts[slot - 1].add(state, sums, sign)
-    tool.total.add(state, sums, sign)
-    tool.parts[slot - 1].add(state, sums, sign)
+    found.total.add(state, sums)
+    found.parts[slot - 1].add(state, sums)
+    tool.total.add(state, sums)
+    tool.parts[slot - 1].add(state, sums)
 
 
 def _add_latency(

@@ -60,7 +60,7 @@ class ViolationKind:
     calls: int
     """Calls with such a violation."""
     of_calls: int
-    """All completed calls of that version of the tool."""
+    """All calls of that version of the tool that started in the range."""
     first_at: datetime
     last_at: datetime
     first_ever_at: datetime

@@ -19,14 +19,13 @@ unnest(
 ) AS piece (start_at, end_at, slot, taken_from)
 
 -- {{piece_calls}} --
--- The completed calls of such a stretch.
+-- The calls of such a stretch.
 tenant_id = %(tenant_id)s
       AND started_on BETWEEN (piece.start_at AT TIME ZONE 'UTC')::date
                          AND (piece.end_at AT TIME ZONE 'UTC')::date
       AND started_on BETWEEN %(first_piece_day)s AND %(last_piece_day)s
       AND started_at >= piece.start_at
       AND started_at < piece.end_at
-      AND state <> 'open'
 
 -- calls_over_time --
 -- Calls by slot, tool and state. One statement, so that hours and the calls moved between them
@@ -47,6 +46,7 @@ CROSS JOIN LATERAL (
     SELECT tool_name, state, violation_count, prompt_tokens, completion_tokens
     FROM invocation
     WHERE {{piece_calls}}
+      AND state <> 'open'
 ) AS i
 GROUP BY piece.slot, piece.taken_from, i.tool_name, i.state
 UNION ALL
@@ -88,6 +88,7 @@ FROM (
         SELECT tool_name, {{latency_bucket}} AS bucket
         FROM invocation
         WHERE {{piece_calls}}
+          AND state <> 'open'
     ) AS i
     GROUP BY piece.slot, piece.taken_from, i.tool_name, i.bucket
 ) AS single

@@ -65,14 +65,14 @@ ORDER BY min(first_at) DESC, tool_name, path_pattern, code
 LIMIT %(limit)s
 
 -- version_calls --
--- Completed calls by tool and version in a range's whole hours and the pieces beside them, and
+-- Calls by tool and version that started in a range's whole hours and the pieces beside them, and
 -- when each version first ran in it.
 SELECT tool_name, tool_version, sum(calls)::bigint, min(first_at)
 FROM (
     SELECT tool_name, tool_version, sum(call_count) AS calls, min(hour_at) AS first_at
     FROM rollup
     WHERE {{cell_hours}}
-      AND state <> 'started'
+      AND state = 'started'
       AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
     GROUP BY tool_name, tool_version
     UNION ALL

@@ -24,7 +24,7 @@ from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_action
 
-KINDS_SHOWN = 100
+KINDS_SHOWN = 50
 SAMPLES_SHOWN = 10
 TOOLS_SHOWN, CODES_SHOWN = 14, 10
 _SHADES = 8
