@@ -6,7 +6,7 @@
   const drawn = new Map(); // element → ECharts instance
   const number = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
   const axis = {
-    count: (value) => (Number.isInteger(value) ? number.format(value) : ""),
+    count: (value) => (Number.isInteger(value) ? number.format(value).replace(/[A-Z]$/, (unit) => ` ${unit.replace("K", "k")}`) : ""),
     share: (value) => `${+(value * 100).toPrecision(3)} %`,
     duration: (ms) =>
       ms < 1000 ? `${+ms.toPrecision(3)} ms`
