@@ -5,13 +5,14 @@
 
 `demo.json` holds the line `up --json` prints: address, user and password. Written are
 `screenshot.png` (the README's: a trace with the violation of a failed call) and, in
-`screenshots/`, the list and the timeline in both themes.
+`screenshots/`, the pages of calls in both themes, on a desk (1440) and on a telephone (390).
 """
 
 import argparse
 import json
 import sys
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,14 @@ from tests.browser import FLAGS, find_chromium  # noqa: E402  (found through the
 
 Theme = Literal["light", "dark"]
 FAILED = "/traces/?state=failed"
+THEMES: tuple[Theme, ...] = ("light", "dark")
+WIDTHS = {"desk": 1440, "phone": 390}  # CSS pixels
+PAGES = {
+    "traces": "/traces/",
+    "timeline": "",  # the telling call's
+    "calls": "/calls/?q=state:error",
+    "open": "/calls/open",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +54,35 @@ def main() -> None:
     chromium = find_chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        for theme in ("light", "dark"):
-            page = signed_in(browser, demo, theme, scale=1)
-            take(page, "/traces/", f"screenshots/traces-{theme}.png")
-            telling = telling_call(page)
-            take(page, telling, f"screenshots/timeline-{theme}.png")
-        take(signed_in(browser, demo, "light", scale=2), telling, "screenshot.png")
+        telling = ""
+        for theme, (size, width) in product(THEMES, WIDTHS.items()):
+            page = signed_in(browser, demo, theme, width=width)
+            telling = telling or telling_call(page)
+            for name, address in PAGES.items():
+                take(page, address or telling, f"screenshots/{name}-{theme}-{size}.png")
+            page.goto(telling)
+            page.locator("#call-panel").get_by_title("This call on a page of its own").click()
+            take(page, page.url, f"screenshots/call-{theme}-{size}.png")
+            if width > 1000:
+                take(page, searched(page), f"screenshots/search-{theme}-{size}.png")
+        take(signed_in(browser, demo, "light", width=1440, scale=2), telling, "screenshot.png")
         browser.close()
 
 
-def signed_in(browser: Browser, demo: Demo, theme: Theme, scale: int) -> Page:
-    """A tab of 1440 × 810 CSS pixels; `scale` is physical pixels a CSS pixel."""
+def signed_in(browser: Browser, demo: Demo, theme: Theme, *, width: int, scale: int = 1) -> Page:
+    """A tab of that many CSS pixels, 810 high; `scale` is physical pixels a CSS pixel."""
     context = browser.new_context(
         base_url=demo.url,
         color_scheme=theme,
         device_scale_factor=scale,
-        viewport={"width": 1440, "height": 810},
+        viewport={"width": width, "height": 810},
     )
     page = context.new_page()
     page.goto("/login")
     page.get_by_label("Username").fill(demo.user)
     page.get_by_label("Password").fill(demo.password)
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/traces/")
+    page.wait_for_url(lambda url: "/login" not in url)
     return page
 
 
@@ -85,6 +100,16 @@ def telling_call(page: Page) -> str:
     if not best[0]:
         sys.exit("No failed trace on the first page holds a violation: let the demo run on.")
     return best[1]
+
+
+def searched(page: Page) -> str:
+    """The address of a finished search in payloads."""
+    page.goto("/calls/")
+    page.get_by_text("Search in payloads").click()
+    page.get_by_label("Text in arguments or output").fill("London")
+    page.locator(".mini").get_by_role("button", name="Search").click()
+    page.get_by_text("Done", exact=False).first.wait_for()
+    return page.url
 
 
 def take(page: Page, address: str, name: str) -> None:
