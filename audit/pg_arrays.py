@@ -20,11 +20,16 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
 _types = psycopg.adapters.types
+_OIDS = {
+    name: _types[name].oid
+    for name in ("text", "bytea", "uuid", "int4", "int8", "bool", "timestamptz", "date")
+}
 _NULL = b"\xff\xff\xff\xff"
 _EPOCH_US = 946_684_800_000_000  # 2000-01-01, PostgreSQL's zero, in microseconds since 1970
 _EPOCH_DAYS = 10_957
 _LENGTHS = [struct.pack(">i", length) for length in range(1024)]
 _int32 = struct.Struct(">i").pack
+_array_header = struct.Struct(">iiIii").pack
 _sized_int32 = struct.Struct(">ii").pack
 _sized_int64 = struct.Struct(">iq").pack
 
@@ -80,12 +85,8 @@ def blobs(values: Sequence[bytes]) -> BytesArray:
 
 def uuids(values: Sequence[UUID | None]) -> UuidArray:
     """A uuid[]."""
-    # Almost all differ, and to hash one takes longer than to encode it.
     parts = [_NULL if value is None else _LENGTHS[16] + value.bytes for value in values]
-    has_null = None in values
-    if has_null and not any(values):
-        return UuidArray(None)
-    return UuidArray(_header("uuid", len(values), has_null) + b"".join(parts))
+    return _joined(UuidArray, "uuid", parts)
 
 
 def ints(values: Sequence[int | None]) -> IntArray:
@@ -95,7 +96,8 @@ def ints(values: Sequence[int | None]) -> IntArray:
 
 def bigints(values: Sequence[int | None]) -> BigintArray:
     """An int8[]."""
-    return _array(BigintArray, "int8", values, lambda value: _sized_int64(8, value))
+    parts = [_NULL if value is None else _sized_int64(8, value) for value in values]
+    return _joined(BigintArray, "int8", parts)
 
 
 def booleans(values: Sequence[bool | None]) -> BooleanArray:
@@ -105,9 +107,8 @@ def booleans(values: Sequence[bool | None]) -> BooleanArray:
 
 def instants(values: Sequence[int | None]) -> InstantArray:
     """A timestamptz[] of microseconds since 1970."""
-    return _array(
-        InstantArray, "timestamptz", values, lambda value: _sized_int64(8, value - _EPOCH_US)
-    )
+    parts = [_NULL if value is None else _sized_int64(8, value - _EPOCH_US) for value in values]
+    return _joined(InstantArray, "timestamptz", parts)
 
 
 def days(values: Sequence[int | None]) -> DayArray:
@@ -124,18 +125,20 @@ def _text(value: str) -> bytes:
 def _array[A: PgArray, V](
     kind: type[A], element: str, values: Sequence[V | None], encode: Callable[[V], bytes]
 ) -> A:
-    # Most columns of a batch hold few different values, many none at all.
+    """An array of few different values, each of which is encoded once."""
     different = set(values)
-    has_null = None in different
-    if has_null and len(different) == 1:
+    if len(different) == 1 and None in different:
         return kind(None)
     encoded = {value: _NULL if value is None else encode(value) for value in different}
-    parts = [encoded[value] for value in values]
-    return kind(_header(element, len(values), has_null) + b"".join(parts))
+    return _joined(kind, element, [encoded[value] for value in values])
 
 
-def _header(element: str, count: int, has_null: bool) -> bytes:
-    return struct.pack(">iiIii", 1, has_null, _types[element].oid, count, 1)
+def _joined[A: PgArray](kind: type[A], element: str, parts: list[bytes]) -> A:
+    null_count = parts.count(_NULL)
+    if null_count and null_count == len(parts):
+        return kind(None)
+    header = _array_header(1, null_count > 0, _OIDS[element], len(parts), 1)
+    return kind(header + b"".join(parts))
 
 
 class _ArrayDumper(Dumper):
