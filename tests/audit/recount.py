@@ -12,7 +12,7 @@ from django.db import connection
 from tooltrail.ledger import NO_INVOCATION, Entry, Kind, commit_of, leaf_of
 
 from audit import histogram
-from audit.index_writer import microseconds
+from audit.instants import microseconds
 from audit.log import unpack
 from audit.models import Batch, Gap
 from tenants.models import Tenant
