@@ -13,7 +13,8 @@ from tooltrail import events
 from tooltrail.events import EVENT
 
 from audit import decode, wire
-from audit.decode import Instants, RefusedLineError, TooDeepError, decode_line, without_auth
+from audit.decode import RefusedLineError, TooDeepError, decode_line, without_auth
+from audit.instants import Instants
 from audit.limits import MAX_DEPTH
 from tests.factories import make_call
 
