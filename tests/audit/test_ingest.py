@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tooltrail.ledger import Kind
 
-from audit.index_writer import microseconds
+from audit.instants import microseconds
 from audit.log import read_events, unpack
 from audit.models import Batch, Gap, Invocation, Producer, RejectedEvent, Trace, Violation
 from audit.window import INDEX_DAYS
