@@ -119,6 +119,7 @@
   }
 
   function draw(figure) {
+    // Without an id: htmx would copy its style attribute to the next one, which the policy forbids.
     const place = figure.querySelector(".chart-canvas");
     const island = figure.querySelector('script[type="application/json"]');
     if (!place || !island) return;
