@@ -11,14 +11,12 @@ from contextvars import Token
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pydantic import ValidationError
 from pydantic_core import to_json
 
 from tooltrail.call_ids import call_id_of
 from tooltrail.capture import Capture, encode_json
 from tooltrail.contracts import describe_failure
-from tooltrail.events import VIOLATIONS_MAX, GuardReport
-from tooltrail.guard import GuardOutcome, Violation
+from tooltrail.guard import GuardOutcome
 from tooltrail.redact import Note
 from tooltrail.scope import (
     Scope,
@@ -28,6 +26,7 @@ from tooltrail.scope import (
     leave_scope,
     scope_of_call,
 )
+from tooltrail.verdicts import OUTPUT_DATA, PASSED, guard_text
 
 Clock = Callable[[], datetime]
 """Tells the time, with offset. The default clock is the system's."""
@@ -40,10 +39,6 @@ _MICROSECOND = timedelta(microseconds=1)
 
 MESSAGE_MAX_CHARACTERS = 8192
 
-_OUTPUT_DATA = "$.output.data"
-_RECEIVED = "$.guard.received"
-_PASSED = object()
-_QUOTED_VALUES = ("received_value", "coerced_value")
 _META = ("token_usage", "cache_hit", "source_counts", "routing", "attempt")
 _FIGURES = ("took_ms", "token_usage", "cache_hit", "source_counts", "attempt")
 
@@ -158,7 +153,7 @@ class Call:
             took_ns = self._took_ns()
             envelope = _as_envelope(result)
             if envelope is None:
-                data = self._spec.capture.encode(result, _OUTPUT_DATA, notes)
+                data = self._spec.capture.encode(result, OUTPUT_DATA, notes)
                 output = b'{"status":"ok","data":%b,"meta":%b}' % (
                     data,
                     self._meta(took_ns, {}, notes),
@@ -242,7 +237,7 @@ class Call:
         ended_at = self._started_at + took_ns
         guard = b""
         if self._guard is not None:
-            received = _PASSED if self._guard.outcome == "passed" else self._received
+            received = PASSED if self._guard.outcome == "passed" else self._received
             guard = b',"guard":' + guard_text(self._guard, self._spec.capture, notes, received)
         append(
             b'{"type":"toolExecutionEnd","event_id":"%b",%b,"ended_at":"%b","duration_ms":%b,'
@@ -291,7 +286,7 @@ class Call:
         meta = self._meta(took_ns, given if isinstance(given, Mapping) else {}, notes)
         capture = self._spec.capture
         if envelope["status"] == "ok":
-            data = capture.encode(envelope.get("data"), _OUTPUT_DATA, notes)
+            data = capture.encode(envelope.get("data"), OUTPUT_DATA, notes)
             return b'{"status":"ok","data":%b,"meta":%b}' % (data, meta)
         detail = {k: v for k, v in envelope["error"].items() if v is not None}
         if self.attempt is not None:
@@ -326,81 +321,6 @@ def _instant(ns: int) -> bytes:
         text = (_EPOCH + timedelta(seconds=second)).isoformat()[:19].encode()
         _last_second = second, text
     return b"%b.%06d+00:00" % (text, rest // 1000)
-
-
-def guard_text(
-    verdict: GuardOutcome | GuardReport, capture: Capture, notes: list[Note], received: Any
-) -> bytes:
-    """Write what a guard said as the contract has it, without what is secret.
-
-    `received` is what the tool returned, `_PASSED` if the caller got just that.
-    """
-    own: list[Note] = []
-    violations = [
-        clean_violation(violation, index, capture, own)
-        for index, violation in enumerate(verdict.violations[:VIOLATIONS_MAX])
-    ]
-    text = b""
-    if received is not _PASSED and own:
-        # A JSON text can hide a secret that shows only when it is coerced.
-        own.append({"path": _RECEIVED, "reason": own[0]["reason"]})
-    elif received is not _PASSED:
-        # The user's paths look for it where an output's data lie; the notes say where it lies.
-        found: list[Note] = []
-        text = b',"received":' + capture.encode(received, _OUTPUT_DATA, found)
-        own += [each | {"path": _RECEIVED + each["path"][len(_OUTPUT_DATA) :]} for each in found]
-    notes += own
-    if len(verdict.violations) > VIOLATIONS_MAX:
-        reason = f"{len(verdict.violations)} violations, the first are kept"
-        notes.append({"path": "$.guard.violations", "reason": reason})
-    return b'{"strategy":"%b","outcome":"%b","violations":%b%b}' % (
-        verdict.strategy.encode(),
-        verdict.outcome.encode(),
-        encode_json(violations),
-        text,
-    )
-
-
-def report_text(report: Any, capture: Capture, notes: list[Note]) -> bytes:
-    """The same of a report another made, in either style of names."""
-    try:
-        read = GuardReport.model_validate(report)
-    except ValidationError:  # the server will say what is wrong with it
-        return capture.encode(report, "$.guard", notes)
-    received = read.received if "received" in read.model_fields_set else _PASSED
-    return guard_text(read, capture, notes, received)
-
-
-def clean_violation(
-    violation: Violation, index: int, capture: Capture, notes: list[Note]
-) -> dict[str, Any]:
-    """A violation as it may be written: without received values that are secret."""
-    members: dict[str, Any] = violation.model_dump(exclude_unset=True)
-    place = f"$.guard.violations[{index}]"
-    redactor = capture.redactor
-    if capture.mode != "full":
-        reason: str | None = "not captured"
-    elif redactor is None:
-        return members
-    else:
-        found_at = f"{_OUTPUT_DATA}{violation.path[1:]}"  # where the user's paths look for it
-        reason = redactor.reason_at(found_at)
-        for name in _QUOTED_VALUES:
-            if reason is None and name in members:
-                removed = redactor.clean(members[name], found_at)[1]
-                reason = removed[0]["reason"] if removed else None
-    if reason is None and redactor is not None:
-        members, removed = redactor.clean(members, place)
-        notes += removed
-        return members
-    # The texts quote the value for enums, constants and patterns.
-    for name in _QUOTED_VALUES:
-        members.pop(name, None)
-    for name in ("received", "message", "llm_message"):
-        if name in members:
-            members[name] = ""
-    notes.append({"path": place, "reason": str(reason)})
-    return members
 
 
 def _as_envelope(result: Any) -> Mapping[str, Any] | None:

@@ -27,13 +27,14 @@ from tooltrail.decorator import Arguments, make_output_guard, wrap
 from tooltrail.events import NAME_MAX_LENGTH
 from tooltrail.guard import unwrap
 from tooltrail.producer import Producer, Stats
-from tooltrail.recording import Append, Call, Clock, ToolSpec, report_text
+from tooltrail.recording import Append, Call, Clock, ToolSpec
 from tooltrail.redact import Note, Redactor
 from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.settings import CaptureMode, Settings, SpoolMode, WhenFull
 from tooltrail.spool import SpoolFullError
 from tooltrail.tools.tool import Tool
 from tooltrail.turns import Turn
+from tooltrail.verdicts import report_text
 
 logger = logging.getLogger("tooltrail")
 

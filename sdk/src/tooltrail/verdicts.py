@@ -1,0 +1,98 @@
+"""Writes what an output guard said as the contract has it, without what is secret.
+
+A verdict quotes the output it is about: in its violations, in what was received, and in the
+texts of both. What redaction takes out of the output it takes out here, too.
+"""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from tooltrail.capture import Capture, encode_json
+from tooltrail.events import VIOLATIONS_MAX, GuardReport
+from tooltrail.guard import GuardOutcome, Violation
+from tooltrail.redact import Note
+
+OUTPUT_DATA = "$.output.data"
+"""Where an output's data lie in an event, and the user's paths look for them."""
+
+PASSED = object()
+"""Stands for what the tool returned where the caller got just that."""
+
+_RECEIVED = "$.guard.received"
+_QUOTED_VALUES = ("received_value", "coerced_value")
+
+
+def guard_text(
+    verdict: GuardOutcome | GuardReport, capture: Capture, notes: list[Note], received: Any
+) -> bytes:
+    """Write what a guard said as the contract has it, without what is secret.
+
+    `received` is what the tool returned, `PASSED` if the caller got just that.
+    """
+    own: list[Note] = []
+    violations = [
+        _cleaned(violation, index, capture, own)
+        for index, violation in enumerate(verdict.violations[:VIOLATIONS_MAX])
+    ]
+    text = b""
+    if received is not PASSED and own:
+        # A JSON text can hide a secret that shows only when it is coerced.
+        own.append({"path": _RECEIVED, "reason": own[0]["reason"]})
+    elif received is not PASSED:
+        # The user's paths look for it where an output's data lie; the notes say where it lies.
+        found: list[Note] = []
+        text = b',"received":' + capture.encode(received, OUTPUT_DATA, found)
+        own += [each | {"path": _RECEIVED + each["path"][len(OUTPUT_DATA) :]} for each in found]
+    notes += own
+    if len(verdict.violations) > VIOLATIONS_MAX:
+        reason = f"{len(verdict.violations)} violations, the first are kept"
+        notes.append({"path": "$.guard.violations", "reason": reason})
+    return b'{"strategy":"%b","outcome":"%b","violations":%b%b}' % (
+        verdict.strategy.encode(),
+        verdict.outcome.encode(),
+        encode_json(violations),
+        text,
+    )
+
+
+def report_text(report: Any, capture: Capture, notes: list[Note]) -> bytes:
+    """The same of a report another made, in either style of names."""
+    try:
+        read = GuardReport.model_validate(report)
+    except ValidationError:  # the server will say what is wrong with it
+        return capture.encode(report, "$.guard", notes)
+    received = read.received if "received" in read.model_fields_set else PASSED
+    return guard_text(read, capture, notes, received)
+
+
+def _cleaned(
+    violation: Violation, index: int, capture: Capture, notes: list[Note]
+) -> dict[str, Any]:
+    """A violation as it may be written: without received values that are secret."""
+    members: dict[str, Any] = violation.model_dump(exclude_unset=True)
+    place = f"$.guard.violations[{index}]"
+    redactor = capture.redactor
+    if capture.mode != "full":
+        reason: str | None = "not captured"
+    elif redactor is None:
+        return members
+    else:
+        found_at = f"{OUTPUT_DATA}{violation.path[1:]}"  # where the user's paths look for it
+        reason = redactor.reason_at(found_at)
+        for name in _QUOTED_VALUES:
+            if reason is None and name in members:
+                removed = redactor.clean(members[name], found_at)[1]
+                reason = removed[0]["reason"] if removed else None
+    if reason is None and redactor is not None:
+        members, removed = redactor.clean(members, place)
+        notes += removed
+        return members
+    # The texts quote the value for enums, constants and patterns.
+    for name in _QUOTED_VALUES:
+        members.pop(name, None)
+    for name in ("received", "message", "llm_message"):
+        if name in members:
+            members[name] = ""
+    notes.append({"path": place, "reason": str(reason)})
+    return members
