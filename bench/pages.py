@@ -41,7 +41,7 @@ SMALL_TENANTS, SMALL_CALLS = 20, 500
 BATCH = 500  # calls
 TOOLS = [f"tool_{n}" for n in range(40)]
 CODES = ["WRONG_TYPE", "MISSING_REQUIRED", "ENUM_MISMATCH"]
-INDEXED, TWO = 60.0, 150.0  # ms
+INDEXED, DAY, TWO = 60.0, 80.0, 150.0  # ms
 TRACES = (16, 1_000, 10_000)  # calls of traces of their own
 PAINTED = {16: 300.0, 1_000: 1000.0, 10_000: 1000.0}  # ms
 
@@ -53,6 +53,8 @@ class Page:
     name: str
     address: str
     limit_ms: float
+    zone: str = "UTC"
+    """Whose clock its viewer reads."""
 
 
 PAGES = [
@@ -62,6 +64,12 @@ PAGES = [
     Page("a trace of 1,000 calls", "/traces/trace-of-1000", 80.0),
     Page("a trace of 10,000 calls", "/traces/trace-of-10000", 1000.0),
     Page("what failed in it", "/traces/trace-of-1000?only=failed", 80.0),
+    Page("overview, 24 hours", "/?range=24h", DAY),
+    Page("overview, 30 days", "/?range=30d", TWO),
+    Page("overview, 30 days in India", "/?range=30d", TWO, "Asia/Kolkata"),
+    Page("overview, 6 hours", "/?range=6h", DAY),
+    Page("violations, 24 hours", "/violations/?range=24h", DAY),
+    Page("violations, 30 days", "/violations/?range=30d", TWO),
     Page("calls, newest", "/calls/", INDEXED),
     Page("calls of a tool", "/calls/?q=tool:tool_7", INDEXED),
     Page("calls of a run", "/calls/?q=run:run-{trace}", INDEXED),
@@ -158,7 +166,7 @@ def analyze() -> None:
     from django.db import connections
 
     with connections["owner"].cursor() as cursor:
-        for table in ("invocation", "violation", "trace", "rollup"):
+        for table in ("invocation", "violation", "violation_day", "trace", "rollup", "latency"):
             cursor.execute(f"VACUUM ANALYZE {table}")
 
 
@@ -306,6 +314,7 @@ def measure(calls: int, rounds: int, url: str = "") -> bool:
 
 
 def _asked(client: "Client", page: Page, trace: str, now: datetime, rounds: int) -> list[float]:
+    client.cookies["timezone"] = page.zone
     hour = now - timedelta(days=3)
     address = page.address.format(
         trace=trace,
