@@ -1,7 +1,8 @@
 """What storing an event costs, part by part, and how fast PostgreSQL could copy the same rows.
 
 Run by `bench/ingest.py` on its installation, without HTTP: one request after another in one
-process, each statement waited for, so that its time is its own. Prints a table.
+process, each statement waited for, so that its time is its own. Prints a table, and where
+instructions can be counted, which noise does not blur, one of Python's and one of PostgreSQL's.
 """
 
 import os
@@ -25,6 +26,7 @@ from django.db import connections  # noqa: E402
 from audit import body, index_writer, indexing, ingest  # noqa: E402
 from audit.batch_ids import choose_batch_id  # noqa: E402
 from bench.ingest import make_requests  # noqa: E402
+from bench.instructions import InstructionCounter  # noqa: E402
 from config.postgresql.base import DatabaseWrapper  # noqa: E402
 
 PARTS: dict[str, list[tuple[Any, str]]] = {
@@ -46,10 +48,11 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
 
 
 class Times:
-    """Seconds by part, without those of parts within."""
+    """What each part took by a clock, without what parts within it took."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.clock: Callable[[], float] = time.perf_counter
+        self.taken: dict[str, float] = {}
         self._inner: list[float] = []
 
     def timed(self, part: str, run: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,20 +66,20 @@ class Times:
 
     @contextmanager
     def of(self, part: str) -> Iterator[None]:
-        """Count this block's time."""
+        """Count what this block takes."""
         self._inner.append(0.0)
-        began = time.perf_counter()
+        began = self.clock()
         try:
             yield
         finally:
-            took = time.perf_counter() - began
-            self.seconds[part] = self.seconds.get(part, 0.0) + took - self._inner.pop()
+            took = self.clock() - began
+            self.taken[part] = self.taken.get(part, 0.0) + took - self._inner.pop()
             if self._inner:
                 self._inner[-1] += took
 
 
 def watch(times: Times) -> None:
-    """Let the parts be timed, and no statement be sent together with another."""
+    """Let the parts be measured, and no statement be sent together with another."""
     for part, functions in PARTS.items():
         for owner, name in functions:
             setattr(owner, name, times.timed(part, getattr(owner, name)))
@@ -132,6 +135,33 @@ def copied(tenant_id: UUID, size: int) -> float:
     return 2 * len(ids) / took
 
 
+def print_parts(what: str, tenant_id: UUID, sizes: list[int], times: Times, unit: float) -> None:
+    """Store requests of each size and print what each part took by the clock that is set."""
+    columns: dict[int, dict[str, float]] = {}
+    for number, size in enumerate(sizes):
+        requests = make_requests(max(1_000, size * 10), size, seed=time.time_ns() + number).ready
+        warm, measured = requests[: len(requests) // 5 + 1], requests[len(requests) // 5 + 1 :]
+        for batch_id, sent, _ in warm:
+            store(tenant_id, batch_id, sent)
+        times.taken.clear()
+        began = times.clock()
+        events = sum(store(tenant_id, batch_id, sent) for batch_id, sent, _ in measured)
+        whole = times.clock() - began
+        columns[size] = {part: each / events for part, each in times.taken.items()}
+        columns[size]["all the rest"] = (whole - sum(times.taken.values())) / events
+        columns[size]["together"] = whole / events
+    print(f"\n{f'{what}, in requests of':42}" + "".join(f"{size:>10}" for size in sizes))
+    for part in columns[sizes[0]]:
+        row = "".join(f"{columns[size].get(part, 0) * unit:>10,.1f}" for size in sizes)
+        print(f"{part:42}{row}")
+
+
+def _backend_pid() -> int:
+    connection = connections["default"]
+    connection.ensure_connection()
+    return int(connection.connection.info.backend_pid)
+
+
 def main() -> None:
     """Measure and print: tenant, then for each size the events a second reached over HTTP."""
     tenant_id = UUID(sys.argv[1])
@@ -139,28 +169,21 @@ def main() -> None:
     sizes = list(reached)
     times = Times()
     watch(times)
-    columns: dict[int, dict[str, float]] = {}
-    for number, size in enumerate(sizes):
-        requests = make_requests(max(1_000, size * 10), size, seed=time.time_ns() + number).ready
-        warm, measured = requests[: len(requests) // 5 + 1], requests[len(requests) // 5 + 1 :]
-        for batch_id, sent, _ in warm:
-            store(tenant_id, batch_id, sent)
-        times.seconds.clear()
-        began = time.perf_counter()
-        events = sum(store(tenant_id, batch_id, sent) for batch_id, sent, _ in measured)
-        whole = time.perf_counter() - began
-        columns[size] = {part: each / events for part, each in times.seconds.items()}
-        columns[size]["all the rest"] = (whole - sum(times.seconds.values())) / events
-        columns[size]["together"] = whole / events
-    print(f"\n{'µs an event, in requests of':28}" + "".join(f"{size:>10}" for size in sizes))
-    for part in columns[sizes[0]]:
-        row = "".join(f"{columns[size].get(part, 0) * 1e6:>10.1f}" for size in sizes)
-        print(f"{part:28}{row}")
+    print_parts("µs an event", tenant_id, sizes, times, 1e6)
+    try:
+        own, database = InstructionCounter(), InstructionCounter(_backend_pid())
+    except OSError as error:
+        print(f"\ninstructions cannot be counted here: {error}")
+    else:
+        for name, counter in (("Python", own), ("PostgreSQL", database)):
+            times.clock = counter.read
+            print_parts(f"{name}'s instructions an event", tenant_id, sizes, times, 1)
+    times.clock = time.perf_counter
     limits = {size: copied(tenant_id, size) for size in sizes}
     row = "".join(f"{limits[size]:>10,.0f}" for size in sizes)
-    print(f"{'events/s, rows just copied':28}{row}")
+    print(f"{'events/s, rows just copied':42}{row}")
     row = "".join(f"{reached[size] / limits[size]:>10.0%}" for size in sizes)
-    print(f"{'reached over HTTP, of that':28}{row}")
+    print(f"{'reached over HTTP, of that':42}{row}")
 
 
 if __name__ == "__main__":
