@@ -1,16 +1,18 @@
 """How fast events are stored: calls a second, and how long an answer takes.
 
-    uv run bench/ingest.py [--calls 20000] [--clients 4] [--sizes 500 20]
+    uv run bench/ingest.py [--calls 20000] [--clients 4] [--sizes 500 20] [--scattered]
     uv run bench/ingest.py --grow 5000000
 
 Starts `manage.py up` with its default settings on a folder of its own, and as many clients,
 processes of their own, each with one connection that sends its next request when the last
 one is answered, as the SDK does: gzip level 1, an `Idempotency-Key`. A call is two events, made
-and compressed before the clock starts; `size` is events in a request. Everything shares
-this machine's cores, the clients too; where others use them as well, believe the columns of
-CPU time (of all web processes, and of all of PostgreSQL) rather than calls a second. At the end
-the server must have counted every call. Then `ingest_parts.py` says what each part costs, and
-how many of these rows PostgreSQL takes when they are only copied.
+and compressed before the clock starts; `size` is events in a request. Calls are of the last minute
+and have ids in order of time, as the SDK's; with `--scattered` they have neither, as imports.
+
+Everything shares this machine's cores, the clients too; where others use them as well, believe
+the columns of CPU time (of all web processes, and of all of PostgreSQL) rather than calls a
+second. At the end the server must have counted every call. Then `ingest_parts.py` says what each
+part costs, and how many of these rows PostgreSQL takes when they are only copied.
 
 `--grow` sends so many events instead and says, at each million, what memory the web server's
 processes hold and how large the database is, beside the bytes of the events as they were sent.
@@ -30,6 +32,7 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from multiprocessing.synchronize import Barrier
@@ -44,6 +47,8 @@ ROOT = Path(__file__).resolve().parent.parent
 WORDS = [f"{random.Random(n).getrandbits(40):x}" for n in range(5000)]
 CHUNK = 250_000  # events made at once, for the memory they take
 TOOLS = [f"tool_{n}" for n in range(20)]
+TRACES_AT_ONCE = 8  # of a client
+_FIXED_BITS, _VERSION_7 = 0xF << 76 | 0x3 << 62, 0x7 << 76 | 0x2 << 62  # RFC 9562
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,34 @@ class Requests:
     sent_bytes: int
 
 
-def call(rng: random.Random, trace_id: str) -> list[bytes]:
+def trace(rng: random.Random, *, scattered: bool) -> Iterator[list[bytes]]:
+    """The calls of a trace, a dozen on average, one after the other or nested, as pairs of events.
+
+    They are of the last minute and have ids in order of time, as the SDK's; `scattered` ones are
+    of any moments of the last fifty minutes with random ids, as imports and other SDKs' are.
+    """
+    trace_id = f"{rng.getrandbits(128):032x}"
+    at = datetime.now(UTC) - timedelta(seconds=rng.uniform(0, 60))
+    parent: str | None = None
+    for _ in range(min(1 + int(rng.expovariate(1 / 12)), 200)):
+        if scattered:
+            at = datetime.now(UTC) - timedelta(seconds=rng.uniform(0, 3000))
+            own = str(uuid.UUID(int=rng.getrandbits(128), version=4))
+        else:
+            at += timedelta(milliseconds=rng.lognormvariate(4, 1))
+            ms, bits = int(at.timestamp() * 1000), rng.getrandbits(80)
+            own = str(uuid.UUID(int=(ms << 80 | bits) & ~_FIXED_BITS | _VERSION_7))
+        yield call(rng, trace_id, own, parent, at)
+        parent = own if rng.random() < 0.3 else None
+
+
+def call(
+    rng: random.Random, trace_id: str, own: str, parent: str | None, started_at: datetime
+) -> list[bytes]:
     """The two events of a call, 1.2 KB each, one in twenty failed, one in fifty in violation."""
-    started_at = datetime.now(UTC) - timedelta(seconds=rng.uniform(0, 3000))
     shared = {
-        "invocation_id": str(uuid.UUID(int=rng.getrandbits(128), version=4)),
+        "invocation_id": own,
+        **({} if parent is None else {"parent_invocation_id": parent}),
         "trace_id": trace_id,
         "tool_name": rng.choice(TOOLS),
         "tool_version": "1",
@@ -100,18 +128,26 @@ def call(rng: random.Random, trace_id: str) -> list[bytes]:
     return [json.dumps(event).encode() for event in (start, end)]
 
 
-def make_requests(calls: int, size: int, seed: int) -> Requests:
-    """That many calls in requests of `size` events; three ends in ten come a request later."""
+def make_requests(calls: int, size: int, seed: int, *, scattered: bool = False) -> Requests:
+    """That many calls in requests of `size` events; three ends in ten come a request later.
+
+    Calls of a few traces take turns, as an executor's do.
+    """
     rng = random.Random(seed)
     ready, raw_bytes, sent_bytes = [], 0, 0
     waiting: list[bytes] = []
+    running = [trace(rng, scattered=scattered) for _ in range(TRACES_AT_ONCE)]
     while calls or waiting:
-        trace_id = f"{rng.getrandbits(128):032x}"
         events, waiting = waiting[:size], waiting[size:]
         while calls and len(events) < size:
-            start, end = call(rng, trace_id)
-            events.append(start)
-            (waiting if rng.random() < 0.3 or len(events) == size else events).append(end)
+            turn = rng.randrange(TRACES_AT_ONCE)
+            pair = next(running[turn], None)
+            if pair is None:
+                running[turn] = trace(rng, scattered=scattered)
+                continue
+            events.append(pair[0])
+            is_late = rng.random() < 0.3 or len(events) == size
+            (waiting if is_late else events).append(pair[1])
             calls -= 1
         body = b"\n".join(events)
         sent = gzip.compress(body, compresslevel=1, mtime=0)
@@ -122,10 +158,17 @@ def make_requests(calls: int, size: int, seed: int) -> Requests:
 
 
 def client(
-    url: str, key: str, calls: int, size: int, seed: int, together: Barrier, results: Any
+    url: str,
+    key: str,
+    calls: int,
+    size: int,
+    seed: int,
+    scattered: bool,
+    together: Barrier,
+    results: Any,
 ) -> None:
     """Send, and report when it began and ended and how long each answer took; or why it failed."""
-    requests = make_requests(calls, size, seed)
+    requests = make_requests(calls, size, seed, scattered=scattered)
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     connection.connect()
@@ -157,6 +200,8 @@ class Site:
     facts: dict[str, str]
     var: Path
     supervisor: int
+    is_scattered: bool = False
+    """Whether what it is sent is."""
 
     def web(self) -> list[psutil.Process]:
         """The web server's processes."""
@@ -189,6 +234,7 @@ def send(site: Site, calls: int, clients: int, size: int, seed: int) -> list[Any
                 share,
                 size,
                 seed + n,
+                site.is_scattered,
                 together,
                 results,
             ),
@@ -273,6 +319,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=20_000, help="of each line of the table")
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 20], help="events a request")
+    parser.add_argument("--scattered", action="store_true", help="times and ids without order")
     parser.add_argument("--grow", type=int, metavar="EVENTS", help="memory and disk instead")
     options = parser.parse_args()
     heads = ["size", "calls", "bytes/event", "calls/s", "events/s", "p50 ms", "p99 ms", "max ms"]
@@ -290,7 +337,7 @@ def main() -> None:
         try:
             assert process.stdout is not None
             facts = json.loads(process.stdout.readline())
-            site = Site(facts, var, process.pid)
+            site = Site(facts, var, process.pid, options.scattered)
             measure(site, 2_000, options.clients, 500, seed=0)  # warm
             if options.grow:
                 grow(site, options.grow, options.clients)

@@ -19,14 +19,22 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
 import uuid_utils
 
-from bench.ingest import ROOT, Site, call, counted
+from bench.ingest import ROOT, Site, counted, trace
+
+
+def endless(rng: random.Random) -> Iterator[list[bytes]]:
+    """Calls of one trace after the other."""
+    while True:
+        yield from trace(rng, scattered=False)
 
 
 @dataclass
@@ -43,11 +51,11 @@ class Connection:
         rng = random.Random(seed)
         parts = urlsplit(self.site.facts["url"])
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
-        calls = [call(rng, f"tiny-{seed}") for _ in range(100)]
+        calls = endless(rng)
+        first = [next(calls) for _ in range(100)]  # made before the clock starts
         together.wait()
         until = time.monotonic() + seconds
-        for number in range(10**9):
-            start, end = calls[number % 100] if number < 100 else call(rng, f"tiny-{seed}")
+        for start, end in chain(first, calls):
             for event in (start, end):
                 while not self._sent(connection, event):
                     if time.monotonic() > until:
