@@ -348,8 +348,10 @@ def main() -> int:
         )
         try:
             assert process.stdout is not None
-            url = json.loads(process.stdout.readline())["url"] if options.browser else ""
-            return 0 if measure(options.calls, options.rounds, url) else 1
+            url = json.loads(process.stdout.readline())["url"]  # which says that it has started
+            return (
+                0 if measure(options.calls, options.rounds, url if options.browser else "") else 1
+            )
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()

@@ -32,7 +32,12 @@ def test_from_signing_in_to_the_violation(visitor: Page, demo: Demo) -> None:
     page.get_by_label("Password").fill(demo.password)
     page.get_by_role("button", name="Sign in").click()
 
+    # What is worst off stands on the start page, before anything is asked.
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page.get_by_role("table").filter(has_text="get_weather").first).to_be_visible()
+
     # The list, narrowed to what failed, page by page until an output broke its schema.
+    page.get_by_label("Main").get_by_role("link", name="Traces").click()
     page.get_by_label("State").get_by_role("link", name="Failed").click()
     page.wait_for_url("**/traces/?state=failed")
     broken = page.get_by_role("row").filter(has_text="get_weather").filter(has_text="$.")
