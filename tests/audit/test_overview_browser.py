@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.audit.test_call_list_browser import XSS, send_hostile
 from tests.complaints import complaints
 from tests.factories import Cast, make_call, make_ingest_key, send_events
+from tests.pages.test_accessibility_browser import findings
 from tests.server import LiveServer
 from tests.signing_in import sign_in
 
@@ -221,3 +222,14 @@ def test_pages_of_figures_fit_a_telephone(page: Page, acme: Cast) -> None:
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == 390, address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Page, busy: Cast, scheme: str) -> None:
+    sign_in(page, busy.viewer)
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    for address in ("/?range=6h", "/violations/?range=6h", "/violations/?tool=search&from=x"):
+        page.goto(address)
+        for fold in page.locator("main details:not(.menu) > summary").all():
+            fold.click()
+        assert findings(page) == [], address
