@@ -54,6 +54,7 @@ class CallFilter:
     path: Text | None = None
     duration: Bounds | None = None
     tokens: Bounds | None = None
+    upstream: Bounds | None = None
     cache: str | None = None
     trace: Text | None = None
     run: Text | None = None
@@ -119,7 +120,11 @@ class FilterName:
 
 _STATES = {"ok": "ok", "failed": "failed", "error": "failed", "open": "open"}
 _CONDITIONS = {
-    name: name for name in ("running", "overdue", "crashed", "orphan", "conflict", "retry")
+    name: name
+    for name in (
+        *("running", "overdue", "crashed", "orphan", "conflict", "retry"),
+        *("over-time", "over-budget"),
+    )
 }
 
 FILTER_NAMES: dict[str, FilterName] = {
@@ -140,6 +145,13 @@ FILTER_NAMES: dict[str, FilterName] = {
         ),
         FilterName(
             "code", Kind.TEXT, "Error code", "the error's code", "code:RATE_LIMITED", {}, True
+        ),
+        FilterName(
+            "upstream",
+            Kind.COUNT,
+            "Upstream status",
+            "the status its upstream answered",
+            "upstream:>=500",
         ),
         FilterName(
             "violation",
@@ -174,7 +186,8 @@ FILTER_NAMES: dict[str, FilterName] = {
             Kind.CHOICE,
             "Condition",
             "running, overdue, crashed (presumed), orphan (an end without start),"
-            " conflict (start and end disagree), retry (not the first attempt)",
+            " conflict (start and end disagree), retry (not the first attempt),"
+            " over-time, over-budget (it took longer, or more tokens, than it was given)",
             "is:overdue",
             _CONDITIONS,
             attribute="condition",

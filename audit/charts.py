@@ -13,7 +13,8 @@ from audit import figures
 from audit.time_range import TimeRange
 from config.instants import local, offset, short_day
 
-Kind = Literal["bars", "lines"]
+Kind = Literal["bars", "lines", "heat"]
+"""Bars are stacked; a heat map has a row for each series, the first at the bottom."""
 Unit = Literal["count", "share", "duration"]
 """Numbers as they are, shares from 0 to 1, durations in milliseconds."""
 
@@ -51,6 +52,8 @@ class Chart:
     slots: Sequence[Slot]
     series: Sequence[Series]
     note: str = ""
+    across: str = "Time"
+    """What the slots are."""
 
     @property
     def island(self) -> dict[str, Any]:

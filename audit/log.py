@@ -78,23 +78,23 @@ def read_events(
     Needs the tenant's scope. One query; costs inflating each batch that is touched.
     Raises LogPayloadError when a payload is damaged.
     """
-    wanted = set(places)
-    batch_ids = {batch_id for batch_id, _ in wanted}
+    wanted: dict[UUID, set[int]] = {}
+    for batch_id, position in places:
+        wanted.setdefault(batch_id, set()).add(position)
     batches = (
         Batch.objects.using(using)
         .for_tenant(tenant_id)
-        .filter(batch_on__in={batch_day(each) for each in batch_ids}, batch_id__in=batch_ids)
+        .filter(batch_on__in={batch_day(each) for each in wanted}, batch_id__in=wanted.keys())
         .values_list("batch_id", "received_at", "first_index", "event_count", "payload")
     )
     found: dict[tuple[UUID, int], StoredEvent] = {}
     for batch_id, received_at, first_index, event_count, payload in batches:
         events = None if payload is None else unpack(bytes(payload))
-        for place in wanted:
-            position = place[1]
-            if place[0] != batch_id or not 0 <= position < event_count:
+        for position in wanted[batch_id]:
+            if not 0 <= position < event_count:
                 continue
             salt, raw = (b"", b"") if events is None else events[position]
-            found[place] = StoredEvent(
+            found[batch_id, position] = StoredEvent(
                 raw or None, first_index + position, received_at, salt or None
             )
     return found

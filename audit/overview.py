@@ -71,7 +71,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             within,
             f"{figures.count(now.open)} open",
             f"{within} state:open" if now.open else "",
-            _relative(now.calls, before.calls, "count"),
+            relative(now.calls, before.calls, "count"),
             "accent",
             [part.calls for part in parts],
         ),
@@ -101,7 +101,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             slow,
             f"p99 {value_text(p99, 'duration')}" if p99 else "",
             "",
-            _relative(p95, before.duration_ms(0.95), "duration", more_is="worse"),
+            relative(p95, before.duration_ms(0.95), "duration", more_is="worse"),
             "accent",
             [part.duration_ms(0.95) for part in parts],
         ),
@@ -112,7 +112,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             f"{figures.short_count(now.prompt_tokens)} ▸"
             f" {figures.short_count(now.completion_tokens)}",
             "",
-            _relative(now.tokens, before.tokens, "count"),
+            relative(now.tokens, before.tokens, "count"),
             "accent",
             [part.tokens for part in parts],
         ),
@@ -197,7 +197,7 @@ def last_part_with_failures(parts: Sequence[Figures]) -> int | None:
     return next((n for n in reversed(range(len(parts))) if parts[n].failed), None)
 
 
-def _relative(
+def relative(
     now: float | None,
     before: float | None,
     unit: Literal["count", "duration"],

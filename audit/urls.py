@@ -14,6 +14,7 @@ from audit.views.inbox import (
     inbox_list,
     inbox_send,
 )
+from audit.views.latency import latency_export, latency_newest, latency_page
 from audit.views.open_list import open_list
 from audit.views.overview import home
 from audit.views.payload_search import search_cancel, search_detail, search_start
@@ -48,6 +49,10 @@ urlpatterns = [
     # /violations
     path("violations/", violation_list, name="violation_list"),
     path("violations/export.<slug:kind>", violation_export, name="violation_export"),
+    # /latency
+    path("latency/", latency_page, name="latency_page"),
+    path("latency/newest", latency_newest, name="latency_newest"),
+    path("latency/export.<slug:kind>", latency_export, name="latency_export"),
     # /inbox
     path("inbox/", inbox_list, name="inbox_list"),
     path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),

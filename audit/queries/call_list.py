@@ -315,6 +315,7 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
     since = max(wanted.from_instant(now) or BEGINNING, BEGINNING)
     until = min(wanted.to_instant(now) or now + AHEAD, now + AHEAD)
     duration, tokens = wanted.duration or Bounds(), wanted.tokens or Bounds()
+    upstream = wanted.upstream or Bounds()
     found: dict[str, Any] = {
         "now": now,
         "silent_since": now - SILENCE,
@@ -331,6 +332,8 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
         "duration_high": duration.high,
         "tokens_low": tokens.low,
         "tokens_high": tokens.high,
+        "upstream_low": upstream.low,
+        "upstream_high": upstream.high,
     }
     for name in _WALKED:
         text: Text | None = getattr(wanted, name)

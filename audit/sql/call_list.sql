@@ -50,10 +50,14 @@ tenant_id = %(tenant_id)s
        OR prompt_tokens::numeric + completion_tokens >= %(tokens_low)s)
   AND (%(tokens_high)s::bigint IS NULL
        OR prompt_tokens::numeric + completion_tokens <= %(tokens_high)s)
+  AND (%(upstream_low)s::bigint IS NULL OR upstream_status >= %(upstream_low)s)
+  AND (%(upstream_high)s::bigint IS NULL OR upstream_status <= %(upstream_high)s)
   AND (%(condition)s::text IS NULL OR CASE %(condition)s
           WHEN 'conflict' THEN pair_conflict
           WHEN 'retry' THEN attempt > 1
           WHEN 'orphan' THEN start_batch_id IS NULL
+          WHEN 'over-time' THEN duration_us > timeouts_ms::numeric * 1000
+          WHEN 'over-budget' THEN prompt_tokens::numeric + completion_tokens > budget_tokens
           WHEN 'overdue' THEN state = 'open' AND {{call_is_overdue}}
           WHEN 'crashed' THEN state = 'open' AND {{call_is_crashed}}
           ELSE state = 'open' AND NOT {{call_is_overdue}} AND NOT {{call_is_crashed}}

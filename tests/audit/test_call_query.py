@@ -199,7 +199,7 @@ KNOWN = {"tool": ["search", "send mail", "fetch"]}
         ('tool:"se', ['tool:"send mail"']),
         ('tool:"send mail', ['tool:"send mail"']),
         ("state:f", ["state:failed"]),
-        ("is:o", ["is:overdue", "is:orphan"]),
+        ("is:or", ["is:orphan"]),
         ("violation:", ["violation:*"]),
         ("since:2", ["since:24h"]),
         ("nothing:", []),

@@ -89,6 +89,9 @@ ROUTES: dict[str, Visit] = {
     ),
     "violations/": Listing("/violations/"),
     "violations/export.<slug:kind>": Listing("/violations/export.ndjson"),
+    "latency/": Listing("/latency/"),
+    "latency/newest": Listing("/latency/newest"),
+    "latency/export.<slug:kind>": Listing("/latency/export.ndjson"),
     "inbox/": Listing("/inbox/?state=all"),
     "inbox/discard": Listing(
         "/inbox/discard",
@@ -162,6 +165,7 @@ ROUTES: dict[str, Visit] = {
     ),
     "api/v1/calls": Listing("/api/v1/calls", Scope.READ),
     "api/v1/violations": Listing("/api/v1/violations", Scope.READ),
+    "api/v1/latency": Listing("/api/v1/latency", Scope.READ),
     "v1/traces": Listing(
         "/v1/traces",
         Scope.INGEST,

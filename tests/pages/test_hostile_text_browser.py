@@ -73,7 +73,14 @@ def addresses(acme: Cast) -> Iterator[list[str]]:
         found = [
             *("/traces/", "/traces/long?row=0", "/calls/", "/calls/?live=1", "/calls/open"),
             *("/calls/open?kind=orphan", f"/calls/search/{search.id}", "/inbox/", "/tools/"),
-            *("/settings/keys", "/settings/members", "/", "/violations/"),
+            *(
+                "/settings/keys",
+                "/settings/members",
+                "/",
+                "/violations/",
+                "/latency/",
+                "/latency/newest",
+            ),
             *(f"/traces/{quote(quote(trace, safe=''), safe='')}" for trace in traces),
             *(f"/calls/{call.started_on}/{call.invocation_id}" for call in calls),
             *(f"/inbox/{line.id}" for line in RejectedEvent.objects.for_tenant(acme.tenant.id)),

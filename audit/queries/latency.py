@@ -1,0 +1,150 @@
+"""How slow and how costly: a range's durations, tokens and errors by tool and version.
+
+Counts are exact for any range by anybody's clock, percentiles to the 5 % of `audit.histogram`,
+as in `audit.queries.over_time`. What only single calls tell is `audit.queries.newest`'s.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from audit import histogram
+from audit.hour_cells import HOUR
+from audit.queries import rows
+from audit.queries.over_time import FORMULA, slot_parameters
+from audit.time_range import TimeRange
+
+_MAX_VALUE = 600
+"""Characters of a filter's value; no column holds as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFilter:
+    """Which calls; None asks nothing, '' as a version asks for calls that said none."""
+
+    tool: str | None = None
+    version: str | None = None
+
+    @classmethod
+    def read(cls, asked: Mapping[str, str]) -> "ToolFilter":
+        """The filter of an address, of its exact values; what no column can hold finds nothing."""
+
+        def text(name: str) -> str | None:
+            value = asked.get(name)
+            if value is None or (not value and name != "version"):
+                return None
+            return value.replace("\x00", "\ufffd").encode(errors="replace").decode()[:_MAX_VALUE]
+
+        return cls(text("tool"), text("version"))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those of the part `of_tool` of `sql/latency.sql`."""
+        return {"tool": self.tool, "version": self.version}
+
+
+@dataclass(slots=True)
+class Spent:
+    """Completed calls: how many, how long they took, and the tokens they used."""
+
+    calls: int = 0
+    failed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cache_hits: int = 0
+    latency: list[int] = field(default_factory=lambda: [0] * histogram.BUCKET_COUNT)
+
+    @property
+    def tokens(self) -> int:
+        """In and out together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    @property
+    def cache_share(self) -> float | None:
+        """The share of calls that a cache answered; None without any call."""
+        return self.cache_hits / self.calls if self.calls else None
+
+    def duration_ms(self, share: float) -> float | None:
+        """The milliseconds within which this share of the calls took; None without any."""
+        duration_us = histogram.percentile(self.latency, share)
+        return None if duration_us is None else duration_us / 1000
+
+    def add(self, state: str, sums: Sequence[Any], sign: int) -> None:
+        """Count a row of `calls_by_version`, in or out again: calls, tokens in, out, cache hits."""
+        calls, prompt, completion, hits = (sign * int(one) for one in sums)
+        self.calls += calls
+        self.failed += calls if state == "failed" else 0
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        self.cache_hits += hits
+
+    def add_latency(self, buckets: Sequence[int], sign: int) -> None:
+        """Count a histogram, in or out again."""
+        self.latency = [
+            one + sign * other for one, other in zip(self.latency, buckets, strict=True)
+        ]
+
+
+@dataclass(slots=True)
+class Latency:
+    """A range's figures, part by part (`TimeRange.parts`), and those of the range before."""
+
+    of: TimeRange
+    wanted: ToolFilter
+    total: Spent
+    previous: Spent
+    parts: list[Spent]
+    versions: dict[tuple[str, str], Spent] = field(default_factory=dict)
+    """By tool and version ('' where calls did not say)."""
+    errors: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Failed calls by tool and error type ('' where the error has none)."""
+
+
+def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
+    """The figures of a range. Two statements."""
+    found = Latency(of, wanted, Spent(), Spent(), [Spent() for _ in of.parts])
+    parameters = wanted.parameters | slot_parameters(
+        (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
+    )
+    for slot, taken_from, tool, version, state, error, *sums in rows(
+        "calls_by_version", parameters
+    ):
+        for spent, sign in _places(found, slot, taken_from, tool, version):
+            spent.add(state, sums, sign)
+        if tool is not None and state == "failed":
+            calls = sum(sign * sums[0] for _, sign in _signs(slot, taken_from))
+            found.errors[tool, error] = found.errors.get((tool, error), 0) + calls
+    for slot, taken_from, tool, version, number in rows(
+        "latencies_by_version", parameters | FORMULA
+    ):
+        buckets = histogram.from_number(number)
+        for spent, sign in _places(found, slot, taken_from, tool, version):
+            spent.add_latency(buckets, sign)
+    found.versions = {key: spent for key, spent in found.versions.items() if spent.calls}
+    found.errors = {key: count for key, count in found.errors.items() if count}
+    return found
+
+
+def _signs(slot: int | None, taken_from: int | None) -> Iterator[tuple[int | None, int]]:
+    """The slots of the range a row counts for, and whether it is added or taken away."""
+    if slot is None and taken_from is None:
+        yield None, 1
+    if slot:
+        yield slot, 1
+    if taken_from:
+        yield taken_from, -1
+
+
+def _places(
+    found: Latency, slot: int | None, taken_from: int | None, tool: str | None, version: str | None
+) -> Iterator[tuple[Spent, int]]:
+    """All that a row of either statement counts for. Slot 0 is the range before."""
+    for place, sign in ((slot, 1), (taken_from, -1)):
+        if place == 0:
+            yield found.previous, sign
+        elif place is not None:
+            yield found.total, sign
+            yield found.parts[place - 1], sign
+    if tool is not None and version is not None:
+        for _, sign in _signs(slot, taken_from):
+            yield found.versions.setdefault((tool, version), Spent()), sign

@@ -1,0 +1,213 @@
+"""What only single calls tell of a range: of its newest, as many as take a moment to look at.
+
+Limits against what was used, what upstreams answered, retries, routing and sources are in the
+calls and in the log, not in sums. Each answer says how many calls it is of, and since when.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from audit.end_meta import Ended, Told, tell
+from audit.log import read_events
+from audit.queries import rows
+from audit.queries.latency import ToolFilter
+from audit.retries import Attempt, Refusal, Wait, waits
+from audit.time_range import TimeRange
+from tenants.scope import current_tenant_id
+
+CALLS = 20_000
+"""Calls whose limits, answers and retries are looked at."""
+TRACES = 20_000
+"""Traces whose tokens are summed up by run."""
+ENDS = 1_000
+"""Ends that are read from the log."""
+WAITS, LATER = 500, 5_000
+_RUNS = 8
+_DAY = timedelta(days=1)
+
+BANDS = ("up to half", "up to 90 %", "up to all", "more than all")
+"""Of a limit that were used."""
+
+
+@dataclass(slots=True)
+class Limit:
+    """What a tool's calls with a limit made of it."""
+
+    bands: list[int] = field(default_factory=lambda: [0] * len(BANDS))
+    """Calls by the part of the limit they used: `BANDS`."""
+    low: int | None = None
+    """The smallest limit that was given, and the largest."""
+    high: int | None = None
+    most: int | None = None
+    """The most that was used."""
+
+    @property
+    def calls(self) -> int:
+        """Calls that had a limit."""
+        return sum(self.bands)
+
+    @property
+    def over(self) -> int:
+        """Of them, those that used more."""
+        return self.bands[-1]
+
+    def add(self, band: int, count: int, low: int, high: int, most: int) -> None:
+        """Count calls of one band."""
+        self.bands[band] += count
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+        self.most = most if self.most is None else max(self.most, most)
+
+
+@dataclass(slots=True)
+class ToolSpent:
+    """A tool's newest calls. Time-outs are milliseconds, the most of it microseconds."""
+
+    calls: int = 0
+    retries: int = 0
+    """Calls that say they are not the first attempt."""
+    retried_well: int = 0
+    """Of them, those that did not fail."""
+    timeout: Limit = field(default_factory=Limit)
+    budget: Limit = field(default_factory=Limit)
+    upstream: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Failed calls by error type and the status their upstream answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTokens:
+    """A run's tokens in the traces looked at; '' for traces without a run."""
+
+    run_id: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    first_at: datetime
+
+    @property
+    def tokens(self) -> int:
+        """In and out together."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(slots=True)
+class Newest:
+    """What a range's newest calls tell."""
+
+    calls: int
+    """How many were looked at; fewer than `CALLS` are all there are."""
+    since: datetime | None
+    """When the first of them started."""
+    tools: dict[str, ToolSpent]
+    waits: list[Wait]
+    runs: list[RunTokens]
+    traces: int
+    traces_since: datetime | None
+    told: Told
+    told_since: datetime | None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether they are all calls of the range."""
+        return self.calls < CALLS
+
+
+def newest(of: TimeRange, wanted: ToolFilter) -> Newest:
+    """What the newest calls of a range tell. Five statements, and one to the log."""
+    parameters = {
+        **wanted.parameters,
+        "start": of.start,
+        "end": of.end,
+        "first_day": of.start.astimezone(UTC).date(),
+        "last_day": of.end.astimezone(UTC).date(),
+        "call_limit": CALLS,
+    }
+    tools: dict[str, ToolSpent] = {}
+    firsts: list[datetime] = []
+    for row in rows("newest_spent", parameters):
+        firsts.append(row[8])
+        _add(tools.setdefault(row[0], ToolSpent()), *row[1:8], *row[9:])
+    runs, traces, traces_since = _runs(of, wanted, parameters)
+    told, told_since = _told(parameters)
+    return Newest(
+        calls=sum(tool.calls for tool in tools.values()),
+        since=min(firsts, default=None),
+        tools=tools,
+        waits=_waits(parameters),
+        runs=runs,
+        traces=traces,
+        traces_since=traces_since,
+        told=told,
+        told_since=told_since,
+    )
+
+
+def _add(
+    tool: ToolSpent,
+    state: str,
+    error_type: str,
+    upstream_status: int | None,
+    is_retry: bool,
+    timeout_band: int | None,
+    budget_band: int | None,
+    count: int,
+    *limits: Any,
+) -> None:
+    tool.calls += count
+    tool.retries += count * is_retry
+    tool.retried_well += count * (is_retry and state == "ok")
+    timeout_low, timeout_high, longest, budget_low, budget_high, most = limits
+    if timeout_band is not None:
+        tool.timeout.add(timeout_band, count, timeout_low, timeout_high, longest)
+    if budget_band is not None:
+        tool.budget.add(budget_band, count, budget_low, budget_high, int(most))
+    if state == "failed" and upstream_status is not None:
+        key = error_type, upstream_status
+        tool.upstream[key] = tool.upstream.get(key, 0) + count
+
+
+def _waits(parameters: dict[str, Any]) -> list[Wait]:
+    refusals = [Refusal(*row) for row in rows("newest_waits", parameters | {"wait_limit": WAITS})]
+    if not refusals:
+        return []
+    ends = {one.ended_at.astimezone(UTC).date() for one in refusals}
+    later = rows(
+        "calls_after_waits",
+        {
+            "days": sorted(ends | {day + _DAY for day in ends}),
+            "trace_ids": sorted({one.trace_id for one in refusals}),
+            "tool_names": sorted({one.tool_name for one in refusals}),
+            "first_at": min(one.ended_at for one in refusals),
+            "later_limit": LATER,
+        },
+    )
+    return waits(refusals, [Attempt(*row) for row in later])
+
+
+def _runs(
+    of: TimeRange, wanted: ToolFilter, parameters: dict[str, Any]
+) -> tuple[list[RunTokens], int, datetime | None]:
+    """The costliest runs, how many traces they are of, and since when; none of a single tool."""
+    if wanted.tool is not None:
+        return [], 0, None
+    found = rows("tokens_by_run", parameters | {"trace_limit": TRACES, "limit": _RUNS})
+    runs = [
+        RunTokens(run_id, calls, int(prompt), int(completion), first_at)
+        for run_id, calls, prompt, completion, first_at, _, _ in found
+        if run_id is not None
+    ]
+    return runs, int(found[0][5]) if found else 0, found[0][6] if found else None
+
+
+def _told(parameters: dict[str, Any]) -> tuple[Told, datetime | None]:
+    found = rows("newest_ends", parameters | {"call_limit": ENDS})
+    events = read_events(current_tenant_id(), [(row[4], row[5]) for row in found])
+
+    def ends() -> Iterator[Ended]:
+        for tool_name, duration_us, tokens, _, batch_id, position in found:
+            event = events.get((batch_id, position))
+            yield Ended(tool_name, duration_us, int(tokens), event.raw if event else None)
+
+    return tell(ends()), min((row[3] for row in found), default=None)

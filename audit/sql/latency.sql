@@ -1,0 +1,151 @@
+-- {{of_tool}} --
+-- Calls of the tool and the version that are asked for; a NULL asks nothing.
+(%(tool)s::text IS NULL OR tool_name = %(tool)s)
+  AND (%(version)s::text IS NULL OR tool_version = %(version)s)
+
+-- calls_by_version --
+-- Completed calls, their tokens and cache hits: of whole hours by slot, and by tool, version and
+-- error for all slots but the first, which is the range before; of the calls moved by all of it.
+SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, state, error_type,
+       sum(call_count)::bigint, sum(prompt_tokens), sum(completion_tokens),
+       sum(cache_hit_count)::bigint
+FROM (
+    SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, tool_version, state,
+           error_type, call_count, prompt_tokens, completion_tokens, cache_hit_count
+    FROM rollup
+    WHERE {{cell_hours}}
+      AND state <> 'started'
+      AND {{of_tool}}
+) AS whole
+GROUP BY GROUPING SETS ((slot, state), (is_current, tool_name, tool_version, state, error_type))
+HAVING GROUPING(slot) = 0 OR is_current
+UNION ALL
+SELECT piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.state, i.error_type,
+       count(*), sum(i.prompt_tokens), sum(i.completion_tokens),
+       count(*) FILTER (WHERE i.cache_hit)
+FROM {{cell_pieces}}
+CROSS JOIN LATERAL (
+    SELECT tool_name, tool_version, state, error_type, prompt_tokens, completion_tokens, cache_hit
+    FROM invocation
+    WHERE {{piece_calls}}
+      AND state <> 'open'
+      AND {{of_tool}}
+) AS i
+GROUP BY piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.state, i.error_type
+
+-- latencies_by_version --
+-- Histograms as numbers (audit/histogram.py), in the same shape.
+SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, sum(histogram)::text
+FROM (
+    SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, tool_version,
+           histogram
+    FROM latency
+    WHERE {{cell_hours}}
+      AND {{of_tool}}
+) AS whole
+GROUP BY GROUPING SETS ((slot), (is_current, tool_name, tool_version))
+HAVING GROUPING(slot) = 0 OR is_current
+UNION ALL
+SELECT slot, taken_from, tool_name, tool_version,
+       sum(count * rpad('1', 1 + bucket * %(digits)s, '0')::numeric)::text
+FROM (
+    SELECT piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.bucket, count(*) AS count
+    FROM {{cell_pieces}}
+    CROSS JOIN LATERAL (
+        SELECT tool_name, tool_version, {{latency_bucket}} AS bucket
+        FROM invocation
+        WHERE {{piece_calls}}
+          AND state <> 'open'
+          AND {{of_tool}}
+    ) AS i
+    GROUP BY piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.bucket
+) AS single
+GROUP BY slot, taken_from, tool_name, tool_version
+
+-- tokens_by_run --
+-- The runs that used most tokens, by the newest traces that began in a range. Sums of bigints are
+-- numeric, and so is what two of them add up to.
+SELECT run_id, sum(started_count)::bigint, sum(prompt_tokens), sum(completion_tokens),
+       min(first_started_at), sum(count(*)) OVER (), min(min(first_started_at)) OVER ()
+FROM (
+    SELECT run_id, started_count, prompt_tokens, completion_tokens, first_started_at
+    FROM trace
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND first_started_at >= %(start)s
+      AND first_started_at < %(end)s
+    ORDER BY first_started_at DESC
+    LIMIT %(trace_limit)s
+) AS newest
+GROUP BY run_id
+ORDER BY run_id IS NULL, sum(prompt_tokens) + sum(completion_tokens) DESC, run_id
+LIMIT %(limit)s
+
+-- {{newest_ended}} --
+-- The newest completed calls of a range, of which single ones are looked at.
+FROM invocation
+WHERE tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND started_at >= %(start)s
+  AND started_at < %(end)s
+  AND state <> 'open'
+  AND {{of_tool}}
+ORDER BY started_at DESC
+LIMIT %(call_limit)s
+
+-- newest_spent --
+-- What the newest calls made of their limits, what their upstreams answered, and how many were
+-- tried again. Limits are whatever number an executor sent, so they are compared as numeric.
+SELECT tool_name, state, error_type, upstream_status, is_retry,
+       CASE WHEN timeouts_ms IS NULL THEN NULL
+            WHEN duration_us > timeouts_ms::numeric * 1000 THEN 3
+            WHEN duration_us > timeouts_ms::numeric * 900 THEN 2
+            WHEN duration_us > timeouts_ms::numeric * 500 THEN 1
+            ELSE 0
+       END AS timeout_band,
+       CASE WHEN budget_tokens IS NULL THEN NULL
+            WHEN tokens > budget_tokens THEN 3
+            WHEN tokens > budget_tokens * 0.9 THEN 2
+            WHEN tokens > budget_tokens * 0.5 THEN 1
+            ELSE 0
+       END AS budget_band,
+       count(*), min(started_at), min(timeouts_ms), max(timeouts_ms), max(duration_us),
+       min(budget_tokens), max(budget_tokens), max(tokens)
+FROM (
+    SELECT tool_name, state, error_type, upstream_status, (attempt > 1) IS TRUE AS is_retry,
+           timeouts_ms, budget_tokens, duration_us, started_at,
+           prompt_tokens::numeric + completion_tokens AS tokens
+    {{newest_ended}}
+) AS newest
+GROUP BY 1, 2, 3, 4, 5, 6, 7
+
+-- newest_waits --
+-- Failed calls among them whose error says when to try again.
+SELECT started_on, invocation_id, tool_name, trace_id, call_id, coalesce(attempt, 1), started_at,
+       coalesce(ended_at, started_at), retry_after_ms, error_type
+FROM (
+    SELECT *
+    {{newest_ended}}
+) AS newest
+WHERE state = 'failed'
+  AND retry_after_ms IS NOT NULL
+ORDER BY started_at DESC
+LIMIT %(wait_limit)s
+
+-- calls_after_waits --
+-- The calls of some tools in some traces on some days, which may be further attempts.
+SELECT started_on, invocation_id, tool_name, trace_id, call_id, coalesce(attempt, 1), started_at
+FROM invocation
+WHERE tenant_id = %(tenant_id)s
+  AND started_on = ANY(%(days)s)
+  AND trace_id = ANY(%(trace_ids)s)
+  AND tool_name = ANY(%(tool_names)s)
+  AND started_at >= %(first_at)s
+ORDER BY started_at
+LIMIT %(later_limit)s
+
+-- newest_ends --
+-- Where in the log the ends of the newest calls lie.
+SELECT tool_name, duration_us, prompt_tokens::numeric + completion_tokens, started_at,
+       end_batch_id, end_pos
+{{newest_ended}}

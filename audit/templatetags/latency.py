@@ -1,0 +1,50 @@
+"""Durations and limits in templates: {% load latency %} {{ routed|routed_ms:0.95 }}."""
+
+from django import template
+
+from audit import figures
+from audit.call_query import quoted
+from audit.charts import value_text
+from audit.end_meta import Routed
+from audit.latency import LimitRow
+from audit.queries.newest import BANDS
+
+register = template.Library()
+
+
+@register.filter
+def routed_ms(routed: Routed, share: float) -> str:
+    """The duration within which that share of the calls took."""
+    return value_text(routed.duration_ms(share), "duration")
+
+
+@register.filter
+def run_query(run_id: str) -> str:
+    """The term of a query for a run's calls."""
+    return f"run:{quoted(run_id)}"
+
+
+@register.filter
+def upstream_query(tool_name: str, status: int) -> str:
+    """The terms of a query for a tool's failed calls whose upstream answered so."""
+    return f"tool:{quoted(tool_name)} state:failed upstream:{status}"
+
+
+@register.filter
+def within(query: str, stretch: str) -> str:
+    """A query narrowed down to a stretch of time."""
+    return f"{stretch} {query}"
+
+
+@register.filter
+def used_of_it(row: LimitRow) -> tuple[str, list[tuple[float, float, int]]]:
+    """The parts of a limit that calls used: in words, and as (place, width, band) of 100."""
+    words = ", ".join(
+        f"{figures.share(share)} {name}" for share, name in zip(row.shares, BANDS, strict=True)
+    )
+    parts, at = [], 0.0
+    for band, share in enumerate(row.shares):
+        if share:
+            parts.append((at, share * 100, band))
+        at += share * 100
+    return words, parts
