@@ -4,7 +4,7 @@ Counts are exact for any range by anybody's clock, percentiles to the 5 % of `au
 `audit.hour_cells` says which stored hours make them up and which calls are moved.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
@@ -82,11 +82,12 @@ class Figures(Counts):
         duration_us = histogram.percentile(self.latency, share)
         return None if duration_us is None else duration_us / 1000
 
-    def add_latency(self, buckets: Sequence[int], sign: int) -> None:
-        """Count a histogram in, or out again."""
-        self.latency = [
-            one + sign * other for one, other in zip(self.latency, buckets, strict=True)
-        ]
+    def add_latency(self, counts: Sequence[int] | Mapping[int, int], sign: int) -> None:
+        """Count a histogram in, or out again: all of it, or some of its buckets."""
+        items = counts.items() if isinstance(counts, Mapping) else enumerate(counts)
+        for bucket, count in items:
+            if count:
+                self.latency[bucket] += sign * count
 
 
 @dataclass(slots=True)
@@ -122,14 +123,17 @@ def over_time(of: TimeRange) -> OverTime:
             _add_calls(found, slot, tool_name, state, sums)
         if taken_from is not None:
             _add_calls(found, taken_from, tool_name, state, [-one for one in sums])
-    for slot, taken_from, tool_name, number in rows("latencies_over_time", parameters | FORMULA):
-        buckets = histogram.from_number(number)
-        if slot is None and taken_from is None:  # of whole hours, of a tool
-            _tool(found, tool_name).total.add_latency(buckets, 1)
+    for slot, taken_from, sign, tool_name, number, bucket, count in rows(
+        "latencies_over_time", parameters | FORMULA
+    ):
+        counts = histogram.from_number(number) if number else {bucket: count}
+        if tool_name is not None:
+            _tool(found, tool_name).total.add_latency(counts, sign)
             continue
-        for place, sign in ((slot, 1), (taken_from, -1)):
-            if place is not None:
-                _add_latency(found, place, tool_name, buckets, sign)
+        if slot is not None:
+            _add_latency(found, slot, counts, 1)
+        if taken_from is not None:
+            _add_latency(found, taken_from, counts, -1)
     return found
 
 
@@ -184,15 +188,13 @@ def _add_calls(found: OverTime, slot: int, tool_name: str, state: str, sums: Seq
 
 
 def _add_latency(
-    found: OverTime, slot: int, tool_name: str | None, buckets: Sequence[int], sign: int
+    found: OverTime, slot: int, counts: Sequence[int] | Mapping[int, int], sign: int
 ) -> None:
     if slot == 0:
-        found.previous.add_latency(buckets, sign)
+        found.previous.add_latency(counts, sign)
         return
-    found.total.add_latency(buckets, sign)
-    found.parts[slot - 1].add_latency(buckets, sign)
-    if tool_name is not None:
-        _tool(found, tool_name).total.add_latency(buckets, sign)
+    found.total.add_latency(counts, sign)
+    found.parts[slot - 1].add_latency(counts, sign)
 
 
 def _tool(found: OverTime, name: str) -> ToolFigures:

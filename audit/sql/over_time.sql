@@ -68,9 +68,10 @@ CASE WHEN duration_us < %(lowest_us)s THEN 0
 END::integer
 
 -- latencies_over_time --
--- Histograms as numbers (audit/histogram.py): of whole hours by slot, and by tool for all slots
--- but the first, which is the range before; of the calls moved by both.
-SELECT slot, NULL::integer AS taken_from, tool_name, sum(histogram)::text
+-- Histograms by slot, and by tool for all slots but the first, which is the range before. Those of
+-- whole hours are numbers (audit/histogram.py), those of the calls moved are counts by bucket.
+SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, sum(histogram)::text,
+       NULL::integer AS bucket, NULL::bigint
 FROM (
     SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, histogram
     FROM latency
@@ -79,10 +80,11 @@ FROM (
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT slot, taken_from, tool_name,
-       sum(count * rpad('1', 1 + bucket * %(digits)s, '0')::numeric)::text
+SELECT slot, taken_from, sign, tool_name, NULL, bucket, count(*)
 FROM (
-    SELECT piece.slot, piece.taken_from, i.tool_name, i.bucket, count(*) AS count
+    SELECT piece.slot, piece.taken_from, i.tool_name, i.bucket,
+           (coalesce(piece.slot, 0) > 0)::integer
+               - (coalesce(piece.taken_from, 0) > 0)::integer AS sign
     FROM {{cell_pieces}}
     CROSS JOIN LATERAL (
         SELECT tool_name, {{latency_bucket}} AS bucket
@@ -90,9 +92,8 @@ FROM (
         WHERE {{piece_calls}}
           AND state <> 'open'
     ) AS i
-    GROUP BY piece.slot, piece.taken_from, i.tool_name, i.bucket
 ) AS single
-GROUP BY slot, taken_from, tool_name
+GROUP BY GROUPING SETS ((slot, taken_from, bucket), (sign, tool_name, bucket))
 
 -- figures_before --
 -- Whether there are calls of hours before an instant.
