@@ -161,7 +161,7 @@ def slot_parameters(
         "bounds": list(bounds),
         "first_day": _day(bounds[0]),
         "last_day": _day(bounds[-1]),
-        "marks": [bound - HOUR / 2 for bound in bounds],
+        "marks": [bound - HOUR / 2 for bound in bounds[:-1]],
         "first_hour": first,
         "end_hour": end,
         "first_hour_day": _day(first),
