@@ -17,6 +17,7 @@ from uuid import UUID
 from audit.call_document import COLUMNS, document
 from audit.call_filter import CallFilter
 from audit.queries.call_list import NEWEST, Cursor, call_chunk, violations_of
+from audit.withheld import without_messages
 from tenants.scope import tenant_scope
 
 CHUNK = 1_000
@@ -36,13 +37,20 @@ class Form:
     content_type: str
 
 
-def chunks(tenant_id: UUID, wanted: CallFilter, now: datetime) -> Iterator[list[Document]]:
-    """All calls that match, newest first, as documents. One scope for each chunk."""
+def chunks(
+    tenant_id: UUID, wanted: CallFilter, now: datetime, *, with_messages: bool
+) -> Iterator[list[Document]]:
+    """All calls that match, newest first, as documents. One scope for each chunk.
+
+    Without messages every `error_message` is null: they quote payloads.
+    """
     cursor: Cursor | None = NEWEST
     while cursor is not None:
         with tenant_scope(tenant_id):
             calls, cursor = call_chunk(wanted, now=now, before=cursor, size=CHUNK)
             violations = violations_of(calls)
+        if not with_messages:
+            calls = without_messages(calls)
         if calls:
             yield [document(call, violations.get(call.invocation_id)) for call in calls]
 

@@ -1,10 +1,10 @@
 """Everything the panel of one call shows, gathered from the index and from the log.
 
 The figures are the index', the payloads are the log's very bytes; where the log's were
-erased, the index speaks alone.
+erased, the index speaks alone. Of the log, who sees no payloads is told where and when.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -25,6 +25,7 @@ from audit.queries.calls import (
     calls_alike,
     failures_beside,
 )
+from audit.withheld import without_message
 from tenants.scope import current_tenant_id
 from tools_registry.versions import is_registered
 
@@ -46,7 +47,7 @@ class LogEvent:
     ledger_index: int
     received_at: datetime
     size: int  # bytes; 0 when erased
-    text: str  # the beginning of its line
+    text: str  # the beginning of its line; empty when withheld
     is_cut: bool
     is_erased: bool
 
@@ -71,9 +72,10 @@ class ContextValue:
 
 @dataclass(frozen=True, slots=True)
 class CallPanel:
-    """One call, ready for its template. Trees are None for what is not known."""
+    """One call, ready for its template. Trees are None for what is not known or withheld."""
 
     call: CallDetail
+    is_withheld: bool  # payloads, and what quotes them, are left out
     reason: str
     is_overdue: bool
     running_us: int
@@ -98,12 +100,18 @@ class CallPanel:
     clock_note: str  # what is odd about its times; they are its producer's, and stay so
 
 
-def gather(call: CallDetail, now: datetime, beside: Beside | None = None) -> CallPanel:
+def gather(
+    call: CallDetail, now: datetime, beside: Beside | None = None, *, with_payloads: bool
+) -> CallPanel:
     """The panel of a call; `beside` where it is known. Must run inside the tenant's scope.
 
-    Seven statements at most.
+    Without payloads it has no arguments, output, error message, nor what was received in
+    place of what; where its events lie in the log it has. Seven statements at most.
     """
     violations = call_violations(call) if call.violation_count else []
+    if not with_payloads:
+        call = without_message(call)
+        violations = [replace(one, received="") for one in violations]
     alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
     log_error = ""
     stored: dict[Kind, StoredEvent] = {}
@@ -111,7 +119,8 @@ def gather(call: CallDetail, now: datetime, beside: Beside | None = None) -> Cal
         stored = read_call_events(call)
     except LogPayloadError as error:
         log_error = str(error)
-    start, end = (_document(stored.get(kind)) for kind in ("start", "end"))
+    shown = stored if with_payloads else {}
+    start, end = (_document(shown.get(kind)) for kind in ("start", "end"))
     envelope = end.get("output", ABSENT)
     data, failure, meta = _parts(envelope)
     is_substitute = call.guard_outcome in _SUBSTITUTING
@@ -123,6 +132,7 @@ def gather(call: CallDetail, now: datetime, beside: Beside | None = None) -> Cal
     is_marked = received is ABSENT and not is_substitute
     return CallPanel(
         call=call,
+        is_withheld=not with_payloads,
         reason=reasons.of_call(call, None, now) if call.state == "failed" else "",
         is_overdue=reasons.is_overdue(call, now),
         running_us=(now - call.started_at) // timedelta(microseconds=1),
@@ -146,7 +156,7 @@ def gather(call: CallDetail, now: datetime, beside: Beside | None = None) -> Cal
         alike_is_cut=len(alike) > ALIKE_LIMIT,
         alike_query=f"call:{quoted(call.call_id)}",
         beside=beside or failures_beside(call),
-        events=[_log_event(kind, event) for kind, event in stored.items()],
+        events=[_log_event(kind, event, with_payloads) for kind, event in stored.items()],
         log_error=log_error,
         clock_note=_clock_note(call, stored),
     )
@@ -312,8 +322,8 @@ def _args(start: dict[str, Any]) -> Any:
     return ABSENT if args is None and "otlp" in start else args
 
 
-def _log_event(kind: Kind, event: StoredEvent) -> LogEvent:
-    text = (event.raw or b"").decode("utf-8", errors="replace")
+def _log_event(kind: Kind, event: StoredEvent, with_text: bool) -> LogEvent:
+    text = (event.raw or b"").decode("utf-8", errors="replace") if with_text else ""
     return LogEvent(
         kind=kind,
         ledger_index=event.ledger_index,

@@ -49,7 +49,7 @@ def has_role(membership: Membership, role: Role) -> bool:
 
 
 def tenant_page[**P](
-    *, role: Role = Role.VIEWER
+    *, role: Role = Role.VIEWER, needs_payloads: bool = False
 ) -> Callable[
     [Callable[Concatenate[TenantRequest, P], HttpResponseBase]],
     Callable[Concatenate[HttpRequest, P], HttpResponseBase],
@@ -57,8 +57,10 @@ def tenant_page[**P](
     """Wrap a view: it runs for a signed-in member with `role`, inside the tenant's scope.
 
     Anonymous is sent to sign in, a member without the role gets 403, somebody without any
-    tenant a page saying so. One transaction surrounds the view and its rendering, so a view
-    that raises has changed nothing. Costs two short transactions, one query.
+    tenant a page saying so. A page of nothing but payloads says `needs_payloads`: a member who
+    sees none (`Membership.sees_payloads`) gets 403. One transaction surrounds the view and its
+    rendering, so a view that raises has changed nothing. Costs two short transactions, one
+    query.
 
     A lookup by id sees the tenant's own rows only; the view answers 404 when it finds none.
     A streamed body is sent after the scope has closed: it opens its own, one per chunk.
@@ -76,6 +78,8 @@ def tenant_page[**P](
                 return render(request, "tenants/no_tenant.html", status=403)
             if not has_role(entered.membership, role):
                 raise PermissionDenied(f"This page is for the role {role.label.lower()}.")
+            if needs_payloads and not entered.membership.sees_payloads:
+                raise PermissionDenied("Your role does not show payloads.")
             with tenant_scope(entered.tenant.id):
                 response = view(entered, *args, **kwargs)
                 if isinstance(response, SimpleTemplateResponse):

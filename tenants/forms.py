@@ -93,8 +93,8 @@ class PasswordForm(PasswordChangeForm):
 
 
 ROLE_HELP = {
-    Role.VIEWER: "sees everything recorded",
-    Role.EDITOR: "sees everything recorded, publishes tool versions",
+    Role.VIEWER: "sees what ran and how it went, no payloads",
+    Role.EDITOR: "sees everything recorded, publishes tool versions, deals with the inbox",
     Role.AUDITOR: "sees everything recorded, makes reports and exports, changes nothing",
     Role.ADMIN: "all of this, and manages keys and members",
 }

@@ -61,7 +61,7 @@ class Tenant(models.Model):
 
 
 class Role(models.TextChoices):
-    """What a member may do; each includes seeing what the ones before it see."""
+    """What a member may do; which role opens which page is `tenants.access`'."""
 
     VIEWER = "viewer", "Viewer"
     EDITOR = "editor", "Editor"
@@ -86,6 +86,11 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} ({self.role})"
+
+    @property
+    def sees_payloads(self) -> bool:
+        """Whether this member is shown payloads and texts that quote them (docs/adr/0011)."""
+        return self.role != Role.VIEWER
 
 
 class Scope(models.TextChoices):

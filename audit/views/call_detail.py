@@ -18,14 +18,16 @@ from tenants.access import TenantRequest, tenant_page
 @require_safe
 @tenant_page()
 def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponse:
-    """Arguments, output, error, violations, context and log of one call."""
+    """Arguments, output, error, violations, context and log of one call, as far as one sees."""
     call = _call_or_404(started_on, invocation_id)
-    context: dict[str, object] = {"panel": call_panel.gather(call, timezone.now())}
+    with_payloads = request.membership.sees_payloads
+    panel = call_panel.gather(call, timezone.now(), with_payloads=with_payloads)
+    context: dict[str, object] = {"panel": panel}
     return render_page(request, "audit/call_detail.html", "call-panel", context)
 
 
 @require_safe
-@tenant_page()
+@tenant_page(needs_payloads=True)
 def call_event(
     request: TenantRequest, started_on: date, invocation_id: UUID, kind: str
 ) -> HttpResponse:

@@ -15,7 +15,8 @@ from tenants.actions import record_action
 def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     """Every call the address' query asks for, as NDJSON, CSV or Parquet.
 
-    For every member: it holds what the pages show them, no payload. It is put on record.
+    For every member: it holds what the pages show them, hence for who sees no payloads no
+    message of an error. It is put on record.
     """
     if kind not in FORMS:
         raise Http404("no such form of export")
@@ -23,7 +24,8 @@ def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     if query.problems:  # an export must not hold more than was asked for
         return HttpResponse(query.problems[0].message, status=400, content_type="text/plain")
     now, form = timezone.now(), FORMS[kind]
-    found = chunks(request.tenant.id, query.wanted, now)
+    with_messages = request.membership.sees_payloads
+    found = chunks(request.tenant.id, query.wanted, now, with_messages=with_messages)
     if request.method != "HEAD":
         record_action(request.tenant, request.user, "call.export", kind, query=str(query))
     name = f"calls-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"

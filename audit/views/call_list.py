@@ -29,8 +29,10 @@ from audit.queries.call_list import (
 from audit.queries.call_values import known_values
 from audit.queries.calls import FirstViolation
 from audit.saved_views import saved_views
+from audit.withheld import without_messages
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
+from tenants.models import Membership
 
 PAGE_SIZE = 50
 TAIL_SIZE = 100
@@ -100,7 +102,7 @@ def call_list(request: TenantRequest) -> HttpResponse:
         page = call_page(query.wanted, now=now, size=PAGE_SIZE)
     context = {
         **_bar(query, now),
-        "rows": call_rows(page.calls, now),
+        "rows": call_rows(page.calls, now, request.membership),
         "newer": "" if is_first_page else str(page.newer or ""),
         "older": str(page.older or ""),
         "searched_until": page.searched_until,
@@ -108,7 +110,7 @@ def call_list(request: TenantRequest) -> HttpResponse:
         "is_live": is_live,
         "views": saved_views(request.user),
         "exports": () if query.problems else tuple(FORMS),
-        **(_tail(query, since, now) if is_live else {}),
+        **(_tail(query, since, now, request.membership) if is_live else {}),
     }
     return render_page(request, "audit/call_list.html", "call-list", context)
 
@@ -123,7 +125,7 @@ def call_tail(request: TenantRequest) -> HttpResponse:
     except (ValueError, OverflowError):
         since = now - TAIL_BEGINS
     query = parse(request.GET.get("q", ""))
-    context = {"query": query, **_tail(query, since, now)}
+    context = {"query": query, **_tail(query, since, now, request.membership)}
     return render(request, "audit/call_list.html#call-tail", context)
 
 
@@ -146,8 +148,10 @@ def call_complete(request: TenantRequest) -> HttpResponse:
     return render(request, "audit/call_list.html#call-terms", context)
 
 
-def call_rows(calls: Sequence[ListedCall], now: datetime) -> list[CallRow]:
-    """The calls as they are listed. One statement if one of them breaks its schema."""
+def call_rows(calls: Sequence[ListedCall], now: datetime, membership: Membership) -> list[CallRow]:
+    """The calls as a member sees them listed. One statement if one of them breaks its schema."""
+    if not membership.sees_payloads:
+        calls = without_messages(calls)
     violations = violations_of(list(calls))
     return [
         CallRow(
@@ -203,13 +207,13 @@ def _states(query: Query) -> list[Choice]:
     return choices
 
 
-def _tail(query: Query, since: datetime, now: datetime) -> dict[str, Any]:
+def _tail(query: Query, since: datetime, now: datetime, membership: Membership) -> dict[str, Any]:
     """The calls since an instant; it moves on when there are too many."""
     begins = max(since, query.wanted.from_instant(now) or since)
     page = call_page(replace(query.wanted, since=begins), now=now, size=TAIL_SIZE)
     if page.older is not None and page.calls:
         since = page.calls[-1].started_at
-    rows = call_rows(page.calls, now)
+    rows = call_rows(page.calls, now, membership)
     return {"tail_rows": rows, "tail_from": since, "tail_since": since.isoformat()}
 
 

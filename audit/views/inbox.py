@@ -54,7 +54,11 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
     wanted = form.wanted(now)
     before, after = form.cleaned_data.get("before"), form.cleaned_data.get("after")
     page = inbox_page(
-        wanted, before=before, after=after, size=PAGE_SIZE, with_raw=_sees_payloads(request)
+        wanted,
+        before=before,
+        after=after,
+        size=PAGE_SIZE,
+        with_raw=request.membership.sees_payloads,
     )
     context = {
         "form": form,
@@ -175,7 +179,7 @@ def _detail(
     discard_form: DiscardForm,
     more: dict[str, object] | None = None,
 ) -> HttpResponse:
-    entry = inbox.gather(line, with_raw=_sees_payloads(request), now=timezone.now())
+    entry = inbox.gather(line, with_raw=request.membership.sees_payloads, now=timezone.now())
     context: dict[str, object] = {
         "entry": entry,
         "line": line,
@@ -197,7 +201,3 @@ def _found(line: RejectedEvent | None) -> RejectedEvent:
     if line is None:
         raise Http404("no such line in the inbox")
     return line
-
-
-def _sees_payloads(request: TenantRequest) -> bool:
-    return request.membership.role != Role.VIEWER

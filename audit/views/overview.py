@@ -19,6 +19,7 @@ from audit.views.call_list import CallRow, call_rows
 from audit.views.time_range import asked_range, range_bar
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
+from tenants.models import Membership
 
 FAILURES_SHOWN = 6
 VIOLATIONS_SHOWN = 6
@@ -41,7 +42,7 @@ def home(request: TenantRequest) -> HttpResponse:
         "is_comparable": before,
         "charts": overview.charts(found),
         "tools": overview.worst_tools(found),
-        "failures": _latest_failures(found, now),
+        "failures": _latest_failures(found, now, request.membership),
         "new_violations": new_violations(asked.range, limit=VIOLATIONS_SHOWN),
         "losses": losses(asked.range, now),
         "is_empty": not (found.total.calls or found.total.open)
@@ -50,7 +51,7 @@ def home(request: TenantRequest) -> HttpResponse:
     return render_page(request, "audit/overview.html", "overview", context)
 
 
-def _latest_failures(found: OverTime, now: datetime) -> list[CallRow]:
+def _latest_failures(found: OverTime, now: datetime, membership: Membership) -> list[CallRow]:
     """The newest failed calls, looked for from the newest part that has any."""
     part = overview.last_part_with_failures(found.parts)
     if part is None:
@@ -62,4 +63,4 @@ def _latest_failures(found: OverTime, now: datetime) -> list[CallRow]:
         size=FAILURES_SHOWN,
         budget=_LOOKING,
     )
-    return call_rows(page.calls, now)
+    return call_rows(page.calls, now, membership)

@@ -25,6 +25,7 @@ from audit.views.call_list import CallRow, call_rows
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_action
+from tenants.models import Membership
 
 PAGE_SIZE = 25
 
@@ -39,7 +40,7 @@ class FoundCall:
 
 
 @require_POST
-@tenant_page()
+@tenant_page(needs_payloads=True)
 def search_start(request: TenantRequest) -> HttpResponseBase:
     """Search the payloads of the calls that `q` asks for, for `text`."""
     form, query = PayloadSearchForm(request.POST), parse(request.POST.get("q", ""))
@@ -56,7 +57,7 @@ def search_start(request: TenantRequest) -> HttpResponseBase:
 
 
 @require_safe
-@tenant_page()
+@tenant_page(needs_payloads=True)
 def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
     """How far a search has come, and what it has found so far."""
     search = _own(request, pk)
@@ -67,7 +68,7 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "is_under_way": search.state in payload_search.UNDER_WAY,
         "state": SearchState(search.state).label,
         "percent": _percent(search),
-        "found": _found(hits, search, timezone.now()),
+        "found": _found(hits, search, timezone.now(), request.membership),
         "older": older,
         "is_first_page": before is None,
         "limit": payload_search.MAX_HITS,
@@ -76,7 +77,7 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
-@tenant_page()
+@tenant_page(needs_payloads=True)
 def search_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Stop a search; what it has found stays."""
     _own(request, pk)
@@ -116,7 +117,9 @@ def _hits(search: PayloadSearch, before: Cursor | None) -> tuple[list[PayloadHit
     return [hit for hit in page if (hit.started_at, hit.invocation_id) in shown], older
 
 
-def _found(hits: Sequence[PayloadHit], search: PayloadSearch, now: datetime) -> list[FoundCall]:
+def _found(
+    hits: Sequence[PayloadHit], search: PayloadSearch, now: datetime, membership: Membership
+) -> list[FoundCall]:
     kinds: dict[UUID, list[str]] = {}
     for hit in hits:
         kinds.setdefault(hit.invocation_id, []).append(hit.kind)
@@ -124,7 +127,7 @@ def _found(hits: Sequence[PayloadHit], search: PayloadSearch, now: datetime) -> 
     excerpts = _excerpts(calls, kinds, search)
     return [
         FoundCall(row, {kind: excerpts.get((pk, kind)) for kind in sorted(kinds[pk], reverse=True)})
-        for row in call_rows(calls, now)
+        for row in call_rows(calls, now, membership)
         if (pk := row.call.invocation_id) in kinds
     ]
 

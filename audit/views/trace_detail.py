@@ -1,5 +1,6 @@
 """The timeline of a trace, with one of its calls opened beside it."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from secrets import token_hex
 from urllib.parse import urlencode
@@ -13,6 +14,7 @@ from audit import call_panel, reasons, trace_text, waterfall
 from audit.forms import TimelineForm
 from audit.queries.calls import TraceDetail, call_detail, failures_beside_in
 from audit.queries.calls import trace_detail as find_trace
+from audit.withheld import without_messages
 from config.htmx import render_page, wants_partial
 from tenants.access import TenantRequest, tenant_page
 
@@ -24,9 +26,7 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
 
     A window of rows at a time: `?row=` says which, and htmx gets the rows alone.
     """
-    detail = find_trace(trace_id)
-    if detail is None:
-        raise Http404("no such trace")
+    detail = _found(request, trace_id)
     now = timezone.now()
     form = TimelineForm(request.GET)
     form.is_valid()  # what cannot be read is reported and shows everything
@@ -42,14 +42,21 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
         "kept_call": f"call={view.selected}&" if view.selected else "",
     }
     if not wants_partial(request):
-        context |= _around(detail, shown, now) | {"view": view, "form": form}
+        around = _around(detail, shown, now, request.membership.sees_payloads)
+        context |= around | {"view": view, "form": form}
     return render_page(request, "audit/trace_detail.html", "trace-rows", context)
 
 
-def _around(detail: TraceDetail, shown: waterfall.Waterfall, now: datetime) -> dict[str, object]:
+def _around(
+    detail: TraceDetail, shown: waterfall.Waterfall, now: datetime, with_payloads: bool
+) -> dict[str, object]:
     """What the page has besides rows: the facts above them, and the call opened beside them."""
     opened = shown.selected
     call = call_detail(opened.started_on, opened.invocation_id) if opened else None
+    panel = None
+    if call is not None:
+        beside = failures_beside_in(detail, call)
+        panel = call_panel.gather(call, now, beside, with_payloads=with_payloads)
     return {
         "trace": detail.summary,
         "is_cut": detail.is_cut,
@@ -60,7 +67,7 @@ def _around(detail: TraceDetail, shown: waterfall.Waterfall, now: datetime) -> d
         "idle_share": shown.idle_us / shown.span_us * 100,
         "telling_offset_us": (shown.telling.started_at - detail.summary.first_started_at)
         // timedelta(microseconds=1),
-        "panel": call_panel.gather(call, now, failures_beside_in(detail, call)) if call else None,
+        "panel": panel,
         "is_call_unknown": opened is None,
     }
 
@@ -69,9 +76,17 @@ def _around(detail: TraceDetail, shown: waterfall.Waterfall, now: datetime) -> d
 @tenant_page()
 def trace_as_text(request: TenantRequest, trace_id: str) -> HttpResponse:
     """The trace in plain text, to be pasted elsewhere."""
-    detail = find_trace(trace_id)
-    if detail is None:
-        raise Http404("no such trace")
+    detail = _found(request, trace_id)
     address = request.build_absolute_uri(reverse("trace_detail", args=[trace_id]))
     text = trace_text.write(detail, address, timezone.now(), token_hex(4))
     return HttpResponse(text, content_type="text/plain; charset=utf-8")
+
+
+def _found(request: TenantRequest, trace_id: str) -> TraceDetail:
+    """The trace, as far as the member sees it."""
+    detail = find_trace(trace_id)
+    if detail is None:
+        raise Http404("no such trace")
+    if not request.membership.sees_payloads:
+        detail = replace(detail, calls=without_messages(detail.calls))
+    return detail

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from audit import reasons
 from audit.forms import TraceFilterForm
 from audit.queries.traces import Cursor, Reason, TraceDay, TraceFilter, trace_page
+from audit.withheld import without_message
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -51,10 +52,13 @@ def trace_list(request: TenantRequest) -> HttpResponse:
     before = _cursor(request.GET.get("before", ""))
     after = _cursor(request.GET.get("after", ""))
     page = trace_page(wanted, before=before, after=after, size=PAGE_SIZE)
+    why = page.reasons
+    if not request.membership.sees_payloads:
+        why = {trace_id: without_message(reason) for trace_id, reason in why.items()}
     context = {
         "form": form,
         "wanted": wanted,
-        "rows": [_row(trace, page.reasons.get(trace.trace_id), now) for trace in page.traces],
+        "rows": [_row(trace, why.get(trace.trace_id), now) for trace in page.traces],
         "newer": _text(page.newer),
         "older": _text(page.older),
         "scanned_until": page.scanned_until,

@@ -88,7 +88,7 @@ def test_a_start_is_seen_while_the_call_runs_and_its_end_after(
     page: Page, acme: Cast, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace_id = f"trace-{uuid4().hex}"
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     process = run(trace_id, "hold")
     called_at = _hear(process, "running")
     row = f"tr:has(a[title='{trace_id}'])"
@@ -122,7 +122,7 @@ def test_a_killed_executor_leaves_its_open_calls_and_loses_none(
         return [path for path in tmp_path.glob("spool/*/*/*") if path.name != "lock"]
 
     killed, after = (f"trace-{uuid4().hex}" for _ in range(2))
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     process = run(killed, "work", "150", "3")
     assert process.wait(_PATIENCE_S) == -9
     assert waiting(), "killed in the midst of its work it had no time to send"

@@ -149,11 +149,11 @@ def test_identical_parallel_calls_in_one_millisecond_are_two(acme: Cast) -> None
     assert len({call.call_id for call in found}) == 1
     assert_consistent(acme.tenant)
 
-    page = signed_in(acme.viewer).get(reverse("trace_detail", args=["turn-1"]))
+    page = signed_in(acme.editor).get(reverse("trace_detail", args=["turn-1"]))
     shown = page.content.decode()
     for call in found:
         assert shown.count(f'id="c-{call.invocation_id}"') == 1
-    rows = shown.split('<ol class="calls">')[1].split("</ol>")[0]
+    rows = shown.split('<ol class="calls"')[1].split("</ol>")[0]
     assert rows.count("<li") == 2
     assert "1 identical call " in text(shown)
 

@@ -134,7 +134,7 @@ def test_memory_does_not_grow_with_the_number_of_calls() -> None:
 def test_a_chunk_is_read_when_it_is_asked_for(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_export, "CHUNK", 10)
     send_numbered(acme, 30)
-    stream = call_export.chunks(acme.tenant.id, CallFilter(), NOW)
+    stream = call_export.chunks(acme.tenant.id, CallFilter(), NOW, with_messages=True)
     assert len(next(stream)) == 10
     send_events(acme.tenant, make_call(tool_name="newer"))  # no scope is left open meanwhile
     assert sum(len(chunk) for chunk in stream) == 20

@@ -94,7 +94,7 @@ def test_new_calls_come_to_a_live_page_and_open_ones_end(page: Page, acme: Cast)
     send_events(
         acme.tenant, make_call(tool_name="old", started_at=now - timedelta(hours=1)), key=key
     )
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     heard = complaints(page)
     page.goto("/calls/")
     page.get_by_role("link", name="Live", exact=True).click()
@@ -117,7 +117,7 @@ def test_a_query_is_completed_asked_and_counted(page: Page, acme: Cast) -> None:
     failed = {"status": "error", "error": error, "meta": {"took_ms": 1}}
     send_events(acme.tenant, make_call(tool_name="search", output=failed))
     send_events(acme.tenant, make_call(tool_name="other"))
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     heard = complaints(page)
     page.goto("/calls/")
     expect(page.locator(".tally")).to_have_text("2")
@@ -146,7 +146,7 @@ def test_without_a_script_everything_is_there(
     send_events(acme.tenant, make_call(tool_name="quick"))
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
     page = context.new_page()
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto("/calls/")
     page.get_by_text("All filters").click()
     page.get_by_label("Duration").fill(">2s")
@@ -176,7 +176,7 @@ def test_no_page_scrolls_sideways_on_a_telephone(page: Page, acme: Cast) -> None
         ],
     )
     page.set_viewport_size({"width": 390, "height": 844})
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     heard = complaints(page)
     for address in (
         *("/calls/", "/calls/?live=1", "/calls/open", f"/calls/?q=tool:{long}+{long}"),

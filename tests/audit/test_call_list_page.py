@@ -154,7 +154,7 @@ def test_without_a_query_everything_is_listed_the_newest_first(told: Cast) -> No
 
 
 def test_each_row_says_what_happened(told: Cast) -> None:
-    page = signed_in(told.viewer).get("/calls/").content.decode()
+    page = signed_in(told.editor).get("/calls/").content.decode()
     rows = {tool: text(row) for row in page.split("<tr ") for tool in listed(row)}
     assert "failed UPSTREAM 502 · Bad gateway" in rows["failed"]
     assert "violation $.items[3].name WRONG_TYPE" in rows["broken"]

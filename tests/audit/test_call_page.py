@@ -33,7 +33,7 @@ def address(event: dict[str, Any]) -> str:
 
 
 def body(cast: Cast, where: str) -> str:
-    answer = signed_in(cast.viewer).get(where)
+    answer = signed_in(cast.editor).get(where)
     assert answer.status_code == 200
     return str(answer.content.decode())
 
@@ -192,13 +192,13 @@ def test_an_erased_payload_leaves_what_the_index_knows(acme: Cast) -> None:
     shown = text(body(acme, where))
     assert "Bad gateway" in shown
     assert "erased" in shown
-    assert signed_in(acme.viewer).get(f"{where}/start").status_code == 404
+    assert signed_in(acme.editor).get(f"{where}/start").status_code == 404
 
 
 def test_the_events_are_given_as_the_very_bytes(acme: Cast) -> None:
     start, end = make_call(args={"weird": '</pre><script>"\u202e'})
     send_events(acme.tenant, [start, end])
-    client = signed_in(acme.viewer)
+    client = signed_in(acme.editor)
     answer = client.get(f"{address(start)}/start")
     assert answer.content == json.dumps(start).encode()
     assert client.get(f"{address(start)}/end").content == json.dumps(end).encode()
@@ -211,7 +211,7 @@ def test_a_big_output_is_cut_and_leads_to_the_whole(acme: Cast) -> None:
     page = body(acme, where)
     assert "The rest is in the raw event" in page
     assert len(page) < 100_000
-    assert len(signed_in(acme.viewer).get(f"{where}/end").content) > 90_000
+    assert len(signed_in(acme.editor).get(f"{where}/end").content) > 90_000
 
 
 def test_identical_calls_and_the_failures_beside_are_linked(acme: Cast) -> None:
@@ -238,7 +238,7 @@ def test_the_version_leads_to_the_registry_where_that_knows_the_tool(acme: Cast)
     contract = ToolContract.model_validate(make_contract(name="get weather&x"))
     with tenant_scope(acme.tenant.id):
         register_contracts(acme.tenant, [contract], Publisher(key_id="key"))
-    client = signed_in(acme.viewer)
+    client = signed_in(acme.editor)
     page = body(acme, send(acme, tool_name="get weather&x", tool_version="1"))
     link = re.search(r'href="(/tools/find[^"]*)"[^>]*>v1</a>', page)
     assert link is not None
@@ -263,7 +263,7 @@ def test_what_a_call_shares_with_others_leads_to_them(acme: Cast) -> None:
 
 def test_htmx_gets_the_panel_alone(acme: Cast) -> None:
     where = send(acme, guard=BROKEN)
-    part = signed_in(acme.viewer).get(where, headers=PARTIAL).content.decode()
+    part = signed_in(acme.editor).get(where, headers=PARTIAL).content.decode()
     assert part.strip().startswith('<section class="card panel" id="call-panel"')
     assert "<html" not in part
 
@@ -281,7 +281,7 @@ def test_htmx_gets_the_panel_alone(acme: Cast) -> None:
 )
 def test_a_bad_address_is_not_found(acme: Cast, where: str) -> None:
     known = send(acme).rpartition("/")[2]
-    client = signed_in(acme.viewer)
+    client = signed_in(acme.editor)
     assert client.get(where.format(known)).status_code == 404
     part = client.get(where.format(known), headers=PARTIAL)
     assert (part.status_code, b"<html" in part.content) == (404, False)
@@ -302,7 +302,7 @@ def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
 
 def test_the_panel_costs_a_fixed_number_of_statements(acme: Cast) -> None:
     where = send(acme, guard=BROKEN)
-    client = signed_in(acme.viewer)
+    client = signed_in(acme.editor)
     # The call, its violations, alike ones, neighbours, the log, whether the tool is registered.
     with statements(FRAME + 6):
         client.get(where)

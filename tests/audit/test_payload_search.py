@@ -63,7 +63,7 @@ def test_a_text_is_found_however_json_writes_it(
 
 
 def start(cast: Cast, needle: str, query: str = "") -> UUID:
-    answer = signed_in(cast.viewer).post("/calls/search", {"text": needle, "q": query})
+    answer = signed_in(cast.editor).post("/calls/search", {"text": needle, "q": query})
     assert answer.status_code == 302
     found = re.fullmatch(r"/calls/search/([0-9a-f-]{36})", answer.headers["Location"])
     assert found is not None
@@ -120,7 +120,7 @@ def test_a_search_finds_arguments_outputs_and_errors(acme: Cast) -> None:
     assert {invocation_id for _, invocation_id in found} == ids
     done = state(acme, pk)
     assert (done.state, done.searched_count, done.found_count) == ("done", 4, 3)
-    page = signed_in(acme.viewer).get(f"/calls/search/{pk}").content.decode()
+    page = signed_in(acme.editor).get(f"/calls/search/{pk}").content.decode()
     assert "the <mark>NEEDLE</mark>" in page.replace("&quot;", '"')
     assert page.count('class="hit mono"') == 3
     assert "Look again" not in page
@@ -218,16 +218,16 @@ def test_a_search_can_be_stopped(acme: Cast, monkeypatch: pytest.MonkeyPatch) ->
     send_many(acme, 20)
     pk = start(acme, "bath")
     run_slice(acme.tenant.id, pk, seconds=0)
-    page = signed_in(acme.viewer).get(f"/calls/search/{pk}").content.decode()
+    page = signed_in(acme.editor).get(f"/calls/search/{pk}").content.decode()
     assert 'hx-trigger="click, every 1s"' in page
     assert "Cancel" in text(page)
     assert re.search(r'<progress max="100" value="\d+"', page)
-    signed_in(acme.viewer).post(f"/calls/search/{pk}/cancel")
+    signed_in(acme.editor).post(f"/calls/search/{pk}/cancel")
     assert not run_slice(acme.tenant.id, pk)
     assert (state(acme, pk).state, len(hits(acme, pk))) == ("cancelled", 7)
-    page = text(signed_in(acme.viewer).get(f"/calls/search/{pk}").content.decode())
+    page = text(signed_in(acme.editor).get(f"/calls/search/{pk}").content.decode())
     assert "Cancelled" in page
-    signed_in(acme.viewer).post(f"/calls/search/{pk}/cancel")  # once more changes nothing
+    signed_in(acme.editor).post(f"/calls/search/{pk}/cancel")  # once more changes nothing
     assert state(acme, pk).state == "cancelled"
 
 
@@ -239,7 +239,7 @@ def test_a_search_that_finds_too_much_ends(acme: Cast, monkeypatch: pytest.Monke
     assert not run_slice(acme.tenant.id, pk)
     assert (state(acme, pk).state, len(hits(acme, pk))) == ("full", 10)
     assert "narrow the query" in text(
-        signed_in(acme.viewer).get(f"/calls/search/{pk}").content.decode()
+        signed_in(acme.editor).get(f"/calls/search/{pk}").content.decode()
     )
 
 
@@ -247,7 +247,7 @@ def test_hits_are_paged(acme: Cast) -> None:
     send_many(acme, 60, output={"status": "ok", "data": "bath", "meta": {}})
     pk = start(acme, "bath")
     run_slice(acme.tenant.id, pk)
-    client = signed_in(acme.viewer)
+    client = signed_in(acme.editor)
     seen: list[str] = []
     address = f"/calls/search/{pk}"
     while address:
@@ -264,7 +264,7 @@ def test_what_was_erased_is_counted_and_not_shown(acme: Cast) -> None:
     run_slice(acme.tenant.id, pk)
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
-    page = signed_in(acme.viewer).get(f"/calls/search/{pk}").content.decode()
+    page = signed_in(acme.editor).get(f"/calls/search/{pk}").content.decode()
     assert "Bath" not in page
     assert "no longer in the log" in page
     again = start(acme, "bath")
@@ -288,7 +288,7 @@ def test_a_search_is_its_users_own(acme: Cast, globex: Cast) -> None:
 )
 def test_what_cannot_be_searched_is_refused(acme: Cast, needle: str, query: str) -> None:
     data = {"text": needle, "q": query}
-    answer = signed_in(acme.viewer).post("/calls/search", data, follow=True)
+    answer = signed_in(acme.editor).post("/calls/search", data, follow=True)
     assert "Nothing was searched" in text(answer.content.decode())
     with tenant_scope(acme.tenant.id):
         assert not PayloadSearch.objects.for_tenant(acme.tenant.id).exists()
@@ -300,7 +300,7 @@ def test_hostile_payloads_stay_text(acme: Cast, hostile: str) -> None:
     for needle in ("needle", hostile):
         pk = start(acme, needle)
         run_slice(acme.tenant.id, pk)
-        page = signed_in(acme.viewer).get(f"/calls/search/{pk}").content.decode()
+        page = signed_in(acme.editor).get(f"/calls/search/{pk}").content.decode()
         assert "<script>alert" not in page
         assert "<img src=x" not in page
         assert "\u202e" not in page

@@ -30,7 +30,7 @@ def plain_page(browser: "Browser", live_server: "LiveServer") -> Iterator[Page]:
 
 def test_from_the_list_to_the_violation(page: Page, acme: Cast) -> None:
     ids = send_family(acme)
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     heard = complaints(page)
     page.get_by_role("link", name="Violations").click()
     page.wait_for_url("**/traces/?state=violation")
@@ -49,7 +49,7 @@ def test_from_the_list_to_the_violation(page: Page, acme: Cast) -> None:
 
 def test_the_timeline_by_keyboard(page: Page, acme: Cast) -> None:
     send_family(acme)
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto("/traces/trace-123")
     page.keyboard.press("ArrowDown")
     expect(page.locator(".calls a:focus")).to_contain_text("get_weather")
@@ -68,7 +68,7 @@ def test_the_timeline_by_keyboard(page: Page, acme: Cast) -> None:
 
 def test_calls_inside_a_call_are_folded(page: Page, acme: Cast) -> None:
     send_family(acme)
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto("/traces/trace-123?call=")
     shown = page.locator(".calls li:visible .tool")
     everything = shown.all_text_contents()
@@ -87,7 +87,7 @@ def test_calls_inside_a_call_are_folded(page: Page, acme: Cast) -> None:
 
 def test_a_stretch_drawn_on_the_minimap_fills_the_timeline(page: Page, acme: Cast) -> None:
     send_family(acme)
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto("/traces/trace-123")
     box = page.locator(".minimap-map").bounding_box()
     assert box is not None
@@ -107,7 +107,7 @@ def test_a_stretch_drawn_on_the_minimap_fills_the_timeline(page: Page, acme: Cas
 
 def test_a_trace_is_copied_as_text(page: Page, acme: Cast) -> None:
     send_family(acme)
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto("/traces/trace-123")
     page.get_by_role("link", name="Copy as text").click()
@@ -119,7 +119,7 @@ def test_a_trace_is_copied_as_text(page: Page, acme: Cast) -> None:
 
 def test_one_tool_is_chosen(page: Page, acme: Cast) -> None:
     send_family(acme)
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto("/traces/trace-123")
     page.get_by_label("Tool", exact=True).select_option("notify")
     expect(page.locator(".calls .tool")).to_have_text(["plan", "notify"])
@@ -128,7 +128,7 @@ def test_one_tool_is_chosen(page: Page, acme: Cast) -> None:
 def test_without_javascript(plain_page: Page, acme: Cast) -> None:
     ids = send_family(acme)
     page = plain_page
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.get_by_role("link", name="Failed").click()
     page.get_by_role("link", name="trace-123").click()
     page.locator(f"#c-{ids['get_weather']} a").click()
@@ -150,7 +150,7 @@ def test_nothing_reaches_beyond_the_window(page: Page, acme: Cast, width: int) -
     send_events(
         acme.tenant, make_call(trace_id=long, tool_name=long, run_id=long, args={long: long * 9})
     )
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.set_viewport_size({"width": width, "height": 844})
     for address in ("/traces/", f"/traces/{long}"):
         page.goto(address)
@@ -178,7 +178,7 @@ def test_the_address_of_a_call_opens_it_in_its_trace(any_page: Page, acme: Cast)
     for part in (calls[:250], calls[250:]):
         send_events(acme.tenant, [event for call in part for event in call])
     wanted = {call[0]["tool_name"]: call[0]["invocation_id"] for call in calls}
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     for tool in ("tool-0", "tool-440", "waiting"):
         page.goto(f"/traces/trace-123?call={wanted[tool]}#c-{wanted[tool]}")
         expect(page.locator("#call-panel h2")).to_contain_text(tool)
@@ -196,7 +196,7 @@ def test_the_address_of_a_call_opens_it_in_its_trace(any_page: Page, acme: Cast)
 
 def test_what_a_click_opened_stays_open_on_reloading(page: Page, acme: Cast) -> None:
     ids = send_family(acme)
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto("/traces/trace-123")
     page.locator(f"#c-{ids['notify']} a").click()
     expect(page.locator("#call-panel h2")).to_contain_text("notify")
@@ -211,7 +211,7 @@ def test_raw_events_are_shown_with_their_place_in_the_ledger(any_page: Page, acm
     events = make_call(args={"city": "Zürich"}, locale="de-CH")
     second = send_events(acme.tenant, events)
     assert second["ledger"]["first_index"] == first["ledger"]["size"] == 2
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto("/traces/trace-123")
     for index, (kind, event) in enumerate(zip(("Start", "End"), events, strict=True), start=2):
         fold = page.locator("#call-panel details").filter(has_text=f"{kind} #{index}")

@@ -52,7 +52,7 @@ def in_focus(page: Page) -> Locator:
 
 
 def test_rows_come_as_they_are_scrolled_to(page: Page, acme: Cast, trace: str) -> None:
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     heard = complaints(page)
     page.goto(f"{trace}?row=0")
     expect(page.locator(".calls li[id]")).to_have_count(WINDOW_ROWS)
@@ -70,7 +70,7 @@ def test_rows_come_as_they_are_scrolled_to(page: Page, acme: Cast, trace: str) -
 
 
 def test_keys_walk_into_rows_that_are_not_there_yet(page: Page, acme: Cast, trace: str) -> None:
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     heard = complaints(page)
     page.set_viewport_size({"width": 1440, "height": 300})
     page.goto(f"{trace}?row=60")
@@ -92,7 +92,7 @@ def test_keys_walk_into_rows_that_are_not_there_yet(page: Page, acme: Cast, trac
 def test_left_goes_to_a_call_around_that_is_not_there_yet(
     page: Page, acme: Cast, trace: str
 ) -> None:
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto(f"{trace}?row=180")
     row(page, "t185").locator("a").focus()
     page.keyboard.press("ArrowLeft")
@@ -102,7 +102,7 @@ def test_left_goes_to_a_call_around_that_is_not_there_yet(
 
 
 def test_a_fold_holds_for_rows_that_come_later(page: Page, acme: Cast, trace: str) -> None:
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.set_viewport_size({"width": 1440, "height": 300})
     page.goto(f"{trace}?row=0")
     page.get_by_role("button", name="inside plan").click()
@@ -120,7 +120,7 @@ def test_a_fold_holds_for_rows_that_come_later(page: Page, acme: Cast, trace: st
 def test_the_next_failure_is_shown_among_rows_that_were_not_there(
     page: Page, acme: Cast, trace: str
 ) -> None:
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     heard = complaints(page)
     page.goto(trace)
     expect(page.locator("#call-panel h2")).to_contain_text("t70")
@@ -138,7 +138,7 @@ def test_the_next_failure_is_shown_among_rows_that_were_not_there(
 
 
 def test_a_find_looks_at_rows_that_are_not_there(page: Page, acme: Cast, trace: str) -> None:
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto(f"{trace}?row=0")
     page.keyboard.press("/")
     page.keyboard.type(f"t{LAST}")
@@ -147,7 +147,7 @@ def test_a_find_looks_at_rows_that_are_not_there(page: Page, acme: Cast, trace: 
 
 
 def test_rows_that_do_not_come_can_be_asked_for_again(page: Page, acme: Cast, trace: str) -> None:
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.set_viewport_size({"width": 1440, "height": 300})
     failures = []
 
@@ -171,7 +171,7 @@ def test_without_a_script_windows_are_links(
 ) -> None:
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
     page = context.new_page()
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     page.goto(f"{trace}?row=0")
     page.get_by_role("link", name="Rows 181 to 240").click()
     expect(row(page, "t200")).to_be_visible()

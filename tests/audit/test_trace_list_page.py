@@ -65,7 +65,7 @@ def test_each_trace_says_what_happened(acme: Cast) -> None:
             *make_call(trace_id="t-fine", tool_name="read_file"),
         ],
     )
-    page = signed_in(acme.viewer).get("/traces/").content.decode()
+    page = signed_in(acme.editor).get("/traces/").content.decode()
     rows = {
         trace: text(row)
         for row in page.split("<tr>")

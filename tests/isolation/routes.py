@@ -30,6 +30,8 @@ class Object:
     """Whether GET shows it, so that its own tenant's admin is shown the canary."""
     role: Role = Role.VIEWER
     """The least a member must be, for a page."""
+    needs_payloads: bool = False
+    """Whether it is closed to who sees no payloads."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Listing:
     """Of a POST to an API route."""
     role: Role = Role.VIEWER
     """The least a member must be, for a page."""
+    needs_payloads: bool = False
+    """Whether it is closed to who sees no payloads."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +74,16 @@ ROUTES: dict[str, Visit] = {
     "calls/export.<slug:kind>": Listing("/calls/export.ndjson"),
     "calls/open": Listing("/calls/open?kind=running", shows_canary=True),
     "calls/search": Listing(
-        "/calls/search", shows_canary=False, data=lambda world: {"text": "a stranger's"}
+        "/calls/search",
+        shows_canary=False,
+        data=lambda world: {"text": "a stranger's"},
+        needs_payloads=True,
     ),
-    "calls/search/<uuid:pk>": Object(lambda world: f"/calls/search/{world.search_id}"),
+    "calls/search/<uuid:pk>": Object(
+        lambda world: f"/calls/search/{world.search_id}", needs_payloads=True
+    ),
     "calls/search/<uuid:pk>/cancel": Object(
-        lambda world: f"/calls/search/{world.search_id}/cancel", is_read=False
+        lambda world: f"/calls/search/{world.search_id}/cancel", is_read=False, needs_payloads=True
     ),
     "calls/tail": Listing("/calls/tail"),
     "calls/views": Listing(
@@ -85,7 +94,7 @@ ROUTES: dict[str, Visit] = {
     ),
     "calls/<day:started_on>/<uuid:invocation_id>": Object(lambda world: _call(world)),
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(
-        lambda world: _call(world) + "/start"
+        lambda world: _call(world) + "/start", needs_payloads=True
     ),
     "violations/": Listing("/violations/"),
     "violations/export.<slug:kind>": Listing("/violations/export.ndjson"),
@@ -180,6 +189,13 @@ ROUTES: dict[str, Visit] = {
         data=lambda world: {"tools": [{"name": world.canary, "digest": "sha256:" + "0" * 64}]},
     ),
 }
+
+
+def opens_to(visit: Object | Listing, role: Role) -> bool:
+    """Whether a page opens to members with this role."""
+    if visit.needs_payloads and role is Role.VIEWER:
+        return False
+    return visit.role in {Role.VIEWER, role} or role is Role.ADMIN
 
 
 def make_event(world: World) -> bytes:

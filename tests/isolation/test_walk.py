@@ -32,6 +32,7 @@ from tests.isolation.routes import (
     all_routes,
     imagined,
     make_event,
+    opens_to,
 )
 from tests.isolation.world import WITHOUT_TEXT, World, count_rows, make_world, tenant_tables
 
@@ -313,7 +314,7 @@ def test_each_role_opens_its_own_pages_only(route: str, role: Role, own: World) 
     with tenant_scope(own.tenant.id):
         add_member(own.tenant, member, role)
     client.force_login(member)
-    may_open = visit.role in {Role.VIEWER, role} or role is Role.ADMIN
+    may_open = opens_to(visit, role)
     answers = [client.get(_path(visit, own)), client.post(_path(visit, own))]
     statuses = {answer.status_code for answer in answers} - {405}
     if may_open:

@@ -136,7 +136,7 @@ def test_rows_and_panels_that_come_later_are_inert_too(
 @pytest.mark.parametrize("text", XSS)
 def test_the_text_of_a_trace_stays_plain(page: Page, acme: Cast, text: str) -> None:
     send_events(acme.tenant, make_call(trace_id="t", tool_name=text))
-    sign_in(page, acme.viewer)
+    sign_in(page, acme.editor)
     answer = page.goto("/traces/t/text")
     assert answer is not None
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"

@@ -1,0 +1,206 @@
+"""A viewer is shown no payload, on whichever page; everybody else is (docs/adr/0011)."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from audit.models import PayloadSearch, RejectedEvent
+from audit.payload_search import run_slice
+from tenants.members import add_member
+from tenants.models import Membership, Role, User
+from tenants.scope import tenant_scope
+from tests.audit.knocking import signed_in
+from tests.audit.posting import post
+from tests.factories import make_call, make_ingest_key, make_user, send_events
+from tests.isolation.routes import ROUTES, Listing, Object, Visit, opens_to
+from tests.isolation.world import World, make_world
+
+PAYLOAD = "payload3b1f"
+"""Stands in every payload, and in what quotes one."""
+
+SHOWING = (
+    "",
+    "traces/",
+    "traces/<text:trace_id>",
+    "traces/<text:trace_id>/text",
+    "calls/",
+    "calls/export.<slug:kind>",
+    "calls/search/<uuid:pk>",
+    "calls/tail",
+    "calls/<day:started_on>/<uuid:invocation_id>",
+    "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>",
+    "violations/",
+    "inbox/",
+    "inbox/export.<slug:kind>",
+    "inbox/<uuid:pk>",
+)
+"""Routes that show the payload to those who see payloads and may open them."""
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """A tenant to which an executor has sent the payload wherever one can be."""
+    world = make_world("acme")
+    key = make_ingest_key(world.tenant)
+    at = datetime.now(UTC) - timedelta(seconds=30)
+    violation = {
+        "path": "$.city",
+        "code": "ENUM_MISMATCH",
+        "severity": "error",
+        "message": PAYLOAD,
+        "expected": "a city",
+        "received": PAYLOAD,
+        "receivedValue": PAYLOAD,
+        "coercedValue": PAYLOAD,
+        "llmMessage": PAYLOAD,
+    }
+    error = {"type": "FATAL", "message": PAYLOAD, "details": PAYLOAD, "cause": PAYLOAD}
+    failed = make_call(
+        trace_id=world.canary,
+        started_at=at,
+        args={PAYLOAD: PAYLOAD},
+        is_error=True,
+        output={
+            "status": "error",
+            "error": {**error, "endpoint": PAYLOAD},
+            "meta": {"took_ms": 20, "note": PAYLOAD},
+        },
+    )
+    broken = make_call(
+        trace_id=world.canary,
+        started_at=at,
+        args=PAYLOAD,
+        output={"status": "ok", "data": PAYLOAD, "meta": {"took_ms": 20}},
+        guard={
+            "strategy": "coerce",
+            "outcome": "coerced",
+            "received": PAYLOAD,
+            "violations": [violation],
+        },
+    )
+    alone = make_call(trace_id=f"{world.canary} alone", output=failed[1]["output"], is_error=True)
+    send_events(world.tenant, [*failed, *broken, *alone], key=key)
+    post(key, json.dumps({"args": PAYLOAD, "type": "neither"}).encode())  # breaks the contract
+    post(key, json.dumps({**failed[0], "args": [PAYLOAD]}).encode())  # a conflict
+    with tenant_scope(world.tenant.id):
+        refused = RejectedEvent.objects.for_tenant(world.tenant.id).order_by("-id")[0]
+    return replace(
+        world, at=at, call_id=UUID(str(failed[0]["invocation_id"])), refused_id=refused.id
+    )
+
+
+@pytest.fixture(scope="module")
+def members(world: World) -> dict[Role, User]:
+    """A member of each role."""
+    found = {role: make_user(role.value) for role in Role}
+    with tenant_scope(world.tenant.id):
+        for role, user in found.items():
+            add_member(world.tenant, user, role)
+    return found
+
+
+@pytest.fixture
+def clients(members: dict[Role, User]) -> dict[Role, Client]:
+    """A browser for each role, signed in; of one test, because a route signs out."""
+    return {role: signed_in(user) for role, user in members.items()}
+
+
+def searched(world: World, client: Client) -> UUID:
+    """The id of a search for the payload that this member has made."""
+    answer = client.post("/calls/search", {"text": PAYLOAD})
+    assert answer.status_code == 302
+    pk = UUID(answer["Location"].rpartition("/")[2])
+    assert not run_slice(world.tenant.id, pk)
+    return pk
+
+
+def shown(visit: Visit, world: World, client: Client, **headers: str) -> str:
+    """What GET and an empty POST of a route answer, headers included."""
+    address = visit.path(world) if isinstance(visit, Object) else visit.path
+    answers = client.get(address, headers=headers), client.post(address, headers=headers)
+    return "".join(f"{one.getvalue().decode()}{one.headers!r}" for one in answers)
+
+
+@pytest.mark.parametrize("route", sorted(ROUTES))
+def test_a_viewer_is_shown_none(route: str, world: World, clients: dict[Role, Client]) -> None:
+    for headers in ({}, {"HX-Request": "true"}):
+        assert PAYLOAD not in shown(ROUTES[route], world, clients[Role.VIEWER], **headers)
+
+
+@pytest.mark.parametrize("role", [role for role in Role if role is not Role.VIEWER])
+@pytest.mark.parametrize("route", SHOWING)
+def test_the_others_are_shown_it(
+    route: str, role: Role, world: World, clients: dict[Role, Client]
+) -> None:
+    visit = ROUTES[route]
+    assert isinstance(visit, Listing | Object)
+    if route.startswith("calls/search/"):
+        world = replace(world, search_id=searched(world, clients[role]))
+    may_open = opens_to(visit, role)
+    is_shown = PAYLOAD in shown(visit, world, clients[role])
+    assert is_shown == may_open, "that a viewer is not shown it would prove nothing"
+
+
+@pytest.mark.parametrize("kind", ["start", "end"])
+def test_a_viewer_is_told_what_is_left_out(
+    kind: str, world: World, clients: dict[Role, Client]
+) -> None:
+    viewer = clients[Role.VIEWER]
+    call = ROUTES["calls/<day:started_on>/<uuid:invocation_id>"]
+    page = shown(call, world, viewer)
+    assert "Your role does not show payloads: arguments, output and error messages" in page
+    assert "Its message is not shown" in page
+    assert f"/{kind}" not in page.split('id="call-panel"')[1].split("</section>")[0]
+    assert "received" in page, "when its events came is no payload"
+    assert "Your role does not show payloads" in shown(ROUTES["violations/"], world, viewer)
+    assert "Your role does not show payloads" in shown(ROUTES["inbox/<uuid:pk>"], world, viewer)
+    assert "Search in payloads" not in shown(ROUTES["calls/"], world, viewer)
+    address = f"/calls/{world.at.date()}/{world.call_id}/{kind}"
+    answer = viewer.get(address)
+    assert answer.status_code == 403
+    assert "Your role does not show payloads" in answer.content.decode()
+
+
+def test_a_viewer_cannot_ask_whether_a_message_holds_a_text(
+    world: World, clients: dict[Role, Client]
+) -> None:
+    for role, client in clients.items():
+        page = client.get(f"/traces/{world.canary}?find={PAYLOAD}").content.decode()
+        rows = page.split('<ol class="calls"')[1].split("</ol>")[0]
+        assert ("get_weather" in rows) == (role is not Role.VIEWER)
+
+
+def test_what_an_editor_searched_is_gone_for_the_viewer_they_become(world: World) -> None:
+    member = make_user("demoted")
+    with tenant_scope(world.tenant.id):
+        membership = add_member(world.tenant, member, Role.EDITOR)
+    client = signed_in(member)
+    pk = searched(world, client)
+    assert PAYLOAD in client.get(f"/calls/search/{pk}").content.decode()
+    with tenant_scope(world.tenant.id):
+        Membership.objects.filter(tenant=world.tenant, pk=membership.pk).update(role=Role.VIEWER)
+    assert client.get(f"/calls/search/{pk}").status_code == 403
+    before = _searches(world)
+    assert client.post("/calls/search", {"text": PAYLOAD}).status_code == 403
+    assert _searches(world) == before
+
+
+def _searches(world: World) -> int:
+    with tenant_scope(world.tenant.id):
+        return PayloadSearch.objects.for_tenant(world.tenant.id).count()
+
+
+def test_a_viewers_export_has_every_member_but_no_message(
+    world: World, clients: dict[Role, Client]
+) -> None:
+    def lines(role: Role) -> list[dict[str, str]]:
+        body = clients[role].get("/calls/export.ndjson").getvalue().decode()
+        return [json.loads(line) for line in body.splitlines()[:-1]]
+
+    quoted, plain = lines(Role.AUDITOR), lines(Role.VIEWER)
+    assert any(line["error_message"] == PAYLOAD for line in quoted)
+    assert [{**line, "error_message": None} for line in quoted] == plain
