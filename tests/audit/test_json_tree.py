@@ -95,12 +95,13 @@ def test_the_way_to_a_violation_is_highlighted() -> None:
 
 
 def test_a_violation_far_down_is_shown_and_what_leads_to_none_is_left_out() -> None:
+    items: list[dict[str, object]] = [{"name": "a", "tags": list(range(9))} for _ in range(900)]
+    items[800]["name"] = 7
     value = {
         "before": [{"n": n, "text": "x" * 60} for n in range(400)],
-        "items": [{"name": "a", "tags": list(range(9))} for _ in range(900)],
+        "items": items,
         "after": {"a": 1},
     }
-    value["items"][800]["name"] = 7
     marks = {"$.items[800].name": [Mark("WRONG_TYPE", "expected string, received number")]}
     tree = draw(parse(json.dumps(value).encode()), marks)
     drawn = text(tree.html).split("\n")
