@@ -6,6 +6,7 @@ from typing import ClassVar
 from django import forms
 from tooltrail.events import ID_MAX_LENGTH
 
+from audit import polling
 from audit.payload_match import MAX_NEEDLE
 from audit.queries.inbox import InboxFilter
 from audit.saved_views import NAME_LENGTH
@@ -121,6 +122,12 @@ class SavedViewForm(forms.Form):
     """The name a query of calls is kept under."""
 
     name = forms.CharField(max_length=NAME_LENGTH, strip=True)
+
+
+class PollingToolForm(forms.Form):
+    """A tool that polls, exactly as executors name it."""
+
+    tool = forms.CharField(max_length=polling.NAME_LENGTH, strip=False)
 
 
 class PayloadSearchForm(forms.Form):

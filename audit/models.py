@@ -281,6 +281,24 @@ class SavedView(models.Model):
         return self.name
 
 
+class PollingTool(models.Model):
+    """A tool that is meant to be called again and again with the same arguments."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "tool_name")
+    tenant_id = models.UUIDField()
+    tool_name = models.TextField()
+    created_at = models.DateTimeField()
+
+    objects = TenantQuerySet["PollingTool"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "polling_tool"
+
+    def __str__(self) -> str:
+        return self.tool_name
+
+
 class SearchState(models.TextChoices):
     """How a search of payloads stands. Full: it found as much as it may."""
 

@@ -18,6 +18,13 @@ from audit.views.latency import latency_export, latency_newest, latency_page
 from audit.views.open_list import open_list
 from audit.views.overview import home
 from audit.views.payload_search import search_cancel, search_detail, search_start
+from audit.views.repeats import (
+    polling_add,
+    polling_remove,
+    repeat_export,
+    repeat_page,
+    repeat_results,
+)
 from audit.views.saved_views import view_delete, view_save
 from audit.views.trace_detail import trace_as_text, trace_detail
 from audit.views.trace_list import trace_list
@@ -53,6 +60,12 @@ urlpatterns = [
     path("latency/", latency_page, name="latency_page"),
     path("latency/newest", latency_newest, name="latency_newest"),
     path("latency/export.<slug:kind>", latency_export, name="latency_export"),
+    # /repeats
+    path("repeats/", repeat_page, name="repeat_page"),
+    path("repeats/results", repeat_results, name="repeat_results"),
+    path("repeats/export.<slug:kind>", repeat_export, name="repeat_export"),
+    path("repeats/polling", polling_add, name="polling_add"),
+    path("repeats/polling/remove", polling_remove, name="polling_remove"),
     # /inbox
     path("inbox/", inbox_list, name="inbox_list"),
     path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),

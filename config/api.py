@@ -9,6 +9,7 @@ from ninja import NinjaAPI
 from audit.api import router as audit_router
 from audit.calls_api import router as calls_router
 from audit.latency_api import router as latency_router
+from audit.repeats_api import router as repeats_router
 from audit.violations_api import router as violations_router
 from config.errors import RETRY_AFTER_SECONDS
 from tenants.api_auth import answer_refusal
@@ -20,6 +21,7 @@ api.add_router("", audit_router)
 api.add_router("", calls_router)
 api.add_router("", violations_router)
 api.add_router("", latency_router)
+api.add_router("", repeats_router)
 api.add_router("", registry_router)
 # Ninja's type allows the class as well as an instance; only instances are raised.
 api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]

@@ -78,11 +78,10 @@ class Spent:
         self.completion_tokens += completion
         self.cache_hits += hits
 
-    def add_latency(self, buckets: Sequence[int], sign: int) -> None:
-        """Count a histogram, in or out again."""
-        self.latency = [
-            one + sign * other for one, other in zip(self.latency, buckets, strict=True)
-        ]
+    def add_latency(self, counts: Mapping[int, int], sign: int) -> None:
+        """Count calls by bucket, in or out again."""
+        for bucket, count in counts.items():
+            self.latency[bucket] += sign * count
 
 
 @dataclass(slots=True)
@@ -114,12 +113,12 @@ def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
         if tool is not None and state == "failed":
             calls = sum(sign * sums[0] for _, sign in _signs(slot, taken_from))
             found.errors[tool, error] = found.errors.get((tool, error), 0) + calls
-    for slot, taken_from, tool, version, number in rows(
+    for slot, taken_from, tool, version, number, bucket, count in rows(
         "latencies_by_version", parameters | FORMULA
     ):
-        buckets = histogram.from_number(number)
+        counts = dict(enumerate(histogram.from_number(number))) if number else {bucket: count}
         for spent, sign in _places(found, slot, taken_from, tool, version):
-            spent.add_latency(buckets, sign)
+            spent.add_latency(counts, sign)
     found.versions = {key: spent for key, spent in found.versions.items() if spent.calls}
     found.errors = {key: count for key, count in found.errors.items() if count}
     return found

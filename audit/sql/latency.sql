@@ -34,8 +34,10 @@ CROSS JOIN LATERAL (
 GROUP BY piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.state, i.error_type
 
 -- latencies_by_version --
--- Histograms as numbers (audit/histogram.py), in the same shape.
-SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, sum(histogram)::text
+-- Histograms in the same shape: of whole hours as numbers (audit/histogram.py), of the calls moved
+-- as counts by bucket.
+SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, sum(histogram)::text,
+       NULL::integer AS bucket, NULL::bigint
 FROM (
     SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, tool_version,
            histogram
@@ -46,21 +48,16 @@ FROM (
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name, tool_version))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT slot, taken_from, tool_name, tool_version,
-       sum(count * rpad('1', 1 + bucket * %(digits)s, '0')::numeric)::text
-FROM (
-    SELECT piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.bucket, count(*) AS count
-    FROM {{cell_pieces}}
-    CROSS JOIN LATERAL (
-        SELECT tool_name, tool_version, {{latency_bucket}} AS bucket
-        FROM invocation
-        WHERE {{piece_calls}}
-          AND state <> 'open'
-          AND {{of_tool}}
-    ) AS i
-    GROUP BY piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.bucket
-) AS single
-GROUP BY slot, taken_from, tool_name, tool_version
+SELECT piece.slot, piece.taken_from, i.tool_name, i.tool_version, NULL, i.bucket, count(*)
+FROM {{cell_pieces}}
+CROSS JOIN LATERAL (
+    SELECT tool_name, tool_version, {{latency_bucket}} AS bucket
+    FROM invocation
+    WHERE {{piece_calls}}
+      AND state <> 'open'
+      AND {{of_tool}}
+) AS i
+GROUP BY piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.bucket
 
 -- tokens_by_run --
 -- The runs that used most tokens, by the newest traces that began in a range. Sums of bigints are

@@ -101,6 +101,21 @@ ROUTES: dict[str, Visit] = {
     "latency/": Listing("/latency/"),
     "latency/newest": Listing("/latency/newest"),
     "latency/export.<slug:kind>": Listing("/latency/export.ndjson"),
+    "repeats/": Listing("/repeats/"),
+    "repeats/results": Listing("/repeats/results", shows_canary=False),
+    "repeats/export.<slug:kind>": Listing("/repeats/export.ndjson", shows_canary=False),
+    "repeats/polling": Listing(
+        "/repeats/polling",
+        shows_canary=False,
+        data=lambda world: {"tool": "a stranger's"},
+        role=Role.EDITOR,
+    ),
+    "repeats/polling/remove": Listing(
+        "/repeats/polling/remove",
+        shows_canary=False,
+        data=lambda world: {"tool": world.canary},
+        role=Role.EDITOR,
+    ),
     "inbox/": Listing("/inbox/?state=all"),
     "inbox/discard": Listing(
         "/inbox/discard",
@@ -175,6 +190,7 @@ ROUTES: dict[str, Visit] = {
     "api/v1/calls": Listing("/api/v1/calls", Scope.READ),
     "api/v1/violations": Listing("/api/v1/violations", Scope.READ),
     "api/v1/latency": Listing("/api/v1/latency", Scope.READ),
+    "api/v1/repeats": Listing("/api/v1/repeats", Scope.READ),
     "v1/traces": Listing(
         "/v1/traces",
         Scope.INGEST,

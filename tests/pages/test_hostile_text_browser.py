@@ -80,6 +80,8 @@ def addresses(acme: Cast) -> Iterator[list[str]]:
                 "/violations/",
                 "/latency/",
                 "/latency/newest",
+                "/repeats/",
+                "/repeats/results",
             ),
             *(f"/traces/{quote(quote(trace, safe=''), safe='')}" for trace in traces),
             *(f"/calls/{call.started_on}/{call.invocation_id}" for call in calls),

@@ -1,0 +1,36 @@
+"""Which tools poll: called again and again with the same arguments, and meant to be."""
+
+from django.utils import timezone
+
+from audit.models import PollingTool
+from tenants.scope import current_tenant_id
+
+MAX_TOOLS = 200
+"""Of one tenant."""
+NAME_LENGTH = 512
+
+
+class TooManyPollingToolsError(Exception):
+    """A tenant has as many as it may."""
+
+
+def polling_tools() -> list[str]:
+    """Their names in the scope's tenant, in order. One query."""
+    found = PollingTool.objects.for_tenant(current_tenant_id()).order_by("tool_name")
+    return list(found.values_list("tool_name", flat=True))
+
+
+def add_polling_tool(name: str) -> None:
+    """Leave a tool out from now on. Raises TooManyPollingToolsError."""
+    if len(set(polling_tools()) | {name}) > MAX_TOOLS:
+        raise TooManyPollingToolsError
+    PollingTool.objects.bulk_create(
+        [PollingTool(tenant_id=current_tenant_id(), tool_name=name, created_at=timezone.now())],
+        ignore_conflicts=True,
+    )
+
+
+def remove_polling_tool(name: str) -> bool:
+    """Count a tool again; whether it was left out."""
+    found = PollingTool.objects.for_tenant(current_tenant_id()).filter(tool_name=name)
+    return bool(found.delete()[0])

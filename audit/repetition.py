@@ -1,0 +1,136 @@
+"""What identical calls cost: loops, what a cache would have saved, whether results differ.
+
+Pure. Identical calls have the same tool and call id, the hash of tool and arguments. All but the
+first are repeats; time and tokens of repeats are wasted where the first would have done.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+LOOP = 3
+"""So many identical calls in one trace are a loop."""
+
+Verdict = Literal["same", "different", "unknown"]
+"""All results that were compared are one, or they are not; or fewer than two are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class InTrace:
+    """Identical calls in one trace. Durations are microseconds, a call without an end has 0."""
+
+    tool_name: str
+    call_id: str
+    trace_id: str
+    calls: int
+    failed: int
+    cache_hits: int
+    duration_us: int
+    tokens: int
+    first_at: datetime
+    last_at: datetime
+    first_duration_us: int
+    first_tokens: int
+
+    @property
+    def wasted_us(self) -> int:
+        """Of all but the first."""
+        return self.duration_us - self.first_duration_us
+
+    @property
+    def wasted_tokens(self) -> int:
+        """Of all but the first."""
+        return self.tokens - self.first_tokens
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether a trace should hardly have so many."""
+        return self.calls >= LOOP
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Identical calls in whichever traces of a range."""
+
+    tool_name: str
+    call_id: str
+    traces: int
+    calls: int
+    failed: int
+    cache_hits: int
+    first_at: datetime
+    last_at: datetime
+    wasted_us: int
+    """Of all but the first."""
+    wasted_tokens: int
+
+
+def loops(found: Iterable[InTrace]) -> list[InTrace]:
+    """The loops, those that wasted most time first."""
+    wasteful = (one for one in found if one.is_loop)
+    return sorted(
+        wasteful, key=lambda one: (-one.wasted_us, -one.calls, one.tool_name, one.trace_id)
+    )
+
+
+def repeats(found: Iterable[InTrace]) -> list[Repeat]:
+    """Identical calls of all traces together, the most frequent first; single calls are none."""
+    by_call: dict[tuple[str, str], list[InTrace]] = {}
+    for one in found:
+        by_call.setdefault((one.tool_name, one.call_id), []).append(one)
+    made = [_together(each) for each in by_call.values()]
+    return sorted(
+        (one for one in made if one.calls > 1),
+        key=lambda one: (-one.calls, -one.wasted_us, one.tool_name, one.call_id),
+    )
+
+
+def compare(results: Sequence[bytes | None]) -> Verdict:
+    """Whether these results are one; None is one that is not known."""
+    known = {result for result in results if result is not None}
+    if len(results) - results.count(None) < 2:
+        return "unknown"
+    return "same" if len(known) == 1 else "different"
+
+
+class _End(msgspec.Struct):
+    output: Any = msgspec.UNSET
+
+
+def result_digest(raw: bytes | None) -> bytes | None:
+    """A hash of what an end event says was returned; None for one that was erased or says nothing.
+
+    Of an envelope that is its `data`: `meta` holds how long it took. The order of members makes
+    no difference.
+    """
+    if raw is None:
+        return None
+    try:
+        output = msgspec.json.decode(raw, type=_End).output
+        if isinstance(output, dict) and "status" in output and "data" in output:
+            output = output["data"]
+        if output is msgspec.UNSET or output is None:
+            return None
+        return hashlib.sha256(msgspec.json.encode(output, order="deterministic")).digest()
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None  # JSON that is right and that no parser here takes
+
+
+def _together(each: Sequence[InTrace]) -> Repeat:
+    first = min(each, key=lambda one: one.first_at)
+    return Repeat(
+        tool_name=first.tool_name,
+        call_id=first.call_id,
+        traces=len(each),
+        calls=sum(one.calls for one in each),
+        failed=sum(one.failed for one in each),
+        cache_hits=sum(one.cache_hits for one in each),
+        first_at=first.first_at,
+        last_at=max(one.last_at for one in each),
+        wasted_us=sum(one.duration_us for one in each) - first.first_duration_us,
+        wasted_tokens=sum(one.tokens for one in each) - first.first_tokens,
+    )

@@ -1,0 +1,71 @@
+-- calls_by_hour --
+-- How many calls started in each UTC hour of a range, the newest first: how far back may be looked.
+SELECT hour_at, sum(call_count)::bigint
+FROM rollup
+WHERE tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND hour_at > %(start)s - interval '1 hour'
+  AND hour_at < %(end)s
+  AND state = 'started'
+GROUP BY hour_at
+ORDER BY hour_at DESC
+
+-- {{repeats_looked_at}} --
+-- The calls among which identical ones are looked for.
+tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND started_at >= %(start)s
+      AND started_at < %(end)s
+      AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
+      AND tool_name <> ALL(%(polling)s::text[])
+
+-- repeated_calls --
+-- Call ids that occur more than once, the most frequent first, with how many such there are and of
+-- how many calls (in_trace is NULL); and those that occur at least so often in one trace.
+WITH in_traces AS MATERIALIZED (
+    SELECT call_id, trace_id, count(*) AS calls
+    FROM invocation
+    WHERE {{repeats_looked_at}}
+    GROUP BY call_id, trace_id
+)
+(
+    SELECT call_id, NULL AS in_trace, count(*) OVER (), sum(sum(calls)) OVER ()::bigint
+    FROM in_traces
+    GROUP BY call_id
+    HAVING sum(calls) > 1
+    ORDER BY sum(calls) DESC, call_id
+    LIMIT %(repeat_limit)s
+)
+UNION ALL
+(
+    SELECT call_id, trace_id, count(*) OVER (), sum(calls) OVER ()::bigint
+    FROM in_traces
+    WHERE calls >= %(loop_calls)s
+    ORDER BY calls DESC, call_id, trace_id
+    LIMIT %(loop_limit)s
+)
+
+-- repeats_in_traces --
+-- What some call ids' calls took, by tool and trace; all and the first of them.
+SELECT tool_name, call_id, trace_id, count(*), count(*) FILTER (WHERE state = 'failed'),
+       count(*) FILTER (WHERE cache_hit), sum(coalesce(duration_us, 0)), sum(tokens),
+       min(started_at), max(started_at),
+       (array_agg(coalesce(duration_us, 0) ORDER BY started_at, invocation_id))[1],
+       (array_agg(tokens ORDER BY started_at, invocation_id))[1]
+FROM (
+    SELECT *, prompt_tokens::numeric + completion_tokens AS tokens
+    FROM invocation
+    WHERE {{repeats_looked_at}}
+      AND call_id = ANY(%(call_ids)s::text[])
+) AS found
+GROUP BY tool_name, call_id, trace_id
+
+-- newest_results --
+-- Where the newest results of one tool's identical calls lie in the log, of those that succeeded.
+SELECT end_batch_id, end_pos
+FROM invocation
+WHERE {{repeats_looked_at}}
+  AND call_id = %(call_id)s
+  AND state = 'ok'
+ORDER BY started_at DESC
+LIMIT %(result_limit)s
