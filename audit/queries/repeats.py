@@ -29,6 +29,8 @@ from tenants.scope import current_tenant_id
 
 CALLS = 400_000
 """Calls that are looked at."""
+CANDIDATES = 2_000
+"""Call ids of which an index is asked whether they loop in a trace."""
 REPEATS, LOOPS = 200, 200
 """Call ids and loops whose figures are summed up, the most frequent."""
 COMPARED, RESULTS = 20, 5
@@ -67,19 +69,17 @@ class Compared:
 
 
 def find_repeats(of: TimeRange, tool: str | None, polling: Sequence[str]) -> Repeats:
-    """The identical calls of a range, without those of polling tools. Four statements."""
+    """The identical calls of a range, without those of polling tools. Five statements."""
     parameters = _parameters(of, tool, polling)
     since = _looked_at_since(of, parameters)
     parameters |= {"start": since, "first_day": since.astimezone(UTC).date()}
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL work_mem = '{_WORK_MEM}'")
-    found = rows(
-        "repeated_calls",
-        parameters | {"repeat_limit": REPEATS, "loop_limit": LOOPS, "loop_calls": LOOP},
+    everywhere = rows(
+        "repeated_calls", parameters | {"loop_calls": LOOP, "repeat_limit": CANDIDATES}
     )
-    everywhere = [row for row in found if row[1] is None]
-    looping = [row for row in found if row[1] is not None]
-    wanted = {row[0] for row in everywhere}
+    looping = _looping(everywhere, parameters) if everywhere else []
+    wanted = {row[0] for row in everywhere[:REPEATS]}
     places = {(row[0], row[1]) for row in looping}
     call_ids = sorted(wanted | {call_id for call_id, _ in places})
     in_traces = _in_traces(parameters | {"call_ids": call_ids}) if call_ids else []
@@ -115,6 +115,19 @@ def compare_results(
         if time.monotonic() - began > COMPARE_SECONDS:
             break
     return compared
+
+
+def _looping(repeated: list[tuple[Any, ...]], parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Which call ids loop in which traces. What occurs thrice anywhere is looked up by an index.
+
+    That pays as long as there are few; else all calls are looked at again.
+    """
+    often = [call_id for call_id, calls, *_ in repeated if calls >= LOOP]
+    if not often:
+        return []
+    is_few = repeated[0][4] == len(often)
+    own = {"call_ids": often if is_few else None, "loop_calls": LOOP, "loop_limit": LOOPS}
+    return rows("looping_calls", parameters | own)
 
 
 def _in_traces(parameters: dict[str, Any]) -> list[InTrace]:

@@ -20,30 +20,28 @@ tenant_id = %(tenant_id)s
       AND tool_name <> ALL(%(polling)s::text[])
 
 -- repeated_calls --
--- Call ids that occur more than once, the most frequent first, with how many such there are and of
--- how many calls (in_trace is NULL); and those that occur at least so often in one trace.
-WITH in_traces AS MATERIALIZED (
-    SELECT call_id, trace_id, count(*) AS calls
-    FROM invocation
-    WHERE {{repeats_looked_at}}
-    GROUP BY call_id, trace_id
-)
-(
-    SELECT call_id, NULL AS in_trace, count(*) OVER (), sum(sum(calls)) OVER ()::bigint
-    FROM in_traces
-    GROUP BY call_id
-    HAVING sum(calls) > 1
-    ORDER BY sum(calls) DESC, call_id
-    LIMIT %(repeat_limit)s
-)
-UNION ALL
-(
-    SELECT call_id, trace_id, count(*) OVER (), sum(calls) OVER ()::bigint
-    FROM in_traces
-    WHERE calls >= %(loop_calls)s
-    ORDER BY calls DESC, call_id, trace_id
-    LIMIT %(loop_limit)s
-)
+-- Call ids that occur more than once, the most frequent first; how many such there are, of how
+-- many calls, and how many of them occur often enough for a loop.
+SELECT call_id, count(*), count(*) OVER (), sum(count(*)) OVER ()::bigint,
+       sum((count(*) >= %(loop_calls)s)::integer) OVER ()
+FROM invocation
+WHERE {{repeats_looked_at}}
+GROUP BY call_id
+HAVING count(*) > 1
+ORDER BY count(*) DESC, call_id
+LIMIT %(repeat_limit)s
+
+-- looping_calls --
+-- Call ids that occur so often in one trace, the most frequent first; how many such there are, and
+-- of how many calls. Of some call ids, which an index finds; NULL: of whichever.
+SELECT call_id, trace_id, count(*) OVER (), sum(count(*)) OVER ()::bigint
+FROM invocation
+WHERE {{repeats_looked_at}}
+  AND (%(call_ids)s::text[] IS NULL OR call_id = ANY(%(call_ids)s::text[]))
+GROUP BY call_id, trace_id
+HAVING count(*) >= %(loop_calls)s
+ORDER BY count(*) DESC, call_id, trace_id
+LIMIT %(loop_limit)s
 
 -- repeats_in_traces --
 -- What some call ids' calls took, by tool and trace; all and the first of them.

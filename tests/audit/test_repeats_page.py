@@ -171,6 +171,19 @@ def test_repeats_equal_a_recount_of_the_log(cast: Cast, hours: float, left_out: 
     assert_equal(found, calls)
 
 
+def test_loops_are_the_same_where_too_many_calls_occur_thrice_for_an_index(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = TimeRange(NOW - timedelta(hours=49), NOW, UTC)
+    with tenant_scope(cast.tenant.id):
+        by_index = find_repeats(of, None, [])
+        monkeypatch.setattr(repeats_module, "CANDIDATES", 2)
+        found = find_repeats(of, None, [])
+    assert found.loops == by_index.loops
+    assert (found.loop_count, found.loop_calls) == (by_index.loop_count, by_index.loop_calls)
+    assert (found.repeated, len(found.repeats)) == (by_index.repeated, 2)
+
+
 def test_of_too_many_calls_the_newest_whole_hours_are_looked_at(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,7 +306,7 @@ def test_an_empty_range_says_so(acme: Cast) -> None:
 def test_statements_are_few_and_a_part_is_no_whole_page(cast: Cast) -> None:
     client = signed_in(cast.viewer)
     client.get("/repeats/")
-    with statements(FRAME + 5):
+    with statements(FRAME + 6):
         whole = client.get("/repeats/?range=7d")
     assert b"<html" in whole.content
     for address in ("/repeats/?range=7d", "/repeats/results?range=7d"):
@@ -329,7 +342,13 @@ def test_only_the_days_of_the_range_are_read(cast: Cast) -> None:
         "result_limit": 5,
     }
     days = {(NOW - timedelta(hours=20)).date(), NOW.date()}
-    for name in ("calls_by_hour", "repeated_calls", "repeats_in_traces", "newest_results"):
+    for name in (
+        "calls_by_hour",
+        "repeated_calls",
+        "looping_calls",
+        "repeats_in_traces",
+        "newest_results",
+    ):
         with tenant_scope(cast.tenant.id), connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
             cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", parameters)
