@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.urls import include, path
+from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
 from audit.otlp.views import receive_traces
@@ -15,7 +16,9 @@ urlpatterns = [
     path("admin/", site.urls),
     path("theme", choose_theme, name="theme"),
     # Where a document cannot name its icon (raw events, scripts) browsers ask for this one.
-    path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/mark.svg")),
+    path(
+        "favicon.ico", require_safe(RedirectView.as_view(url=f"{settings.STATIC_URL}img/mark.svg"))
+    ),
     path("", include("audit.urls")),
     path("", include("tools_registry.urls")),
     path("", include("tenants.urls")),

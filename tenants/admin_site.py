@@ -12,6 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import URLPattern, URLResolver
+from django.views.decorators.http import require_http_methods
 
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_action
@@ -31,7 +32,8 @@ class TenantAdminSite(admin.AdminSite):
         self, view: Callable[..., HttpResponseBase], cacheable: bool = False
     ) -> Callable[..., HttpResponseBase]:
         """Wrap a view of the admin: sign-in, role and tenant scope around all of it."""
-        return tenant_page(role=Role.EDITOR)(super().admin_view(view, cacheable))
+        page = tenant_page(role=Role.EDITOR)(super().admin_view(view, cacheable))
+        return require_http_methods(["GET", "HEAD", "POST"])(page)
 
     def has_permission(self, request: HttpRequest) -> bool:
         """True for staff. Raises PermissionDenied: the role, asked for before, was not it."""

@@ -1,13 +1,12 @@
 """Sign-in, tenant switcher, keys and members."""
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from tenants import views
 
 urlpatterns = [
     path("login", views.sign_in, name="login"),
-    path("logout", LogoutView.as_view(), name="logout"),
+    path("logout", views.sign_out, name="logout"),
     path("switch-tenant", views.tenant_switch, name="tenant_switch"),
     # /settings
     path("settings/keys", views.key_list, name="key_list"),

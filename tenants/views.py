@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse_lazy
@@ -26,11 +26,16 @@ from tenants.members import (
 from tenants.models import ApiKey, Membership, Role, Scope, User
 from tenants.sign_in import SignInForm
 
-sign_in = LoginView.as_view(
-    template_name="tenants/sign_in.html",
-    authentication_form=SignInForm,
-    redirect_authenticated_user=True,
+_form_methods = require_http_methods(["GET", "HEAD", "POST"])
+
+sign_in = _form_methods(
+    LoginView.as_view(
+        template_name="tenants/sign_in.html",
+        authentication_form=SignInForm,
+        redirect_authenticated_user=True,
+    )
 )
+sign_out = require_POST(LogoutView.as_view())
 
 
 @require_POST
@@ -47,7 +52,7 @@ def tenant_switch(request: TenantRequest) -> HttpResponseBase:
     return redirect("home")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@_form_methods
 @tenant_page(role=Role.ADMIN)
 def key_list(request: TenantRequest) -> HttpResponseBase:
     """All keys of the tenant, and the form for a new one, whose text this answer alone shows."""
@@ -89,7 +94,7 @@ def key_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     return redirect("key_list")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@_form_methods
 @tenant_page(role=Role.ADMIN)
 def member_list(request: TenantRequest) -> HttpResponseBase:
     """All members, and the form to add one; a new account's password is shown here alone."""
@@ -174,6 +179,7 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     return redirect("member_list" if member.user_id != request.user.pk else "home")
 
 
+@_form_methods
 @tenant_page()
 def password_change(request: TenantRequest) -> HttpResponseBase:
     """Let the signed-in user choose another password."""

@@ -1,13 +1,15 @@
 """Every route of the product, and how a stranger knocks at it.
 
-A route that is missing here fails `test_walk.py`, which says what to add.
+A route that is missing here fails `test_walk.py`, which says what to add; `test_matrix.py` holds
+each to its roles, methods and answers.
 """
 
 import json
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +18,12 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tenants.models import ApiKey, Membership, Role, Scope, Tenant
 from tests.isolation.world import World
+
+READ = MappingProxyType({"GET": 200})
+FORM = MappingProxyType({"GET": 200, "POST": 200})
+DEED = MappingProxyType({"POST": 302})
+SENT = MappingProxyType({"POST": 200})
+WHATEVER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,8 @@ class Object:
     """The least a member must be, for a page."""
     needs_payloads: bool = False
     """Whether it is closed to who sees no payloads."""
+    answers: Mapping[str, int] = READ
+    """To whom it opens: the status by method; any other method gets 405. HEAD is as GET."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,10 @@ class Listing:
     """The least a member must be, for a page."""
     needs_payloads: bool = False
     """Whether it is closed to who sees no payloads."""
+    answers: Mapping[str, int] = READ
+    """To whom it opens: the status by method; any other method gets 405. HEAD is as GET."""
+    of_others: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Where that is another when `data` names things of another tenant."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +72,10 @@ class Open:
 
     path: str
     why: str
+    answers: Mapping[str, int] = READ
+    """Of who is not signed in: the status by method; any other method gets 405."""
+    signed_in: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Where that is another for who is."""
 
 
 Visit = Object | Listing | Open
@@ -78,19 +96,26 @@ ROUTES: dict[str, Visit] = {
         shows_canary=False,
         data=lambda world: {"text": "a stranger's"},
         needs_payloads=True,
+        answers=DEED,
     ),
     "calls/search/<uuid:pk>": Object(
         lambda world: f"/calls/search/{world.search_id}", needs_payloads=True
     ),
     "calls/search/<uuid:pk>/cancel": Object(
-        lambda world: f"/calls/search/{world.search_id}/cancel", is_read=False, needs_payloads=True
+        lambda world: f"/calls/search/{world.search_id}/cancel",
+        is_read=False,
+        needs_payloads=True,
+        answers=DEED,
     ),
     "calls/tail": Listing("/calls/tail"),
     "calls/views": Listing(
-        "/calls/views", shows_canary=False, data=lambda world: {"q": "tool:a", "name": "mine"}
+        "/calls/views",
+        shows_canary=False,
+        data=lambda world: {"q": "tool:a", "name": "mine"},
+        answers=DEED,
     ),
     "calls/views/<uuid:pk>/delete": Object(
-        lambda world: f"/calls/views/{world.view_id}/delete", is_read=False
+        lambda world: f"/calls/views/{world.view_id}/delete", is_read=False, answers=DEED
     ),
     "calls/<day:started_on>/<uuid:invocation_id>": Object(lambda world: _call(world)),
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(
@@ -109,12 +134,15 @@ ROUTES: dict[str, Visit] = {
         shows_canary=False,
         data=lambda world: {"tool": "a stranger's"},
         role=Role.EDITOR,
+        answers=DEED,
     ),
     "repeats/polling/remove": Listing(
         "/repeats/polling/remove",
         shows_canary=False,
         data=lambda world: {"tool": world.canary},
         role=Role.EDITOR,
+        answers=DEED,
+        of_others={"POST": 404},
     ),
     "inbox/": Listing("/inbox/?state=all"),
     "inbox/discard": Listing(
@@ -126,66 +154,94 @@ ROUTES: dict[str, Visit] = {
             "reason": "a stranger's",
         },
         role=Role.EDITOR,
+        answers=DEED,
     ),
     "inbox/export.<slug:kind>": Listing("/inbox/export.ndjson?state=all", role=Role.AUDITOR),
     "inbox/<uuid:pk>": Object(lambda world: f"/inbox/{world.refused_id}"),
     "inbox/<uuid:pk>/send": Object(
-        lambda world: f"/inbox/{world.refused_id}/send", is_read=False, role=Role.EDITOR
+        lambda world: f"/inbox/{world.refused_id}/send",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
     ),
     "inbox/<uuid:pk>/discard": Object(
-        lambda world: f"/inbox/{world.refused_id}/discard", is_read=False, role=Role.EDITOR
+        lambda world: f"/inbox/{world.refused_id}/discard",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=SENT,
     ),
     # pages of the registry
     "tools/": Listing("/tools/"),
-    "tools/find": Object(lambda world: f"/tools/find?name={quote(world.canary)}", is_read=False),
+    "tools/find": Object(
+        lambda world: f"/tools/find?name={quote(world.canary)}", is_read=False, answers={"GET": 302}
+    ),
     "tools/<uuid:pk>": Object(lambda world: f"/tools/{world.tool_id}"),
     "tools/<uuid:pk>/<int:number>": Object(lambda world: f"/tools/{world.tool_id}/1"),
     # sign-in and settings
-    "login": Open("/login", "signing in"),
-    "logout": Open("/logout", "signing out"),
-    "switch-tenant": Object(lambda world: "/switch-tenant", is_read=False),
-    "settings/keys": Listing("/settings/keys", role=Role.ADMIN),
+    "login": Open("/login", "signing in", answers=FORM, signed_in={"GET": 302, "POST": 302}),
+    "logout": Open("/logout", "signing out", answers=DEED),
+    "switch-tenant": Object(lambda world: "/switch-tenant", is_read=False, answers=DEED),
+    "settings/keys": Listing("/settings/keys", role=Role.ADMIN, answers=FORM),
     "settings/keys/<uuid:pk>/revoke": Object(
         lambda world: f"/settings/keys/{world.api_key.pk}/revoke",
         is_read=False,
         role=Role.ADMIN,
+        answers=DEED,
     ),
     "settings/members": Listing(
         "/settings/members",
         data=lambda world: {"username": "", "role": "admin"},
         role=Role.ADMIN,
+        answers=FORM,
     ),
     "settings/members/<uuid:pk>/role": Object(
         lambda world: f"/settings/members/{world.membership.pk}/role",
         is_read=False,
         role=Role.ADMIN,
+        answers=DEED,
     ),
     "settings/members/<uuid:pk>/remove": Object(
         lambda world: f"/settings/members/{world.membership.pk}/remove",
         is_read=False,
         role=Role.ADMIN,
+        answers=DEED,
     ),
-    "settings/password": Listing("/settings/password"),
-    "favicon.ico": Open("/favicon.ico", "leads to the icon"),
-    "theme": Open("/theme", "light or dark, in a cookie"),
+    "settings/password": Listing("/settings/password", answers=FORM),
+    "favicon.ico": Open("/favicon.ico", "leads to the icon", answers={"GET": 302}),
+    "theme": Open("/theme", "light or dark, in a cookie", answers=DEED),
     # Django's admin
-    "admin/": Listing("/admin/", role=Role.EDITOR),
-    "admin/jsi18n/": Listing("/admin/jsi18n/", shows_canary=False, role=Role.EDITOR),
-    r"admin/^(?P<app_label>tools_registry)/$": Listing("/admin/tools_registry/", role=Role.EDITOR),
-    "admin/tools_registry/tool/": Listing("/admin/tools_registry/tool/", role=Role.EDITOR),
-    "admin/tools_registry/tool/add/": Listing("/admin/tools_registry/tool/add/", role=Role.EDITOR),
+    "admin/": Listing("/admin/", role=Role.EDITOR, answers=FORM),
+    "admin/jsi18n/": Listing(
+        "/admin/jsi18n/", shows_canary=False, role=Role.EDITOR, answers={"GET": 200, "POST": 405}
+    ),
+    r"admin/^(?P<app_label>tools_registry)/$": Listing(
+        "/admin/tools_registry/", role=Role.EDITOR, answers=FORM
+    ),
+    "admin/tools_registry/tool/": Listing(
+        "/admin/tools_registry/tool/", role=Role.EDITOR, answers=FORM
+    ),
+    "admin/tools_registry/tool/add/": Listing(
+        "/admin/tools_registry/tool/add/", role=Role.EDITOR, answers=FORM
+    ),
     "admin/tools_registry/tool/<path:object_id>/change/": Object(
-        lambda world: f"/admin/tools_registry/tool/{world.tool_id}/change/", role=Role.EDITOR
+        lambda world: f"/admin/tools_registry/tool/{world.tool_id}/change/",
+        role=Role.EDITOR,
+        answers=FORM,
     ),
     # the API
-    "api/v1/": Open("/api/v1/", "the API's name, for reversing its routes"),
-    "api/v1/openapi.json": Open("/api/v1/openapi.json", "the API's description"),
+    "api/v1/": Open(
+        "/api/v1/", "the API's name, for reversing its routes", answers=dict.fromkeys(WHATEVER, 404)
+    ),
+    "api/v1/openapi.json": Open(
+        "/api/v1/openapi.json", "the API's description", answers=dict.fromkeys(WHATEVER, 200)
+    ),
     "api/v1/events": Listing(
         "/api/v1/events",
         Scope.INGEST,
         shows_canary=False,
         data=lambda world: make_event(world),
         content_type="application/x-ndjson",
+        answers=SENT,
     ),
     "api/v1/calls": Listing("/api/v1/calls", Scope.READ),
     "api/v1/violations": Listing("/api/v1/violations", Scope.READ),
@@ -196,6 +252,7 @@ ROUTES: dict[str, Visit] = {
         Scope.INGEST,
         shows_canary=False,
         data=lambda world: make_trace(world),
+        answers=SENT,
     ),
     "api/v1/summary": Listing("/api/v1/summary", Scope.READ, shows_canary=False),
     "api/v1/tools": Listing(
@@ -203,6 +260,7 @@ ROUTES: dict[str, Visit] = {
         Scope.REGISTRY,
         shows_canary=False,
         data=lambda world: {"tools": [{"name": world.canary, "digest": "sha256:" + "0" * 64}]},
+        answers=SENT,
     ),
 }
 

@@ -1,0 +1,191 @@
+"""Every route by tenant, role and method, against what `routes.ROUTES` declares of it.
+
+A route that is not declared there fails `test_walk.test_every_route_is_walked`; one whose
+methods are not declared fails here, with what it answered.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.test.client import MULTIPART_CONTENT
+
+from tenants import access
+from tenants.members import add_member
+from tenants.models import Membership, Role, Scope, User
+from tenants.scope import tenant_scope
+from tests.audit.knocking import signed_in
+from tests.factories import make_user
+from tests.isolation.routes import ROUTES, Listing, Object, Open, Visit, opens_to
+from tests.isolation.world import World, make_world
+
+METHODS = ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "POST")
+"""POST last: it may take away what the others name."""
+UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
+PAGES = sorted(
+    route for route, visit in ROUTES.items() if isinstance(visit, Open) or visit.scope is None
+)
+API = sorted(ROUTES.keys() - PAGES)
+HEADERS = {
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who knocks: of which tenant, with which role; a member of none has neither."""
+
+    whose: str
+    role: Role | None
+    client: Client
+
+    def __str__(self) -> str:
+        return f"{self.whose} {self.role or ''}".strip()
+
+
+@pytest.fixture(scope="module")
+def theirs() -> World:
+    """The tenant whose things are named by members of another."""
+    return make_world("acme")
+
+
+@pytest.fixture(scope="module")
+def others() -> dict[Role, User]:
+    """A member of each role of that other tenant, which has everything, too."""
+    world = make_world("globex")
+    found = {role: make_user(role.value) for role in Role}
+    with tenant_scope(world.tenant.id):
+        for role, user in found.items():
+            add_member(world.tenant, user, role)
+    return found
+
+
+def expected(visit: Visit, method: str, visitor: Visitor) -> int:
+    """What the declaration says a visitor is answered."""
+    answers = visit.answers
+    if isinstance(visit, Open) and visitor.whose != "anonymous":
+        answers = {**answers, **visit.signed_in}
+    is_api = not isinstance(visit, Open) and visit.scope is not None
+    if method == "HEAD" and "HEAD" not in answers and not is_api:
+        method = "GET"
+    if method not in answers:
+        return 405
+    if isinstance(visit, Open):
+        return answers[method]
+    if is_api:
+        return 401
+    if visitor.whose == "anonymous":
+        return 302
+    if visitor.role is None or not opens_to(visit, visitor.role):
+        return 403
+    if isinstance(visit, Object) and visitor.whose == "other":
+        return 404
+    if isinstance(visit, Listing) and visitor.whose == "other":
+        return visit.of_others.get(method, answers[method])
+    return answers[method]
+
+
+def knock(visit: Visit, method: str, named: World, client: Client, **headers: str) -> Any:
+    """A request for the route's thing in a world."""
+    address = visit.path(named) if isinstance(visit, Object) else visit.path
+    data = visit.data(named) if isinstance(visit, Listing) else {"tenant": str(named.tenant.id)}
+    if method != "POST":
+        return client.generic(method, address, headers=headers)
+    is_api = isinstance(visit, Listing) and visit.scope is not None
+    kind = visit.content_type if is_api else MULTIPART_CONTENT  # type: ignore[union-attr]  # is_api
+    return client.post(address, data, content_type=kind, headers=headers)
+
+
+def visitors(theirs: World, others: dict[Role, User]) -> Iterator[tuple[Visitor, World]]:
+    """Everybody, each with the world whose things they name."""
+    yield Visitor("anonymous", None, Client()), theirs
+    yield Visitor("none", None, signed_in(make_user("nobody"))), theirs
+    for role, user in others.items():
+        yield Visitor("other", role, signed_in(user)), theirs
+    for role in Role:
+        # A world of its own, because a POST changes it; the one whose things they are, because
+        # some are one member's alone.
+        own = make_world("initech")
+        with tenant_scope(own.tenant.id):
+            mine = Membership.objects.filter(tenant=own.tenant, pk=own.membership.pk)
+            mine.update(role=role)
+        yield Visitor("own", role, own.client()), own
+
+
+@pytest.mark.parametrize("route", sorted(ROUTES))
+def test_each_cell_answers_as_declared(route: str, theirs: World, others: dict[Role, User]) -> None:
+    visit = ROUTES[route]
+    wrong = []
+    for visitor, named in visitors(theirs, others):
+        for method in METHODS:
+            answer = knock(visit, method, named, visitor.client)
+            want = expected(visit, method, visitor)
+            if answer.status_code != want:
+                wrong.append(f"{visitor}: {method} is {answer.status_code}, declared {want}")
+            elif want == 302 and visitor.whose == "anonymous" and not isinstance(visit, Open):
+                assert answer.get("Location", "").startswith("/login?next=")
+            elif want in {401, 403, 404}:
+                assert named.canary not in answer.content.decode()
+            if isinstance(visit, Open) and visitor.role is not None:
+                visitor.client.force_login(_user(visitor, others, named))  # may have signed out
+    assert not wrong, f"tests/isolation/routes.py, {route!r}:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("route", ["settings/keys", "inbox/<uuid:pk>/discard"])
+def test_a_view_that_forgot_its_role_would_be_found(
+    route: str, theirs: World, others: dict[Role, User], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "has_role", lambda membership, role: True)
+    with pytest.raises(AssertionError, match=r"viewer: POST is .*, declared 403"):
+        test_each_cell_answers_as_declared(route, theirs, others)
+
+
+def _user(visitor: Visitor, others: dict[Role, User], named: World) -> User:
+    assert visitor.role is not None
+    return others[visitor.role] if visitor.whose == "other" else named.admin
+
+
+@pytest.mark.parametrize("route", API)
+def test_each_key_answers_as_declared(route: str, theirs: World) -> None:
+    visit = ROUTES[route]
+    assert not isinstance(visit, Open)
+    for scope in Scope:
+        for method in METHODS:
+            headers = {"Authorization": f"Bearer {theirs.key(scope)}"}
+            answer = knock(visit, method, theirs, Client(enforce_csrf_checks=True), **headers)
+            want = visit.answers.get(method, 405)
+            if want != 405 and scope is not visit.scope:
+                want = 403
+            assert answer.status_code == want, f"{scope} {method}"
+
+
+@pytest.mark.parametrize("route", PAGES)
+def test_a_form_of_another_site_changes_nothing(route: str, theirs: World) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(theirs.admin)
+    visit = ROUTES[route]
+    for method in UNSAFE:
+        answer = knock(visit, method, theirs, client)
+        assert answer.status_code == 403, method
+        assert "The form was too old" in answer.content.decode()
+
+
+@pytest.mark.parametrize("route", sorted(ROUTES))
+def test_every_answer_is_told_how_browsers_shall_take_it(route: str, theirs: World) -> None:
+    """Pages and files, refusals and redirects alike."""
+    visit = ROUTES[route]
+    for client in (theirs.client(), Client()):
+        for method in ("GET", "PUT"):
+            answer = knock(visit, method, theirs, client)
+            assert {name: answer.get(name) for name in HEADERS} == HEADERS
+            policy = answer["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
+            if not isinstance(visit, Open) and visit.scope is None and answer.status_code == 200:
+                assert "no-store" in answer["Cache-Control"] or "private" in answer["Cache-Control"]
