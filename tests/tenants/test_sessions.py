@@ -1,0 +1,115 @@
+"""Sessions and passwords: what a cookie may, what ends a session, what a password must be."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+
+from tests.factories import PASSWORD, Cast
+
+# Run behind a proxy that speaks TLS, as the documented variables say, on the test's database.
+_DEPLOYED = """
+import json
+from django.conf import settings
+from django.test import Client
+client = Client(headers={"Host": "tools.example", "X-Forwarded-Proto": "https"})
+chosen = client.post("/theme", {"theme": "dark"})
+plain = Client(headers={"Host": "tools.example"}).get("/login")
+print(json.dumps({
+    "flags": {
+        name: [settings.__getattr__(f"{name}_COOKIE_{flag}") for flag in ("SECURE", "SAMESITE")]
+        for name in ("SESSION", "CSRF")
+    },
+    "theme": chosen.cookies["theme"].OutputString(),
+    "hsts": chosen["Strict-Transport-Security"],
+    "plain": [plain.status_code, plain["Location"]],
+}))
+"""
+
+
+def _sign_in(cast: Cast, client: Client) -> Any:
+    pair = {"username": cast.viewer.username, "password": PASSWORD}
+    return client.post(reverse("login"), pair)
+
+
+def test_no_script_reads_the_session_and_no_other_site_sends_it(acme: Cast) -> None:
+    cookie = _sign_in(acme, Client()).cookies[settings.SESSION_COOKIE_NAME]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+    assert not cookie["domain"]
+
+
+def test_behind_tls_cookies_and_answers_stay_there(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "TOOLTRAIL_VAR": str(tmp_path),
+        "TOOLTRAIL_HOSTS": "tools.example",
+        "TOOLTRAIL_HTTPS": "true",
+        "TOOLTRAIL_SECRET_KEY": secrets.token_urlsafe(48),
+    }
+    done = subprocess.run(
+        [sys.executable, "manage.py", "shell", "--no-imports", "-c", _DEPLOYED],
+        cwd=settings.BASE_DIR,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["flags"] == {"SESSION": [True, "Lax"], "CSRF": [True, "Lax"]}
+    assert {"Secure", "HttpOnly", "SameSite=Lax"} <= set(told["theme"].split("; "))
+    assert told["hsts"] == "max-age=31536000; includeSubDomains; preload"
+    assert told["plain"] == [301, "https://tools.example/login"]
+
+
+def test_a_session_somebody_planted_is_another_after_signing_in(acme: Cast) -> None:
+    client = Client()
+    client.session.save()
+    planted = client.cookies[settings.SESSION_COOKIE_NAME].value
+    _sign_in(acme, client)
+    assert client.get(reverse("trace_list")).status_code == 200
+    assert client.cookies[settings.SESSION_COOKIE_NAME].value != planted
+    stranger = Client()
+    stranger.cookies[settings.SESSION_COOKIE_NAME] = planted
+    assert stranger.get(reverse("trace_list")).status_code == 302
+
+
+def _change(client: Client, new: str) -> Any:
+    typed = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    return client.post(reverse("password_change"), typed)
+
+
+def test_a_changed_password_ends_the_other_sessions(acme: Cast) -> None:
+    here, elsewhere = Client(), Client()
+    for client in (here, elsewhere):
+        _sign_in(acme, client)
+    assert _change(here, "a wholly different one 7").status_code == 302
+    assert here.get(reverse("trace_list")).status_code == 200
+    assert elsewhere.get(reverse("trace_list")).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("weak", "why"),
+    [
+        ("k9-mPq2-xZ7", "at least 12 characters"),
+        ("918273645546372819", "entirely numeric"),
+        ("1qaz2wsx3edc4rfv", "too common"),
+        ("{username}", "too similar to the username"),
+    ],
+)
+def test_a_weak_password_is_refused_and_says_why(acme: Cast, weak: str, why: str) -> None:
+    client = Client()
+    _sign_in(acme, client)
+    answer = _change(client, weak.format(username=acme.viewer.username))
+    assert answer.status_code == 200
+    assert why in answer.content.decode()
+    assert _sign_in(acme, Client()).status_code == 302, "the old one still signs in"
