@@ -30,6 +30,7 @@ CROSS JOIN LATERAL (
     WHERE {{piece_calls}}
       AND state <> 'open'
       AND {{of_tool}}
+    LIMIT ALL
 ) AS i
 GROUP BY piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.state, i.error_type
 
@@ -56,6 +57,7 @@ CROSS JOIN LATERAL (
     WHERE {{piece_calls}}
       AND state <> 'open'
       AND {{of_tool}}
+    LIMIT ALL
 ) AS i
 GROUP BY piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.bucket
 

@@ -19,10 +19,9 @@ unnest(
 ) AS piece (start_at, end_at, slot, taken_from)
 
 -- {{piece_calls}} --
--- The calls of such a stretch.
+-- The calls of such a stretch. In a LATERAL that ends with LIMIT ALL each is read along the index:
+-- joined with the stretches, or told each one's day, whole days are read and most is thrown away.
 tenant_id = %(tenant_id)s
-      AND started_on BETWEEN (piece.start_at AT TIME ZONE 'UTC')::date
-                         AND (piece.end_at AT TIME ZONE 'UTC')::date
       AND started_on BETWEEN %(first_piece_day)s AND %(last_piece_day)s
       AND started_at >= piece.start_at
       AND started_at < piece.end_at
@@ -47,6 +46,7 @@ CROSS JOIN LATERAL (
     FROM invocation
     WHERE {{piece_calls}}
       AND state <> 'open'
+    LIMIT ALL
 ) AS i
 GROUP BY piece.slot, piece.taken_from, i.tool_name, i.state
 UNION ALL
@@ -91,6 +91,7 @@ FROM (
         FROM invocation
         WHERE {{piece_calls}}
           AND state <> 'open'
+        LIMIT ALL
     ) AS i
 ) AS single
 GROUP BY GROUPING SETS ((slot, taken_from, bucket), (sign, tool_name, bucket))

@@ -86,6 +86,7 @@ FROM (
         FROM invocation
         WHERE {{piece_calls}}
           AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
+        LIMIT ALL
     ) AS i
     GROUP BY i.tool_name, i.tool_version
 ) AS found
