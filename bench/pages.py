@@ -41,7 +41,7 @@ SMALL_TENANTS, SMALL_CALLS = 20, 500
 BATCH = 500  # calls
 TOOLS = [f"tool_{n}" for n in range(40)]
 CODES = ["WRONG_TYPE", "MISSING_REQUIRED", "ENUM_MISMATCH"]
-INDEXED, DAY, TWO = 60.0, 80.0, 150.0  # ms
+INDEXED, DAY, TWO, REPEATS = 60.0, 80.0, 150.0, 300.0  # ms
 TRACES = (16, 1_000, 10_000)  # calls of traces of their own
 PAINTED = {16: 300.0, 1_000: 1000.0, 10_000: 1000.0}  # ms
 
@@ -70,6 +70,10 @@ PAGES = [
     Page("overview, 6 hours", "/?range=6h", DAY),
     Page("violations, 24 hours", "/violations/?range=24h", DAY),
     Page("violations, 30 days", "/violations/?range=30d", TWO),
+    Page("latency, 24 hours", "/latency/?range=24h", DAY),
+    Page("latency, 30 days", "/latency/?range=30d", TWO),
+    Page("newest of 30 days", "/latency/newest?range=30d", REPEATS),
+    Page("repeats of a day", "/repeats/?range=24h", REPEATS),
     Page("calls, newest", "/calls/", INDEXED),
     Page("calls of a tool", "/calls/?q=tool:tool_7", INDEXED),
     Page("calls of a run", "/calls/?q=run:run-{trace}", INDEXED),
