@@ -7,15 +7,15 @@
 -- Completed calls, their tokens and cache hits: of whole hours by slot, and by tool, version and
 -- error for all slots but the first, which is the range before; of the calls moved by all of it.
 SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, state, error_type,
-       sum(call_count)::bigint, sum(prompt_tokens), sum(completion_tokens),
-       sum(cache_hit_count)::bigint
+       sum(calls)::bigint, sum(prompt), sum(completion), sum(hits)::bigint
 FROM (
-    SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, tool_version, state,
-           error_type, call_count, prompt_tokens, completion_tokens, cache_hit_count
-    FROM rollup
-    WHERE {{cell_hours}}
-      AND state <> 'started'
+    SELECT slot, slot > 0 AS is_current, tool_name, tool_version, state, error_type,
+           sum(call_count) AS calls, sum(prompt_tokens) AS prompt,
+           sum(completion_tokens) AS completion, sum(cache_hit_count) AS hits
+    FROM (SELECT *, {{cell_slot}} AS slot FROM rollup WHERE {{cell_hours}}) AS hours
+    WHERE state <> 'started'
       AND {{of_tool}}
+    GROUP BY slot, tool_name, tool_version, state, error_type
 ) AS whole
 GROUP BY GROUPING SETS ((slot, state), (is_current, tool_name, tool_version, state, error_type))
 HAVING GROUPING(slot) = 0 OR is_current
