@@ -28,6 +28,10 @@ FAILED = "/traces/?state=failed"
 THEMES: tuple[Theme, ...] = ("light", "dark")
 WIDTHS = {"desk": 1440, "phone": 390}  # CSS pixels
 PAGES = {
+    "overview": "/?range=7d",
+    "violations": "/violations/?range=7d",
+    "latency": "/latency/?range=7d",
+    "repeats": "/repeats/?range=7d",
     "traces": "/traces/",
     "timeline": "",  # the telling call's
     "calls": "/calls/?q=state:error",
