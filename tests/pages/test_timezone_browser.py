@@ -33,7 +33,8 @@ def test_times_are_the_browsers(
     )
     page = context.new_page()
     heard = complaints(page)
-    sign_in(page, acme.viewer)  # the first page with times is the first to have the zone's
+    sign_in(page, acme.viewer)
+    page.goto("/traces/")
     heads = page.get_by_role("columnheader", name=re.compile("Started", re.IGNORECASE))
     expect(heads).to_contain_text(re.compile(head, re.IGNORECASE))
     page.goto("/traces/trace-123")
