@@ -7,7 +7,7 @@ Starts `manage.py up` with its default settings on a folder of its own, and as m
 processes of their own, each with one connection that sends its next request when the last
 one is answered, as the SDK does: gzip level 1, an `Idempotency-Key`. A call is two events, made
 and compressed before the clock starts; `size` is events in a request. Calls are of the last two
-minutes and have ids in order of time, as the SDK's; with `--scattered` they have neither, as imports.
+minutes and have ids in order of time, as the SDK's; with `--scattered` neither, as imports.
 
 Everything shares this machine's cores, the clients too; where others use them as well, believe
 the columns of CPU time (of all web processes, and of all of PostgreSQL) rather than calls a
@@ -63,8 +63,8 @@ class Requests:
 def trace(rng: random.Random, *, scattered: bool) -> Iterator[list[bytes]]:
     """The calls of a trace, a dozen on average, one after the other or nested, as pairs of events.
 
-    They are of the last two minutes and have ids in order of time, as the SDK's; `scattered` ones are
-    of any moments of the last fifty minutes with random ids, as imports and other SDKs' are.
+    They are of the last two minutes and have ids in order of time, as the SDK's; `scattered`
+    ones are of any moments of the last fifty minutes with random ids, as imports are.
     """
     trace_id = f"{rng.getrandbits(128):032x}"
     at = datetime.now(UTC) - timedelta(seconds=rng.uniform(60, 120))  # none is to come
