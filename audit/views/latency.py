@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -13,10 +13,10 @@ from audit.queries.latency import ToolFilter, latency
 from audit.queries.newest import BANDS, ENDS, newest
 from audit.queries.over_time import has_figures_before
 from audit.time_range import TimeRange
+from audit.views.figures_export import figures_file
 from audit.views.time_range import asked_range, range_bar
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action
 
 ROWS_SHOWN = 100
 ERRORS_SHOWN = 8
@@ -105,23 +105,13 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def latency_export(request: TenantRequest, kind: str) -> HttpResponse:
     """Every tool and version of the range, as NDJSON or CSV. It is put on record."""
-    if kind not in FORMS:
-        raise Http404("no such form of export")
-    now = timezone.now()
-    asked = asked_range(request, now)
-    if asked.problem:  # an export must hold what was asked for and nothing else
-        return HttpResponse(asked.problem, status=400, content_type="text/plain")
-    found = latency(asked.range, ToolFilter.read(request.GET))
-    if request.method != "HEAD":
-        record_action(
-            request.tenant, request.user, "latency.export", kind, query=request.GET.urlencode()
-        )
-    form = FORMS[kind]
-    name = f"latency-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
-    return HttpResponse(
-        b"".join(form.write(iter([documents(found)]))),
-        content_type=form.content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    return figures_file(
+        request,
+        kind,
+        FORMS,
+        lambda of: documents(latency(of, ToolFilter.read(request.GET))),
+        of="latency",
+        action="latency.export",
     )
 
 

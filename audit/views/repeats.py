@@ -26,6 +26,7 @@ from audit.queries.repeats import COMPARED, RESULTS, Compared, compare_results, 
 from audit.repeats_export import FORMS, documents
 from audit.repetition import InTrace, Repeat
 from audit.time_range import LENGTHS, TimeRange
+from audit.views.figures_export import figures_file
 from audit.views.time_range import asked_range, range_bar
 from config.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
@@ -115,22 +116,13 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def repeat_export(request: TenantRequest, kind: str) -> HttpResponse:
     """The loops and repeats of the range, as NDJSON or CSV. It is put on record."""
-    if kind not in FORMS:
-        raise Http404("no such form of export")
-    now = timezone.now()
-    asked = asked_range(request, now)
-    if asked.problem:  # an export must hold what was asked for and nothing else
-        return HttpResponse(asked.problem, status=400, content_type="text/plain")
-    found = find_repeats(asked.range, ToolFilter.read(request.GET).tool, polling_tools())
-    if request.method != "HEAD":
-        record_action(
-            request.tenant, request.user, "repeat.export", kind, query=request.GET.urlencode()
-        )
-    name = f"repeats-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
-    return HttpResponse(
-        b"".join(FORMS[kind].write(iter([documents(found)]))),
-        content_type=FORMS[kind].content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    return figures_file(
+        request,
+        kind,
+        FORMS,
+        lambda of: documents(find_repeats(of, ToolFilter.read(request.GET).tool, polling_tools())),
+        of="repeats",
+        action="repeat.export",
     )
 
 

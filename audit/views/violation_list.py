@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -18,11 +18,11 @@ from audit.queries.violations import (
     samples,
     violations,
 )
+from audit.views.figures_export import figures_file
 from audit.views.time_range import asked_range, range_bar
 from audit.violation_export import FORMS, document
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action
 
 KINDS_SHOWN = 50
 SAMPLES_SHOWN = 10
@@ -97,24 +97,15 @@ def violation_list(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def violation_export(request: TenantRequest, kind: str) -> HttpResponse:
     """Every kind of violation the address asks for, as NDJSON or CSV. It is put on record."""
-    if kind not in FORMS:
-        raise Http404("no such form of export")
-    now = timezone.now()
-    asked = asked_range(request, now)
-    if asked.problem:  # an export must hold what was asked for and nothing else
-        return HttpResponse(asked.problem, status=400, content_type="text/plain")
-    found = violations(asked.range, ViolationFilter.read(request.GET))
-    if request.method != "HEAD":
-        record_action(
-            request.tenant, request.user, "violation.export", kind, query=request.GET.urlencode()
-        )
-    form = FORMS[kind]
-    body = b"".join(form.write(iter([[document(one) for one in found.kinds]])))
-    name = f"violations-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
-    return HttpResponse(
-        body,
-        content_type=form.content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    return figures_file(
+        request,
+        kind,
+        FORMS,
+        lambda of: [
+            document(one) for one in violations(of, ViolationFilter.read(request.GET)).kinds
+        ],
+        of="violations",
+        action="violation.export",
     )
 
 
