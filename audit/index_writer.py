@@ -133,6 +133,24 @@ class IndexWriter:
         after = [changed_of(*row) for row in self.run("supersede_calls", **_columns(rows))]
         return before, after
 
+    def withdraw_calls(self, calls: Sequence[Call]) -> list[Changed]:
+        """Take calls out that another one tells now, of the keys; the rows that went.
+
+        Those with violations stay: no span has any.
+        """
+        if not calls:
+            return []
+        return [changed_of(*row) for row in self.run("withdraw_calls", **_keys(calls))]
+
+    def settle_traces(self, withdrawn: Sequence[Changed]) -> None:
+        """Tell again what no sum tells of the traces that calls were withdrawn from."""
+        if not withdrawn:
+            return
+        days, trace_ids = zip(*sorted({(row.day, row.trace_id) for row in withdrawn}), strict=True)
+        traces = {"days": pg_arrays.days(days), "trace_ids": pg_arrays.texts(trace_ids)}
+        self.send("recount_traces", **traces)
+        self.send("forget_empty_traces", **traces)
+
     def taken_slots(self, calls: Sequence[Call]) -> dict[Key, tuple[Any, ...]]:
         """By key: start batch and position, end batch and position of the call's row."""
         return {(row[0], row[1].int): row[2:] for row in self.run("taken_slots", **_keys(calls))}

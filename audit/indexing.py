@@ -16,7 +16,8 @@ from audit.deltas import Changed, derive
 from audit.index_writer import IndexWriter
 from audit.log import read_events
 from audit.merge import Call, Key, Repeat, merge, settle_on_stored_days
-from audit.reported import tells_more, tells_no_more
+from audit.redaction import are_one_but_for_marks
+from audit.reported import calls_of, tells_more, tells_no_more
 
 _CONFLICT = "conflict", "another event of this call and type was stored before"
 _NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
@@ -66,6 +67,7 @@ class _Effects:
     changed: dict[Key, Changed] = field(default_factory=dict)
     withdrawn: list[Changed] = field(default_factory=list)
     superseding: list[Changed] = field(default_factory=list)
+    absorbed: list[Changed] = field(default_factory=list)
     completed: list[tuple[Changed, wire.EndEvent]] = field(default_factory=list)
 
 
@@ -109,8 +111,9 @@ class Indexing:
         ]
         fuller = self._settle(calls, repeats, changed)
         withdrawn, superseding = self._writer.supersede_calls(fuller)
+        absorbed = self._writer.withdraw_calls(self._parts(fuller))
         gaps = [each for each in logged if each.kind is Kind.GAP]
-        self._effects = _Effects(gaps, changed, withdrawn, superseding, completed)
+        self._effects = _Effects(gaps, changed, withdrawn, superseding, absorbed, completed)
         return logged
 
     def write(self, *, with_totals: bool = True) -> None:
@@ -122,7 +125,9 @@ class Indexing:
         if with_totals:
             effects = self._effects
             counted = [*effects.changed.values(), *effects.superseding]
-            self._writer.write_deltas(derive(counted, withdrawn=effects.withdrawn))
+            withdrawn = [*effects.withdrawn, *effects.absorbed]
+            self._writer.write_deltas(derive(counted, withdrawn=withdrawn))
+            self._writer.settle_traces(effects.absorbed)
         self._settle_gaps(self._effects.gaps)
         self._writer.write_producers(self.outcome.producers)
 
@@ -192,6 +197,29 @@ class Indexing:
                     self._refuse(candidate, *_CONFLICT)
         return found
 
+    def _parts(self, fuller: Sequence[Call]) -> list[Call]:
+        """The stored calls that fuller accounts tell as parts of theirs: the middle came last."""
+        accounts: dict[Key, bytes] = {}
+        parts: dict[Key, Call] = {}
+        for call in fuller:
+            assert call.end is not None
+            for day, invocation_id in calls_of(call.end.raw):
+                if (day, invocation_id.int) != call.key:
+                    part = Call(invocation_id, day, 0)
+                    accounts[part.key], parts[part.key] = call.end.raw, part
+        slots = self._writer.taken_slots(list(parts.values())) if parts else {}
+        whole = {key: (slot[:2], slot[2:]) for key, slot in slots.items() if None not in slot}
+        places = [place for both in whole.values() for place in both]
+        stored = read_events(self._tenant_id, places, using=self._writer.using) if places else {}
+        return [
+            parts[key]
+            for key, both in sorted(whole.items())
+            if all(
+                (raw := stored[place].raw) is not None and tells_no_more(raw, accounts[key])
+                for place in both
+            )
+        ]
+
     def _stored(
         self, taken: Sequence[tuple[Call, Candidate]]
     ) -> Iterator[tuple[Candidate, bytes | None]]:
@@ -208,7 +236,12 @@ class Indexing:
             yield candidate, stored[places[candidate.line]].raw
 
     def _compare(self, candidate: Candidate, raw: bytes | None) -> None:
-        if raw is None or raw == candidate.raw or tells_no_more(candidate.raw, raw):
+        if (
+            raw is None
+            or raw == candidate.raw
+            or tells_no_more(candidate.raw, raw)
+            or are_one_but_for_marks(candidate.raw, raw)
+        ):
             self.outcome.take(candidate, is_new=False)
         else:
             self._refuse(candidate, *_CONFLICT)

@@ -76,6 +76,7 @@ def join(writer: IndexWriter, spans: Sequence[Span], mapped: Mapped) -> Mapped:
             mapped.others,
         )
     _name_as_stored(mapped.calls, known)
+    _move_spans(writer, mapped.calls, known)
     return mapped
 
 
@@ -160,12 +161,33 @@ def _name_as_stored(calls: Sequence[ToolCall], known: Sequence[_Known]) -> None:
         found = (by_uuid.get(_uuid(facts.span)) for facts in call.facts)
         first = next(filter(None, found), None)
         if first is not None:
-            renamed[call.invocation_id] = first.invocation_id
             call.invocation_id = first.invocation_id
+            renamed |= {_uuid(facts.span): first.invocation_id for facts in call.facts}
             call.started_ns = first.started_us * 1000
     for call in calls:
         if call.parent_id is not None:
             call.parent_id = renamed.get(call.parent_id, call.parent_id)
+
+
+def _move_spans(writer: IndexWriter, calls: Sequence[ToolCall], known: Sequence[_Known]) -> None:
+    """Of calls that were stored as several: make all their spans the one's they are now."""
+    owners = {each.span_uuid: each.invocation_id for each in known}
+    rows = [
+        _row(facts.span, call, identity_of(facts))
+        for call in calls
+        if {owners.get(_uuid(facts.span), call.invocation_id) for facts in call.facts}
+        != {call.invocation_id}
+        for facts in call.facts
+    ]
+    if not rows:
+        return
+    writer.send(
+        "move_spans",
+        started_on=pg_arrays.days([row.day for row in rows]),
+        span_uuid=pg_arrays.uuids([row.span_uuid for row in rows]),
+        invocation_id=pg_arrays.uuids([row.invocation_id for row in rows]),
+        call_started_at=pg_arrays.instants([row.call_started_us for row in rows]),
+    )
 
 
 def store_spans(

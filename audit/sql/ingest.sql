@@ -232,6 +232,19 @@ RETURNING
     i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count, i.prompt_tokens,
     i.completion_tokens, i.cache_hit, true, true, true
 
+-- withdraw_calls --
+-- Calls that turned out to be parts of another one. The log keeps their events.
+DELETE FROM invocation AS i
+USING unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS gone (invocation_id, day)
+WHERE i.tenant_id = %(tenant_id)s
+  AND i.started_on = gone.day
+  AND i.invocation_id = gone.invocation_id
+  AND i.violation_count = 0
+RETURNING
+    i.started_on - date '1970-01-01', i.invocation_id, i.started_at, i.ended_at, i.duration_us, i.state, i.tool_name,
+    i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count, i.prompt_tokens,
+    i.completion_tokens, i.cache_hit, true, true, true
+
 -- insert_violations --
 -- The violations of the calls completed by this batch.
 INSERT INTO violation (
@@ -317,6 +330,37 @@ ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
     violation_count = t.violation_count + excluded.violation_count,
     prompt_tokens = add_capped(t.prompt_tokens, excluded.prompt_tokens),
     completion_tokens = add_capped(t.completion_tokens, excluded.completion_tokens)
+
+-- recount_traces --
+-- What of a trace is no sum, after calls of it were withdrawn: whoever adds to it meanwhile waits
+-- for its row, which this transaction has changed before.
+UPDATE trace AS t SET
+    first_started_at = c.first_started_at, last_at = c.last_at, first_tool_name = c.tool_name,
+    run_id = c.run_id
+FROM unnest(%(days)b::date[], %(trace_ids)b::text[]) AS changed (day, trace_id)
+CROSS JOIN LATERAL (
+    SELECT min(i.started_at) AS first_started_at,
+           max(greatest(i.started_at, i.ended_at)) AS last_at,
+           (array_agg(i.tool_name ORDER BY i.started_at, i.tool_name COLLATE "C"))[1] AS tool_name,
+           min(i.run_id COLLATE "C") AS run_id
+    FROM invocation i
+    WHERE i.tenant_id = %(tenant_id)s
+      AND i.started_on = changed.day
+      AND i.trace_id = changed.trace_id
+) AS c
+WHERE t.tenant_id = %(tenant_id)s
+  AND t.started_on = changed.day
+  AND t.trace_id = changed.trace_id
+  AND c.first_started_at IS NOT NULL
+
+-- forget_empty_traces --
+-- A trace's row of a day all of whose calls were withdrawn: they are told on the day before.
+DELETE FROM trace AS t
+USING unnest(%(days)b::date[], %(trace_ids)b::text[]) AS changed (day, trace_id)
+WHERE t.tenant_id = %(tenant_id)s
+  AND t.started_on = changed.day
+  AND t.trace_id = changed.trace_id
+  AND t.started_count = 0
 
 -- upsert_rollups --
 -- What the changed calls add to the counters of their hour.

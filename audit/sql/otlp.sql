@@ -52,6 +52,28 @@ FROM unnest(
 )
 ON CONFLICT DO NOTHING
 
+-- move_spans --
+-- Spans of stored calls that turned out to be one: they are of the first of these. What is no
+-- longer any span's call may be withdrawn (0013_merged_calls.sql).
+UPDATE otlp_span AS s SET invocation_id = u.invocation_id, call_started_at = u.call_started_at
+FROM unnest(
+    %(started_on)b::date[], %(span_uuid)b::uuid[], %(invocation_id)b::uuid[],
+    %(call_started_at)b::timestamptz[]
+) AS u (started_on, span_uuid, invocation_id, call_started_at)
+WHERE s.tenant_id = %(tenant_id)s
+  AND s.started_on = u.started_on
+  AND s.span_uuid = u.span_uuid
+  AND s.invocation_id <> u.invocation_id
+
+-- call_of_span --
+-- The call a span is part of that once was one by itself: its page's address outlives it.
+SELECT (call_started_at AT TIME ZONE 'UTC')::date, invocation_id
+FROM otlp_span
+WHERE tenant_id = %(tenant_id)s
+  AND started_on = %(started_on)s
+  AND span_uuid = %(span_uuid)s
+  AND invocation_id <> span_uuid
+
 -- calls_above --
 -- For spans that are no calls of their own: the nearest call above each, through whatever lies
 -- between. Chains end after a hundred steps, as parents may form a ring.

@@ -24,9 +24,24 @@ FURTHER_POLICIES = {
         "SELECT",
         "(user_id = (NULLIF(current_setting('tooltrail.user_id'::text, true), ''::text))::bigint)",
         None,
+        "PERMISSIVE",
     ),
+    # What the application may delete of the index: what was merged into another call.
+    ("invocation", "merged_elsewhere"): (
+        "DELETE",
+        (
+            """((violation_count = 0) AND (EXISTS ( SELECT
+   FROM otlp_span s
+  WHERE ((s.tenant_id = invocation.tenant_id) AND (s.started_on = invocation.started_on)"""
+            " AND (s.span_uuid = invocation.invocation_id)"
+            " AND (s.invocation_id <> invocation.invocation_id)))))"
+        ),
+        None,
+        "RESTRICTIVE",
+    ),
+    ("trace", "nothing_left"): ("DELETE", "(started_count = 0)", None, "RESTRICTIVE"),
 }
-"""Policies beside the tenant's: each widens what is seen, so each is named here."""
+"""Policies beside the tenant's: a permissive one widens what is seen, so each is named here."""
 
 _TENANT_TABLES = """
     SELECT c.oid AS table_oid, c.oid::regclass::text AS name, c.relkind, c.relispartition,
@@ -65,11 +80,11 @@ def odd_policies(connection: psycopg.Connection[Any]) -> list[str]:
     for table, name, permissive, roles, command, using, check in rows:
         expected = FURTHER_POLICIES.get(
             (table, name),
-            ("ALL", ISOLATION, ISOLATION) if name == "tenant_isolation" else None,
+            ("ALL", ISOLATION, ISOLATION, "PERMISSIVE") if name == "tenant_isolation" else None,
         )
-        found = (command, using, check)
-        if expected != found or permissive != "PERMISSIVE" or roles != ["public"]:
-            odd.append(f"{table}.{name}: {permissive} {roles} {found}")
+        found = (command, using, check, permissive)
+        if expected != found or roles != ["public"]:
+            odd.append(f"{table}.{name}: {roles} {found}")
     return odd
 
 
