@@ -1,6 +1,5 @@
-"""The ledger's hashes: from the bytes of an event to its leaf in the tenant's Merkle log.
+"""From the bytes of an event to its leaf in the tenant's Merkle log.
 
-Pure, and all that proving an event needs, so that a proof can be checked without a server.
     commit = SHA256(0x02 ‖ salt ‖ raw)
     entry  = version u8, kind u8, event_id 16, invocation_id 16, received_us u64, raw_len u32,
              commit 32 (big endian)

@@ -1,0 +1,78 @@
+"""The ledger: events as leaves of a Merkle log, and what proves to anyone that none was altered.
+
+Pure, and all that proving an event needs, so that a proof can be checked without a server.
+Only signing and checking signatures needs more than the SDK itself: the extra `verify`.
+"""
+
+from tooltrail.ledger.checkpoint import Checkpoint, open_checkpoint
+from tooltrail.ledger.errors import FormatError, LedgerError, ProofError, SignatureError
+from tooltrail.ledger.keys import SigningKey, VerifierKey
+from tooltrail.ledger.leaf import (
+    NO_INVOCATION,
+    SALT_LENGTH,
+    VERSION,
+    Entry,
+    Kind,
+    commit_of,
+    leaf_of,
+)
+from tooltrail.ledger.note import OpenedNote, Signature, open_note, parse_note, sign_note
+from tooltrail.ledger.proof_file import ProofFile
+from tooltrail.ledger.tiles import (
+    Tile,
+    subtrees_in,
+    tiles_between,
+    tiles_of_consistency,
+    tiles_of_inclusion,
+    tiles_of_root,
+)
+from tooltrail.ledger.tree import (
+    EMPTY_ROOT,
+    Subtree,
+    consistency_proof,
+    inclusion_proof,
+    node_of,
+    root_of,
+    tree_root,
+    verify_consistency,
+    verify_inclusion,
+)
+
+__all__ = [
+    "EMPTY_ROOT",
+    "NO_INVOCATION",
+    "SALT_LENGTH",
+    "VERSION",
+    "Checkpoint",
+    "Entry",
+    "FormatError",
+    "Kind",
+    "LedgerError",
+    "OpenedNote",
+    "ProofError",
+    "ProofFile",
+    "Signature",
+    "SignatureError",
+    "SigningKey",
+    "Subtree",
+    "Tile",
+    "VerifierKey",
+    "commit_of",
+    "consistency_proof",
+    "inclusion_proof",
+    "leaf_of",
+    "node_of",
+    "open_checkpoint",
+    "open_note",
+    "parse_note",
+    "root_of",
+    "sign_note",
+    "subtrees_in",
+    "tiles_between",
+    "tiles_of_consistency",
+    "tiles_of_inclusion",
+    "tiles_of_root",
+    "tree_root",
+    "verify_consistency",
+    "verify_inclusion",
+]

@@ -1,0 +1,117 @@
+"""Ed25519 keys as signed notes name them: https://c2sp.org/signed-note, "Verifier keys".
+
+    key id = SHA256(name ‖ "\\n" ‖ 0x01 ‖ public key)[:4]
+    vkey   = name + "+" + hex(key id) + "+" + base64(0x01 ‖ public key)
+
+Signing and verifying need `cryptography`, the extra `verify`; everything else does without.
+"""
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from tooltrail.ledger.errors import FormatError, SignatureError
+from tooltrail.ledger.lines import from_base64, shown, to_base64
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+KEY_LENGTH = 32
+ED25519 = b"\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierKey:
+    """A public key: who signs, and the 32 bytes of RFC 8032. Prints as its vkey."""
+
+    name: str
+    public: bytes
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if len(self.public) != KEY_LENGTH:
+            raise FormatError(f"a public key has {KEY_LENGTH} bytes, not {len(self.public)}")
+
+    @property
+    def key_id(self) -> bytes:
+        """Four bytes to find the key by. Not a strong hash: others can be made to share it."""
+        return sha256(self.name.encode() + b"\n" + ED25519 + self.public).digest()[:4]
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.key_id.hex()}+{to_base64(ED25519 + self.public)}"
+
+    @classmethod
+    def parse(cls, vkey: str) -> "VerifierKey":
+        """Read a vkey. Raises FormatError, saying what is wrong with it."""
+        # Base64 may have a "+" of its own: only the first two part.
+        parts = vkey.split("+", 2)
+        if len(parts) != 3:
+            raise FormatError(f"a public key is name+id+key, not {shown(vkey)}")
+        name, key_id, encoded = parts
+        material = from_base64(encoded, "the key material of a public key")
+        if material[:1] != ED25519:
+            raise FormatError(f"the public key of {shown(name)} is not an Ed25519 key")
+        key = cls(name, material[1:])
+        if key.key_id.hex() != key_id:
+            raise FormatError(
+                f"the public key of {shown(name)} has the id {key.key_id.hex()}, "
+                f"not {shown(key_id)}: a part of it was changed"
+            )
+        return key
+
+    def verify(self, text: str, signature: bytes) -> None:
+        """Check a signature. Raises SignatureError, or ImportError without the extra `verify`."""
+        ed25519 = _ed25519()
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            ed25519.Ed25519PublicKey.from_public_bytes(self.public).verify(signature, text.encode())
+        except (InvalidSignature, ValueError):
+            raise SignatureError(f"the signature of {shown(self.name)} is wrong") from None
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A private key: who signs, and the 32 bytes of RFC 8032, which its `repr` leaves out."""
+
+    name: str
+    private: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if len(self.private) != KEY_LENGTH:
+            raise FormatError(f"a private key has {KEY_LENGTH} bytes, not {len(self.private)}")
+
+    @property
+    def verifier(self) -> VerifierKey:
+        """The public key to it. Raises ImportError without the extra `verify`."""
+        return VerifierKey(self.name, self._key().public_key().public_bytes_raw())
+
+    def sign(self, text: str) -> bytes:
+        """The 64 bytes of a signature. Raises ImportError without the extra `verify`."""
+        return self._key().sign(text.encode())
+
+    def _key(self) -> "ed25519.Ed25519PrivateKey":
+        key: ed25519.Ed25519PrivateKey = _ed25519().Ed25519PrivateKey.from_private_bytes(
+            self.private
+        )
+        return key
+
+
+def check_name(name: str) -> None:
+    """Raise FormatError unless it can be the name of a key."""
+    refused = any(char == "+" or char.isspace() or char < " " for char in name)
+    if not name or refused or any("\ud800" <= char <= "\udfff" for char in name):
+        raise FormatError(f"the name of a key is text without spaces and +, not {shown(name)}")
+
+
+def _ed25519() -> ModuleType:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            "signatures need the extra `verify`: pip install 'tooltrail[verify]'",
+            name=missing.name,
+        ) from missing
+    return ed25519

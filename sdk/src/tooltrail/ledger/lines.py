@@ -1,0 +1,43 @@
+"""How bytes and numbers stand in the lines of the C2SP formats: in exactly one way each.
+
+Other spellings of the same value are refused, so that what was signed or hashed can be written
+again byte by byte from what was read.
+"""
+
+import re
+from base64 import b64decode, b64encode
+
+from tooltrail.ledger.errors import FormatError
+
+HASH_LENGTH = 32
+_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
+
+
+def to_base64(data: bytes) -> str:
+    """Base 64 of RFC 4648, section 4, padded."""
+    return b64encode(data).decode()
+
+
+def from_base64(text: str, what: str, length: int | None = None) -> bytes:
+    """The bytes, `length` of them if given. Raises FormatError, naming `what` it was to be."""
+    try:
+        data = b64decode(text, validate=True)
+    except ValueError:
+        raise FormatError(f"{what} is not base64") from None
+    if to_base64(data) != text:
+        raise FormatError(f"{what} is not base64 in its one canonical form")
+    if length is not None and len(data) != length:
+        raise FormatError(f"{what} has {len(data)} bytes, not {length}")
+    return data
+
+
+def from_decimal(text: str, what: str) -> int:
+    """A number of up to 63 bits. Raises FormatError, naming `what` it was to be."""
+    if not _DECIMAL.fullmatch(text) or (number := int(text)) >= 1 << 63:
+        raise FormatError(f"{what} is not a decimal number below 2^63 without leading zeroes")
+    return number
+
+
+def shown(text: str) -> str:
+    """Text of strangers as it can stand in a message: quoted, escaped, cut."""
+    return ascii(text if len(text) <= 80 else f"{text[:79]}…")

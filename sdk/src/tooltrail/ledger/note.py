@@ -1,0 +1,124 @@
+"""Text with the signatures of one or more keys below it: https://c2sp.org/signed-note.
+
+<text, ending in a newline>
+<an empty line>
+— <key name> <base64 of key id ‖ signature>      once or more
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tooltrail.ledger.errors import FormatError, SignatureError
+from tooltrail.ledger.keys import SigningKey, VerifierKey, check_name
+from tooltrail.ledger.lines import from_base64, shown, to_base64
+
+MAX_LENGTH = 1_000_000
+"""In bytes; the specification leaves it to the reader."""
+MAX_SIGNATURES = 100
+
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One line below a note: in whose name, by which of its keys, and the signature proper."""
+
+    name: str
+    key_id: bytes
+    signature: bytes
+
+    def __str__(self) -> str:
+        return f"— {self.name} {to_base64(self.key_id + self.signature)}\n"
+
+    @classmethod
+    def parse(cls, line: str) -> "Signature":
+        """Read a line without its newline. Raises FormatError."""
+        parts = line.split(" ")
+        if len(parts) != 3 or parts[0] != "—":
+            raise FormatError(f"a line of a signature is '— name base64', not {shown(line)}")
+        name = parts[1]
+        check_name(name)
+        data = from_base64(parts[2], f"the signature of {shown(name)}")
+        if len(data) < 5:
+            raise FormatError(f"the signature of {shown(name)} is too short")
+        return cls(name, data[:4], data[4:])
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedNote:
+    """What a note says, which known keys signed it, and the signatures of unknown ones."""
+
+    text: str
+    signers: tuple[VerifierKey, ...]
+    unknown: tuple[Signature, ...]
+
+
+def sign_note(text: str, keys: Sequence[SigningKey]) -> bytes:
+    """A note with the signature of each key. Raises FormatError if it cannot be one.
+
+    Raises ImportError without the extra `verify`.
+    """
+    if not text.endswith("\n"):
+        raise FormatError("the text of a note ends in a newline")
+    if not 1 <= len(keys) <= MAX_SIGNATURES:
+        raise FormatError(f"a note is signed by 1 to {MAX_SIGNATURES} keys, not {len(keys)}")
+    _check_text(text)
+    signed = [Signature(key.name, key.verifier.key_id, key.sign(text)) for key in keys]
+    return "".join([text, "\n", *map(str, signed)]).encode()
+
+
+def parse_note(note: bytes) -> tuple[str, list[Signature]]:
+    """The text and the signatures, none of them checked: nothing of it is to be believed.
+
+    Raises FormatError, saying what is wrong.
+    """
+    if len(note) > MAX_LENGTH:
+        raise FormatError(f"a note has up to {MAX_LENGTH:,} bytes, not {len(note):,}")
+    try:
+        whole = note.decode()
+    except UnicodeDecodeError:
+        raise FormatError("a note is UTF-8") from None
+    _check_text(whole)
+    text, empty_line, below = whole.rpartition("\n\n")
+    if not empty_line or not below.endswith("\n"):
+        raise FormatError("a note is text, an empty line, and whole lines of signatures")
+    lines = below[:-1].split("\n")
+    if len(lines) > MAX_SIGNATURES:
+        raise FormatError(f"a note has up to {MAX_SIGNATURES} signatures, not {len(lines)}")
+    return text + "\n", [Signature.parse(line) for line in lines]
+
+
+def open_note(note: bytes, keys: Iterable[VerifierKey]) -> OpenedNote:
+    """Read a note and check every signature that is in the name of a known key.
+
+    Signatures of unknown keys are left alone. Raises FormatError if it is no note, SignatureError
+    if a known key's signature is wrong or there is none, ImportError without the extra `verify`.
+    """
+    known: dict[tuple[str, bytes], VerifierKey] = {}
+    for key in keys:
+        if known.setdefault((key.name, key.key_id), key) != key:
+            raise FormatError(f"two keys of {shown(key.name)} share the id {key.key_id.hex()}")
+    text, signatures = parse_note(note)
+    signers: dict[VerifierKey, None] = {}
+    unknown = []
+    for signature in signatures:
+        signer = known.get((signature.name, signature.key_id))
+        if signer is None:
+            unknown.append(signature)
+        else:
+            signer.verify(text, signature.signature)
+            signers[signer] = None
+    if not signers:
+        names = ", ".join(f"{shown(each.name)} ({each.key_id.hex()})" for each in unknown[:3])
+        raise SignatureError(f"no known key signed the note; these are unknown: {names}")
+    return OpenedNote(text, tuple(signers), tuple(unknown))
+
+
+def _check_text(text: str) -> None:
+    if _CONTROL.search(text):
+        raise FormatError("a note has no control characters but newlines")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise FormatError("a note is UTF-8, which has no lone surrogates") from None
