@@ -69,7 +69,9 @@ def test_the_table_of_strategies_has_all_of_them() -> None:
 
 
 COMMANDS = [
-    shlex.split(line, comments=True) for line in TEXT.splitlines() if line.startswith("tooltrail ")
+    shlex.split(line.partition(" > ")[0], comments=True)
+    for line in TEXT.splitlines()
+    if line.startswith("tooltrail ")
 ]
 
 
@@ -77,8 +79,8 @@ COMMANDS = [
 def test_a_command_is_one_the_program_knows(command: list[str], tmp_path: Path) -> None:
     """Run where nothing waits and without a key: refused for that, not for its form."""
     ran = subprocess.run(
-        [sys.executable, "-m", *command, "--spool-dir", tmp_path],
-        env={"PATH": ""},
+        [sys.executable, "-m", *command],
+        env={"PATH": "", "TOOLTRAIL_SPOOL_DIR": str(tmp_path)},
         cwd=tmp_path,
         capture_output=True,
         text=True,

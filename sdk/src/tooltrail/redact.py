@@ -138,6 +138,10 @@ class Redactor:
             self._verdicts[name] = verdict
         return verdict
 
+    def is_secret_text(self, text: str) -> bool:
+        """Whether a text is removed because of what it holds."""
+        return self._any_pattern is not None and bool(self._any_pattern(text))
+
     def reason_at(self, path: str) -> str | None:
         """Why a text about what lies at `path` is removed; None: it may stay.
 

@@ -1,4 +1,4 @@
-"""One HTTP connection to the server: what is posted to it and what it answers.
+"""One HTTP connection to the server: what is posted to it or asked, and what it answers.
 
 Owns the connection, its time-outs, proxies and compression; what an answer means for the
 spool is `shipper`'s business. Nothing here is retried.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import time
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import urllib3
@@ -63,17 +63,27 @@ class Transport:
         body = json.dumps({"tools": tools}).encode()
         return self._post("/api/v1/tools", body, {"Content-Type": "application/json"})
 
+    def get(self, path: str, query: Mapping[str, str]) -> Answer:
+        """Ask the API for a document, `path` below `/api/v1/`. Raises UnreachableError."""
+        address = f"/api/v1/{path}?{urlencode(query)}" if query else f"/api/v1/{path}"
+        return self._request("GET", address, None, {})
+
     def close(self) -> None:
         """Let the connection go; the next post opens another."""
         if self._pool is not None:
             self._pool.clear()
 
     def _post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        return self._request("POST", path, body, headers)
+
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Answer:
         if self._pool is None:
             self._pool = _pool_for(self._url)
         try:
             response = self._pool.request(
-                "POST",
+                method,
                 self._url + path,
                 body=body,
                 headers={**self._headers, **headers},

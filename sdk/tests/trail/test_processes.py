@@ -357,7 +357,11 @@ def test_a_process_told_to_end_leaves_in_order(server: Server, start: Any) -> No
         for number in range(gap["from_seq"], gap["to_seq"] + 1)
     }
     [numbers] = by_producer(server).values()
-    assert sorted({*numbers, *declared}) == list(range(max(numbers) + 1))
+    # The signal may fall between an event's number and its write: then that number, which is
+    # the last one, is a gap of its own.
+    accounted = {*numbers, *declared}
+    assert sorted(accounted) == list(range(max(accounted) + 1))
+    assert len(declared) <= 1
     ends = {each["output"]["data"] for each in server.events if each["type"].endswith("End")}
     assert set(range(last + 1)) <= ends
 
