@@ -1,0 +1,2 @@
+DROP TABLE report_schedule;
+DROP TABLE report;

@@ -1,0 +1,192 @@
+"""From a stored report to how it reads, in the report's own time zone. Pure."""
+
+from datetime import datetime
+from typing import Any
+
+from audit import figures
+from audit.figures import count, counted, share
+from audit.overview import points, relative
+from audit.queries.reports import Report
+from audit.reports.changes import HEADLINES
+from audit.reports.findings import findings
+from audit.reports.layout import Bar, Cell, Chart, Column, Layout, Section, Table, Tile, ms
+from audit.reports.periods import KINDS, in_words, zone_words
+from audit.reports.sections import (
+    completeness,
+    exports,
+    latency,
+    open_executions,
+    registry,
+    reliability,
+    repeats,
+    violations,
+)
+from config.instants import local, short_day, to_the_minute
+
+
+def lay_out(report: Report, tenant_name: str) -> Layout:
+    """The report as it reads, in its own time zone."""
+    found, zone = report.figures, report.of.zone
+    by = {"person": report.made_by, "key": f"the API key {report.made_by}"}
+    made_by = by.get(report.made_as, "the schedule")
+    warnings = []
+    if not found["is_over"]:
+        warnings.append("The range had not ended when this report was made.")
+    return Layout(
+        title=KINDS[report.kind],
+        tenant=tenant_name,
+        of=in_words(report.kind, report.of),
+        zone=zone_words(report.of),
+        made=f"Made by {made_by}, {to_the_minute(report.created_at, zone)}",
+        warnings=warnings,
+        facts=[
+            ("Report", str(report.id)),
+            ("Made by", made_by),
+            ("Made at", to_the_minute(report.created_at, zone)),
+            ("Times", zone_words(report.of)),
+            ("Ledger", counted(report.ledger_size, "event")),
+            ("Calls", report.query),
+        ],
+        tiles=_tiles(found),
+        findings=findings(found),
+        chart=_chart(report),
+        since=_since(report) if "since" in found else None,
+        sections=[
+            reliability(found),
+            violations(found, report),
+            latency(found),
+            open_executions(found),
+            repeats(found, report),
+            registry(found, report),
+            completeness(found, report),
+            exports(found, report),
+        ],
+    )
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """A figure of `audit.reports.changes` as text."""
+    if value is None:
+        return "—"
+    if unit == "share":
+        return share(value)
+    return ms(value) if unit == "duration" else count(int(value))
+
+
+def _tiles(found: dict[str, Any]) -> list[Tile]:
+    volume, failing, broken = found["volume"], found["reliability"], found["violations"]
+    took, tokens, complete = found["latency"], found["tokens"], found["completeness"]
+    used = tokens["prompt_tokens"] + tokens["completion_tokens"]
+    return [
+        Tile(
+            "Calls",
+            count(volume["calls"]),
+            f"of {counted(volume['tools'], 'tool')}",
+            relative(volume["calls"], volume["previous"], "count"),
+        ),
+        Tile(
+            "Failed",
+            share(failing["error_rate"]),
+            counted(failing["failed"], "call"),
+            points(failing["error_rate"], failing["previous"]),
+            "failed" if failing["failed"] else "",
+        ),
+        Tile(
+            "Break their schema",
+            share(broken["violation_rate"]),
+            counted(broken["violating"], "call"),
+            points(broken["violation_rate"], broken["previous"]),
+            "violation" if broken["violating"] else "",
+        ),
+        Tile(
+            "95 % took at most",
+            ms(took["p95_ms"]),
+            f"half of them {ms(took['p50_ms'])}" if took["p50_ms"] else "",
+            relative(took["p95_ms"], took["previous"], "duration", more_is="worse"),
+        ),
+        Tile(
+            "Tokens",
+            figures.short_count(used),
+            f"{figures.short_count(tokens['prompt_tokens'])} in,"
+            f" {figures.short_count(tokens['completion_tokens'])} out",
+            relative(used, tokens["previous"], "count"),
+        ),
+        Tile(
+            "Complete",
+            "Yes" if complete["is_complete"] else "Look",
+            "nothing says otherwise" if complete["is_complete"] else "something may be missing",
+            None,
+            "ok" if complete["is_complete"] else "violation",
+        ),
+    ]
+
+
+def _chart(report: Report) -> Chart:
+    volume, zone = report.figures["volume"], report.of.zone
+    parts = volume["parts"]
+    top = max((part["calls"] for part in parts), default=0)
+    width = 100 / max(1, len(parts))
+    by_day = volume["step"] in {"day", "week"}
+
+    def name(part: dict[str, Any]) -> str:
+        there = local(_instant(part["from"]), zone)
+        return short_day(there) if by_day else f"{there:%H:%M}, {short_day(there)}"
+
+    bars = [
+        Bar(
+            name(part),
+            round(n * width, 3),
+            round(width * 0.82, 3),
+            _height(part["failed"], top),
+            _height(part["calls"] - part["failed"], top),
+            f"{name(part)}: {counted(part['calls'], 'call')}, {count(part['failed'])} failed",
+        )
+        for n, part in enumerate(parts)
+    ]
+    return Chart(
+        f"Calls per {volume['step']}",
+        count(top),
+        bars[0].name if bars else "",
+        bars[-1].name if bars else "",
+        bars,
+    )
+
+
+def _height(number: int, top: int) -> float:
+    return round(100 * number / top, 3) if top else 0.0
+
+
+def _since(report: Report) -> Section:
+    since = report.figures["since"]
+    arrived = report.ledger_size - since["ledger_size"]
+    return Section(
+        "since",
+        "What arrived since",
+        [
+            ("First made", Cell(to_the_minute(_instant(since["created_at"]), report.of.zone))),
+            ("Ledger then", Cell(counted(since["ledger_size"], "event"))),
+            ("Ledger now", Cell(counted(report.ledger_size, "event"))),
+            ("Arrived", Cell(counted(arrived, "event"), "open" if arrived else "")),
+        ],
+        [
+            Table(
+                "Figures that differ",
+                [Column("Figure"), Column("Then", True), Column("Now", True)],
+                [
+                    [
+                        Cell(one["figure"]),
+                        Cell(value_text(one["before"], one["unit"]), "dim"),
+                        Cell(value_text(one["now"], one["unit"])),
+                    ]
+                    for one in since["changes"]
+                ],
+            )
+        ]
+        if since["changes"]
+        else [],
+        "" if since["changes"] else f"None of {len(HEADLINES)} figures differs.",
+    )
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)

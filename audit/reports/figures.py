@@ -1,0 +1,237 @@
+"""The figures of a report: what the pages and the API say of the same range, at one moment.
+
+Nothing is computed here: each figure is that of the query behind the page of its name, so that
+a report cannot say otherwise. The document is JSON and goes into the database as it is; what
+lists hold is cut to the worst or most frequent, beside the number of all. `format` is raised
+when a member changes its meaning, for stored reports stay as they are.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from audit import latency_export, repeats_export, violation_export
+from audit.latency import SHARES
+from audit.overview import ToolRow, worst_first
+from audit.polling import polling_tools
+from audit.queries.latency import Latency, ToolFilter, latency
+from audit.queries.losses import Losses, losses
+from audit.queries.open_list import COUNT_LIMIT
+from audit.queries.over_time import Figures, OverTime, has_figures_before, over_time
+from audit.queries.repeats import CALLS, find_repeats
+from audit.queries.reports import exports_made, registry_changes
+from audit.queries.violations import ViolationFilter, violations
+from audit.time_range import TimeRange
+from config.instants import iso
+
+FORMAT = 1
+TOOLS, VERSIONS, ERRORS, KINDS = 50, 50, 25, 50
+"""Rows a report holds of each, the worst or most frequent."""
+REPEATS, PUBLISHED, EXPORTS, PRODUCERS = 20, 100, 100, 50
+
+
+def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
+    """The figures of a range, as the pages would show them now. About 25 statements.
+
+    Instants are RFC 3339 in UTC, durations milliseconds, shares from 0 to 1, what is not known
+    is null.
+    """
+    found = over_time(of)
+    spent = latency(of, ToolFilter())
+    before = found.previous.calls > 0 and has_figures_before(of.previous.start)
+    previous = found.previous if before else None
+    lost = losses(of, now)
+    return {
+        "format": FORMAT,
+        "at": iso(now),
+        "is_over": of.end <= now,
+        "volume": _volume(found, previous),
+        "reliability": _reliability(found, previous, spent),
+        "violations": _violations(of, found, previous),
+        "latency": _latency(spent, previous),
+        "tokens": {
+            "prompt_tokens": found.total.prompt_tokens,
+            "completion_tokens": found.total.completion_tokens,
+            "cache_hits": spent.total.cache_hits,
+            "previous": previous and previous.tokens,
+        },
+        "open": {
+            "started_in_range": found.total.open,
+            "open": lost.open.open,
+            "running": lost.open.running,
+            "overdue": lost.open.overdue,
+            "crashed": lost.open.crashed,
+            "orphan": lost.open.orphan,
+            "counted_up_to": COUNT_LIMIT,
+        },
+        "repeats": _repeats(of),
+        "registry": _registry(of),
+        "completeness": _completeness(lost),
+        "exports": _exports(of),
+    }
+
+
+def _volume(found: OverTime, previous: Figures | None) -> dict[str, Any]:
+    return {
+        "calls": found.total.calls,
+        "tools": sum(1 for tool in found.tools.values() if tool.total.calls),
+        "previous": previous and previous.calls,
+        "step": found.of.step_name,
+        "parts": [
+            {
+                "from": iso(start),
+                "to": iso(end),
+                "calls": part.calls,
+                "failed": part.failed,
+                "violating": part.violating,
+            }
+            for (start, end), part in zip(found.of.parts, found.parts, strict=True)
+        ],
+    }
+
+
+def _reliability(found: OverTime, previous: Figures | None, spent: Latency) -> dict[str, Any]:
+    tools = worst_first(found)
+    errors = sorted(spent.errors.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "failed": found.total.failed,
+        "error_rate": found.total.error_rate,
+        "previous": previous and previous.error_rate,
+        "tools": [_tool(tool) for tool in tools[:TOOLS]],
+        "tool_count": len(tools),
+        "errors": [
+            {"tool_name": tool, "error_type": error or None, "calls": calls}
+            for (tool, error), calls in errors[:ERRORS]
+        ],
+        "error_count": len(errors),
+    }
+
+
+def _tool(tool: ToolRow) -> dict[str, Any]:
+    return {
+        "tool_name": tool.name,
+        "calls": tool.calls,
+        "failed": tool.failed,
+        "error_rate": tool.error_rate,
+        "violating": tool.violating,
+        "violation_rate": tool.violation_rate,
+        "p50_ms": tool.p50_ms,
+        "p95_ms": tool.p95_ms,
+    }
+
+
+def _violations(of: TimeRange, found: OverTime, previous: Figures | None) -> dict[str, Any]:
+    broken = violations(of, ViolationFilter())
+    return {
+        "violations": found.total.violations,
+        "violating": found.total.violating,
+        "violation_rate": found.total.violation_rate,
+        "previous": previous and previous.violation_rate,
+        "kinds": [violation_export.document(kind) for kind in broken.kinds[:KINDS]],
+        "kind_count": len(broken.kinds),
+        "new_count": sum(kind.first_ever_at >= of.start for kind in broken.kinds),
+        "treatments": [
+            {"strategy": one.strategy, "outcome": one.outcome, "violations": one.violations}
+            for one in broken.treatments
+        ],
+    }
+
+
+def _latency(spent: Latency, previous: Figures | None) -> dict[str, Any]:
+    total = latency_export.figures_of(spent.total)
+    versions = sorted(
+        latency_export.documents(spent),
+        key=lambda one: (-one["calls"], one["tool_name"], one["tool_version"] or ""),
+    )
+    return {
+        **{f"{name}_ms": total[f"{name}_ms"] for name in SHARES},
+        "previous": previous and previous.duration_ms(0.95),
+        "versions": versions[:VERSIONS],
+        "version_count": len(versions),
+    }
+
+
+def _repeats(of: TimeRange) -> dict[str, Any]:
+    polling = polling_tools()
+    found = find_repeats(of, None, polling)
+    listed = repeats_export.documents(found)
+    return {
+        "since": iso(found.since),
+        "is_all": found.is_all,
+        "at_most": CALLS,
+        "repeated": found.repeated,
+        "repeated_calls": found.repeated_calls,
+        "loops": found.loop_count,
+        "loop_calls": found.loop_calls,
+        "listed": [
+            *[one for one in listed if one["kind"] == "loop"][:REPEATS],
+            *[one for one in listed if one["kind"] == "repeat"][:REPEATS],
+        ],
+        "polling_tools": polling,
+    }
+
+
+def _registry(of: TimeRange) -> dict[str, Any]:
+    published, count, new_tools = registry_changes(of, limit=PUBLISHED)
+    return {
+        "published": count,
+        "new_tools": new_tools,
+        "versions": [
+            {
+                "at": iso(one.at),
+                "tool_name": one.tool_name,
+                "number": one.number,
+                "digest": one.digest,
+                "by": one.by or None,
+                "by_key": one.by_key or None,
+            }
+            for one in published
+        ],
+    }
+
+
+def _completeness(lost: Losses) -> dict[str, Any]:
+    # Whatever is missing comes first: a list that is cut must not hide it.
+    listed = sorted(
+        lost.producers, key=lambda one: (-one.missing, -one.given_up, not one.is_silent)
+    )
+    return {
+        "is_complete": lost.is_complete,
+        "lost": lost.lost,
+        "missing": lost.missing,
+        "inbox": lost.inbox,
+        "producers": lost.producer_count,
+        "heard_lately": lost.heard_lately,
+        "silent": lost.producer_count - lost.heard_lately,
+        "gaps": [
+            {"reason": gap.reason, "lost": gap.lost, "producers": gap.producers}
+            for gap in lost.gaps
+        ],
+        "listed": [
+            {
+                "producer_id": one.producer_id,
+                "last_heard_at": iso(one.last_heard_at),
+                "missing": one.missing,
+                "given_up": one.given_up,
+                "is_silent": one.is_silent,
+            }
+            for one in listed[:PRODUCERS]
+            if one.missing or one.given_up or one.is_silent
+        ],
+    }
+
+
+def _exports(of: TimeRange) -> dict[str, Any]:
+    made, count = exports_made(of, limit=EXPORTS)
+    return {
+        "exports": count,
+        "listed": [
+            {
+                "at": iso(one.at),
+                "user": one.user_name,
+                "what": one.verb.removesuffix(".export"),
+                "form": one.form,
+                "query": one.query,
+            }
+            for one in made
+        ],
+    }

@@ -1,0 +1,28 @@
+"""The form of the reports' page: what is made by itself."""
+
+from django import forms
+
+from audit.reports.periods import SCHEDULED
+from audit.reports.schedule import LEAST_DAYS, MOST_DAYS, Schedule
+from tenants.zones import zone_named
+
+
+class ScheduleForm(forms.Form):
+    """Which reports the worker makes, whose midnight they go by, and how long all are kept."""
+
+    kinds = forms.MultipleChoiceField(choices=[(kind, kind) for kind in SCHEDULED], required=False)
+    time_zone = forms.CharField(max_length=64)
+    keep_days = forms.IntegerField(min_value=LEAST_DAYS, max_value=MOST_DAYS)
+
+    def clean_time_zone(self) -> str:
+        """The name of a zone there is."""
+        name = str(self.cleaned_data["time_zone"]).strip()
+        if str(zone_named(name)) != name:
+            raise forms.ValidationError("There is no such time zone: write Europe/Berlin or UTC.")
+        return name
+
+    @property
+    def schedule(self) -> Schedule:
+        """What was decided."""
+        found = self.cleaned_data
+        return Schedule(found["kinds"], found["time_zone"], found["keep_days"])

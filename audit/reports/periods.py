@@ -1,0 +1,142 @@
+"""Days, weeks and months by the clock of a zone, and what a report asks for. Pure.
+
+Weeks begin on Monday (ISO 8601). A day has 23 or 25 hours when clocks change.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+
+from audit.time_range import MAX_LENGTH, TimeRange, read
+from config.instants import local, offset, short_day
+
+KINDS = {
+    "day": "Daily report",
+    "week": "Weekly report",
+    "month": "Monthly report",
+    "range": "Report",
+}
+"""What a report is of, and what it is called."""
+SCHEDULED = ("day", "week", "month")
+
+_DAY = timedelta(days=1)
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def first_day(kind: str, day: date) -> date:
+    """The first day of the day, week or month that a day is in."""
+    if kind == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if kind == "month" else day
+
+
+def next_first_day(kind: str, day: date) -> date:
+    """The first day of the one after it."""
+    first = first_day(kind, day)
+    if kind == "month":
+        return (first + timedelta(days=32)).replace(day=1)
+    return first + (7 if kind == "week" else 1) * _DAY
+
+
+def period(kind: str, day: date, zone: tzinfo) -> TimeRange:
+    """The day, week or month that a day is in. Raises OverflowError at the end of all days."""
+    return TimeRange(
+        _midnight(first_day(kind, day), zone), _midnight(next_first_day(kind, day), zone), zone
+    )
+
+
+def last_whole(kind: str, now: datetime, zone: tzinfo) -> date:
+    """The first day of the last one that was over by then."""
+    today = local(now, zone).date()
+    return first_day(kind, first_day(kind, today) - _DAY)
+
+
+def read_asked(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> tuple[str, TimeRange]:
+    """The kind and range asked for: `kind` day, week or month with a `day` in it, else a range.
+
+    Of a range `from` and `to` are as in the address of a page (`audit.time_range.read`), or
+    `range` is one of its lengths. Raises ValueError saying what is wrong.
+    """
+    kind = asked.get("kind", "") or "range"
+    if kind not in KINDS:
+        raise ValueError(f"A report is of a {', '.join(SCHEDULED)} or range.")
+    if kind == "range":
+        if not any(asked.get(name, "").strip() for name in ("from", "range")):
+            raise ValueError("Say from when.")
+        found = read(asked, now=now, zone=zone)
+        if found.problem:
+            raise ValueError(found.problem)
+        of = TimeRange(found.range.start.astimezone(UTC), found.range.end.astimezone(UTC), zone)
+    else:
+        try:
+            day = date.fromisoformat(asked.get("day", "").strip()[:10])
+            if not 2000 <= day.year <= 8999:
+                raise ValueError
+        except ValueError as error:
+            raise ValueError(f"Say a day of the {kind}, such as 2026-11-20.") from error
+        of = period(kind, day, zone)
+    if of.start >= now:
+        raise ValueError("That has not begun yet.")
+    if of.length > MAX_LENGTH:
+        raise ValueError(f"A report is of {MAX_LENGTH.days} days at most.")
+    return kind, of
+
+
+def in_words(kind: str, of: TimeRange) -> str:
+    """What a report is of, in its zone: `Friday, 20 November 2026`, `November 2026`."""
+    start, last = local(of.start, of.zone), local(of.end - timedelta(microseconds=1), of.zone)
+    if kind == "day":
+        return f"{_DAYS[start.weekday()]}, {_long(start)}"
+    if kind == "week":
+        return f"Week {start.isocalendar().week}: {_span(start, last)}"
+    if kind == "month":
+        return f"{_MONTHS[start.month - 1]} {start.year}"
+    end = local(of.end, of.zone)
+    if start.time() == end.time() == time():
+        return _long(start) if start.date() == last.date() else _span(start, last)
+    return f"{_long(start)}, {start:%H:%M} – {_long(end)}, {end:%H:%M}"
+
+
+def short_words(kind: str, of: TimeRange) -> str:
+    """The same for narrow places."""
+    start, last = local(of.start, of.zone), local(of.end - timedelta(microseconds=1), of.zone)
+    if kind == "month":
+        return in_words(kind, of)
+    if start.date() == last.date() and kind != "range":
+        return f"{_DAYS[start.weekday()][:3]} {short_day(start)} {start.year}"
+    end = local(of.end, of.zone)
+    if start.time() == end.time() == time():
+        week = f"Week {start.isocalendar().week}: " if kind == "week" else ""
+        return f"{week}{short_day(start)} – {short_day(last)} {last.year}"
+    return f"{start:%Y-%m-%d %H:%M} – {end:%Y-%m-%d %H:%M}"
+
+
+def zone_words(of: TimeRange) -> str:
+    """Whose clock a report goes by: `Europe/Berlin, UTC+1`; both offsets when it changes."""
+    offsets = list(
+        dict.fromkeys(
+            offset(local(at, of.zone)) for at in (of.start, of.end - timedelta(microseconds=1))
+        )
+    )
+    name = str(of.zone)
+    return name if offsets == [name] else f"{name}, {' to '.join(offsets)}"
+
+
+def _midnight(day: date, zone: tzinfo) -> datetime:
+    """When a day begins, in UTC: where clocks skip midnight, when they do."""
+    return datetime.combine(day, time(), zone).astimezone(UTC)
+
+
+def _long(there: datetime) -> str:
+    return f"{there.day} {_MONTHS[there.month - 1]} {there.year}"
+
+
+def _span(start: datetime, last: datetime) -> str:
+    if (start.year, start.month) == (last.year, last.month):
+        return f"{start.day} – {_long(last)}"
+    if start.year == last.year:
+        return f"{start.day} {_MONTHS[start.month - 1]} – {_long(last)}"
+    return f"{_long(start)} – {_long(last)}"

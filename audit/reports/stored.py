@@ -1,0 +1,74 @@
+"""Making reports: figures and the size of the ledger of one moment, stored for ever."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import OperationalError, connection
+from psycopg.errors import SerializationFailure
+
+from audit.charts import range_query
+from audit.queries.reports import MadeAs, Report, insert_report, ledger_size
+from audit.reports.changes import changes
+from audit.reports.figures import gather
+from audit.time_range import TimeRange
+from config.instants import iso
+from tenants.models import new_id
+
+
+def of_one_moment() -> None:
+    """Let all that the scope's transaction reads from here on be of one moment.
+
+    First of all in a scope. Without it a batch that is stored meanwhile would be in some of a
+    report's figures and not in others, nor in its ledger size.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+def create_report(
+    kind: str,
+    of: TimeRange,
+    *,
+    now: datetime,
+    made_by: str,
+    made_as: MadeAs,
+    period: str | None = None,
+    again: Report | None = None,
+) -> Report | None:
+    """Make a report and store it; None if the schedule's of that kind and period is there.
+
+    `again` is an earlier one of the same range: what arrived since is stored with the new one.
+    Runs after `of_one_moment`, in the same scope.
+    """
+    size = ledger_size()
+    figures = gather(of, now)
+    if again is not None:
+        figures["since"] = _since(again, figures)
+    report = Report(
+        id=new_id(),
+        created_at=now,
+        made_by=made_by,
+        made_as=made_as,
+        kind=kind,
+        of=of,
+        ledger_size=size,
+        query=range_query(of.start, of.end),
+        again_of=None if again is None else again.id,
+        figures=figures,
+    )
+    try:
+        return report if insert_report(report, period=period) else None
+    except OperationalError as error:
+        # Another worker has stored it since our moment.
+        if isinstance(error.__cause__, SerializationFailure):
+            return None
+        raise
+
+
+def _since(again: Report, figures: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "report_id": str(again.id),
+        "created_at": iso(again.created_at),
+        "ledger_size": again.ledger_size,
+        "changes": changes(again.figures, figures),
+    }
