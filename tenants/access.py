@@ -13,12 +13,14 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.template.response import SimpleTemplateResponse
+from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from tenants.models import Membership, Role, Tenant, User
 from tenants.scope import tenant_scope, user_scope
+from tenants.zones import zone_of
 
 SESSION_TENANT = "tenant_id"
 """The session's key for the tenant chosen in the switcher, as text."""
@@ -40,7 +42,7 @@ class TenantRequest(HttpRequest):
     tenant: Tenant
     membership: Membership
     memberships: list[Membership]
-    """Of the signed-in user, in every tenant, by tenant name: the switcher."""
+    """Of the signed-in user, in every tenant that is not suspended, by name: the switcher."""
 
 
 def has_role(membership: Membership, role: Role) -> bool:
@@ -57,10 +59,10 @@ def tenant_page[**P](
     """Wrap a view: it runs for a signed-in member with `role`, inside the tenant's scope.
 
     Anonymous is sent to sign in, a member without the role gets 403, somebody without any
-    tenant a page saying so. A page of nothing but payloads says `needs_payloads`: a member who
-    sees none (`Membership.sees_payloads`) gets 403. One transaction surrounds the view and its
-    rendering, so a view that raises has changed nothing. Costs two short transactions, one
-    query.
+    tenant (or only suspended ones) a page saying so. A page of nothing but payloads says
+    `needs_payloads`: a member who sees none (`Membership.sees_payloads`) gets 403. One
+    transaction surrounds the view and its rendering, so a view that raises has changed nothing.
+    Costs two short transactions, one query.
 
     A lookup by id sees the tenant's own rows only; the view answers 404 when it finds none.
     A streamed body is sent after the scope has closed: it opens its own, one per chunk.
@@ -75,11 +77,14 @@ def tenant_page[**P](
                 return _ask_to_sign_in(request)
             entered = enter_tenant(request)
             if entered is None:
-                return render(request, "tenants/no_tenant.html", status=403)
+                context = {"suspended": _suspended(request.user.pk)}
+                return render(request, "tenants/no_tenant.html", context, status=403)
             if not has_role(entered.membership, role):
                 raise PermissionDenied(f"This page is for the role {role.label.lower()}.")
             if needs_payloads and not entered.membership.sees_payloads:
                 raise PermissionDenied("Your role does not show payloads.")
+            # Until the response is made: `config.timezone` puts back what was before.
+            timezone.activate(zone_of(entered.user, request.COOKIES, entered.tenant))
             with tenant_scope(entered.tenant.id):
                 response = view(entered, *args, **kwargs)
                 if isinstance(response, SimpleTemplateResponse):
@@ -96,13 +101,13 @@ def tenant_page[**P](
 def enter_tenant(request: HttpRequest) -> TenantRequest | None:
     """Give a signed-in request its tenant: the session's, else the first by name.
 
-    None when the user belongs to no tenant. The session is asked, never trusted: a tenant
-    somebody was removed from is as good as none chosen.
+    None when the user belongs to no tenant, or to suspended ones alone. The session is asked,
+    never trusted: a tenant somebody was removed from is as good as none chosen.
     """
     request = cast(TenantRequest, request)
     with user_scope(request.user.pk):
         request.memberships = list(
-            Membership.objects.filter(user_id=request.user.pk)
+            Membership.objects.filter(user_id=request.user.pk, tenant__suspended_at=None)
             .select_related("tenant")
             .order_by("tenant__name", "tenant_id")
         )
@@ -115,6 +120,17 @@ def enter_tenant(request: HttpRequest) -> TenantRequest | None:
     )
     request.tenant = request.membership.tenant
     return request
+
+
+def _suspended(user_id: int) -> list[str]:
+    """The names of the suspended tenants a user belongs to."""
+    with user_scope(user_id):
+        mine = Membership.objects.filter(user_id=user_id)
+        return list(
+            mine.exclude(tenant__suspended_at=None)
+            .order_by("tenant__name")
+            .values_list("tenant__name", flat=True)
+        )
 
 
 def _ask_to_sign_in(request: HttpRequest) -> HttpResponseBase:

@@ -3,9 +3,10 @@
 What a key is and opens is `tenants.keys`'; this reads it from the request and words a refusal.
 """
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from ninja.security import HttpBearer
 
+from config.problems import problem
 from tenants.keys import ApiKeyIdentity, KeyRefused, authenticate
 from tenants.models import Scope
 
@@ -39,8 +40,6 @@ class ApiKeyAuth(HttpBearer):
 
 
 def answer_refusal(request: HttpRequest, refusal: KeyRefused) -> HttpResponse:
-    """401 or 403 with `{"code", "message"}`."""
-    answer = JsonResponse({"code": refusal.code, "message": refusal.message}, status=refusal.status)
-    if refusal.status == 401:
-        answer["WWW-Authenticate"] = 'Bearer realm="tooltrail"'
-    return answer
+    """401 or 403, as problem details."""
+    headers = {"WWW-Authenticate": 'Bearer realm="tooltrail"'} if refusal.status == 401 else {}
+    return problem(refusal.code, refusal.message, headers=headers)

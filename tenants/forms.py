@@ -1,7 +1,7 @@
 """The forms of the settings pages: what may be typed, and how it is refused."""
 
-from datetime import UTC, datetime, time, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.forms import PasswordChangeForm
@@ -34,12 +34,41 @@ class KeyForm(forms.Form):
 
     def clean_expires_on(self) -> datetime | None:
         """The instant the key ends: the end of its last day. Raises for a day that is over."""
-        day = self.cleaned_data["expires_on"]
-        if day is None:
-            return None
-        if day < timezone.now().date():
-            raise forms.ValidationError("This day is over.")
+        return _end_of(self.cleaned_data["expires_on"])
+
+
+class RotationForm(forms.Form):
+    """A key's successor: how long both open, and until when the new one does."""
+
+    OVERLAPS: ClassVar[dict[str, tuple[str, timedelta]]] = {
+        "0": ("stops at once", timedelta(0)),
+        "1h": ("works for an hour more", timedelta(hours=1)),
+        "24h": ("works for a day more", timedelta(days=1)),
+        "7d": ("works for a week more", timedelta(days=7)),
+        "30d": ("works for 30 days more", timedelta(days=30)),
+    }
+
+    overlap = forms.ChoiceField(choices=[(key, each[0]) for key, each in OVERLAPS.items()])
+    expires_on = forms.DateField(required=False)
+
+    def clean_overlap(self) -> timedelta:
+        """How long the old key opens."""
+        return self.OVERLAPS[self.cleaned_data["overlap"]][1]
+
+    def clean_expires_on(self) -> datetime | None:
+        """The instant the new key ends, as a new key's."""
+        return _end_of(self.cleaned_data["expires_on"])
+
+
+def _end_of(day: date | None) -> datetime | None:
+    if day is None:
+        return None
+    if day < timezone.now().date():
+        raise forms.ValidationError("This day is over.")
+    try:
         return datetime.combine(day + timedelta(days=1), time(), UTC)
+    except OverflowError:
+        raise forms.ValidationError("That is beyond the calendar.") from None
 
 
 class MemberForm(forms.Form):
@@ -96,5 +125,5 @@ ROLE_HELP = {
     Role.VIEWER: "sees what ran and how it went, no payloads",
     Role.EDITOR: "sees everything recorded, publishes tool versions, deals with the inbox",
     Role.AUDITOR: "sees everything recorded, makes reports and exports, changes nothing",
-    Role.ADMIN: "all of this, and manages keys and members",
+    Role.ADMIN: "all of this, and manages keys, members and how long what is kept",
 }

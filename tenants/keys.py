@@ -62,6 +62,8 @@ class ApiKeyIdentity:
     tenant_id: UUID
     key_id: str
     api_key_pk: UUID
+    sees_payloads: bool = False
+    """Whether it is given payloads and texts that quote them (docs/adr/0011)."""
 
 
 class _VerifiedKeys:
@@ -131,11 +133,11 @@ def authenticate(token: str, scope: Scope) -> ApiKeyIdentity:
     """Tell whose key this is, if it opens `scope`. Opens its own tenant scope; one query.
 
     Raises KeyRefused: 401 for a text that is no key of ours, is mistyped, unknown, revoked
-    or expired; 403 for a good key without this scope. That a key was revoked or has expired
-    is said only to who knows its secret.
+    or expired; 403 for a good key without this scope, and for one of a suspended tenant. That a
+    key was revoked or has expired is said only to who knows its secret.
 
-    Sending events leaves no trace here: that path writes once per request, in its own
-    transaction. And for it a good key is believed for `BELIEVED_FOR` without being looked up.
+    For sending events a good key is believed for `BELIEVED_FOR` without being looked up: that
+    path asks, and writes down the last use, a few times a minute, however much is sent.
     """
     if scope is not Scope.INGEST:
         return _looked_up(token, scope)
@@ -149,7 +151,8 @@ def _looked_up(token: str, scope: Scope) -> ApiKeyIdentity:
     tenant_id, key_id, secret = _read(token)
     now = timezone.now()
     with tenant_scope(tenant_id):
-        key = ApiKey.objects.filter(tenant_id=tenant_id, key_id=key_id).first()
+        keys = ApiKey.objects.filter(tenant_id=tenant_id, key_id=key_id)
+        key = keys.select_related("tenant").first()
         if key is None or not hmac.compare_digest(bytes(key.secret_sha256), _sha256(secret)):
             raise KeyRefused(401, "unknown_key", "No such API key.")
         if key.revoked_at is not None:
@@ -158,9 +161,15 @@ def _looked_up(token: str, scope: Scope) -> ApiKeyIdentity:
             raise KeyRefused(401, "expired_key", "This API key has expired.")
         if scope.value not in key.scopes:
             raise KeyRefused(403, "missing_scope", f"This API key lacks the scope {scope.value}.")
-        if scope is not Scope.INGEST:
-            _record_use(key, now)
-    identity = ApiKeyIdentity(tenant_id=tenant_id, key_id=key_id, api_key_pk=key.pk)
+        if key.tenant.suspended_at is not None:
+            raise KeyRefused(403, "tenant_suspended", "This key's tenant is suspended.")
+        _record_use(key, now)
+    identity = ApiKeyIdentity(
+        tenant_id=tenant_id,
+        key_id=key_id,
+        api_key_pk=key.pk,
+        sees_payloads=Scope.PAYLOADS in key.scopes,
+    )
     if scope is Scope.INGEST:
         left = BELIEVED_FOR if key.expires_at is None else min(BELIEVED_FOR, key.expires_at - now)
         _VERIFIED.add(token, identity, left.total_seconds())
@@ -177,6 +186,36 @@ def revoke_key(key: ApiKey) -> None:
         revoked_at=now
     )
     _VERIFIED.clear()
+
+
+def rotate_key(
+    key: ApiKey, *, overlap: timedelta, created_by: User, expires_at: datetime | None
+) -> tuple[ApiKey, str]:
+    """Make the key that takes this one's place, with its name and scopes; as `create_key`.
+
+    The old one opens for `overlap` more, or until its own end, if that is sooner. Raises
+    ValueError for a key that opens nothing any more or has been replaced. Needs the scope.
+    """
+    now = timezone.now()
+    # Locked: of two who rotate a key in the same moment, one makes the new one.
+    old = ApiKey.objects.select_for_update().get(tenant_id=key.tenant_id, pk=key.pk)
+    if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
+        raise ValueError("the key opens nothing any more")
+    if old.replaced_by_id is not None:
+        raise ValueError("the key has been replaced before")
+    new, text = create_key(
+        key.tenant,
+        old.name,
+        [Scope(scope) for scope in old.scopes],
+        created_by=created_by,
+        expires_at=expires_at,
+    )
+    ends_at = now + overlap if old.expires_at is None else min(now + overlap, old.expires_at)
+    ApiKey.objects.filter(tenant_id=key.tenant_id, pk=key.pk).update(
+        expires_at=ends_at, replaced_by_id=new.pk
+    )
+    _VERIFIED.clear()
+    return new, text
 
 
 def _record_use(key: ApiKey, now: datetime) -> None:

@@ -23,6 +23,13 @@ def new_id() -> uuid.UUID:
 class User(AbstractUser):
     """Somebody who signs in. What they may see is in their memberships."""
 
+    time_zone = models.CharField(max_length=64, blank=True, default="")
+    """In which they read times; '': the browser's."""
+    theme = models.CharField(max_length=8, blank=True, default="")
+    """`light` or `dark`; '': the system's."""
+    default_range = models.CharField(max_length=8, blank=True, default="")
+    """What pages of figures show unasked, as in an address; '': theirs."""
+
     class Meta:
         db_table = "app_user"
 
@@ -52,12 +59,59 @@ class Tenant(models.Model):
     slug = models.SlugField(unique=True, max_length=63)
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(auto_now_add=True)
+    time_zone = models.CharField(max_length=64, blank=True, default="")
+    """In which times are read where neither the viewer nor the browser has one; '': UTC."""
+    suspended_at = models.DateTimeField(null=True, blank=True)
+    """From when on nobody gets in and nothing is taken in; NULL: it is not suspended."""
 
     class Meta:
         db_table = "tenant"
 
     def __str__(self) -> str:
         return self.name
+
+
+class TenantSetting(models.Model):
+    """What a tenant's admin decides about its record. No row: nothing was decided."""
+
+    tenant = models.OneToOneField(Tenant, models.CASCADE, primary_key=True, related_name="+")
+    payload_days = models.IntegerField(null=True, blank=True)
+    """How long payloads are kept after they came; None: for ever."""
+    index_days = models.IntegerField(null=True, blank=True)
+    """How long calls can be looked up; None: for ever."""
+    redact_names = ArrayField(models.TextField(), default=list)
+    redact_patterns = ArrayField(models.TextField(), default=list)
+    erased_to = models.BigIntegerField(default=0)
+    """Retention has erased the payloads of the events below this ledger index."""
+    index_from = models.DateField(null=True, blank=True)
+    """Retention has emptied the index before this UTC day."""
+
+    class Meta:
+        db_table = "tenant_setting"
+
+    def __str__(self) -> str:
+        return f"settings of {self.tenant_id}"
+
+
+class Tombstone(models.Model):
+    """What is left of a tenant that was deleted. `id` is the tenant's."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    slug = models.CharField(max_length=63)
+    name = models.CharField(max_length=200)
+    begun_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+    """None: deleting was interrupted, and can go on."""
+    operator = models.CharField(max_length=150)
+    """The account of the machine that ran the command."""
+    ledger_size = models.BigIntegerField()
+    ledger_root = models.BinaryField()
+
+    class Meta:
+        db_table = "tombstone"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.slug})"
 
 
 class Role(models.TextChoices):
@@ -98,6 +152,7 @@ class Scope(models.TextChoices):
 
     INGEST = "ingest", "Send events"
     READ = "read", "Read figures and calls"
+    PAYLOADS = "payloads", "Read payloads, too: arguments, outputs, error messages"
     REGISTRY = "registry", "Register tools"
 
 
@@ -117,6 +172,8 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    replaced_by_id = models.UUIDField(null=True, blank=True)
+    """The key that takes its place; it works on until `expires_at`."""
 
     class Meta:
         db_table = "api_key"

@@ -11,6 +11,7 @@ urlpatterns = [
     # /settings
     path("settings/keys", views.key_list, name="key_list"),
     path("settings/keys/<uuid:pk>/revoke", views.key_revoke, name="key_revoke"),
+    path("settings/keys/<uuid:pk>/rotate", views.key_rotate, name="key_rotate"),
     path("settings/members", views.member_list, name="member_list"),
     path("settings/members/<uuid:pk>/role", views.member_role, name="member_role"),
     path("settings/members/<uuid:pk>/remove", views.member_remove, name="member_remove"),

@@ -1,10 +1,13 @@
 """Sign-in, the tenant switcher, and the settings pages: keys, members, password."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
-from django.http import Http404, HttpResponseBase
+from django.db.models import OuterRef, Subquery
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse_lazy
 from django.utils import timezone
@@ -12,8 +15,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from tenants.access import SESSION_TENANT, TenantRequest, tenant_page
 from tenants.actions import record_action
-from tenants.forms import ROLE_HELP, KeyForm, MemberForm, PasswordForm, RoleForm
-from tenants.keys import create_key, revoke_key
+from tenants.forms import (
+    ROLE_HELP,
+    KeyForm,
+    MemberForm,
+    PasswordForm,
+    RoleForm,
+    RotationForm,
+)
+from tenants.keys import create_key, revoke_key, rotate_key
 from tenants.members import (
     AlreadyMemberError,
     LastAdminError,
@@ -23,13 +33,24 @@ from tenants.members import (
     create_user,
     remove_member,
 )
-from tenants.models import ApiKey, Membership, Role, Scope, User
+from tenants.models import ApiKey, Membership, Role, User
 from tenants.sign_in import SignInForm
+from tenants.theme import remember_theme
 
 _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 
+
+class _SignIn(LoginView):
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_valid(form)
+        user = form.get_user()
+        if isinstance(user, User) and user.theme:
+            remember_theme(response, user.theme)
+        return response
+
+
 sign_in = _form_methods(
-    LoginView.as_view(
+    _SignIn.as_view(
         template_name="tenants/sign_in.html",
         authentication_form=SignInForm,
         redirect_authenticated_user=True,
@@ -57,9 +78,9 @@ def tenant_switch(request: TenantRequest) -> HttpResponseBase:
 def key_list(request: TenantRequest) -> HttpResponseBase:
     """All keys of the tenant, and the form for a new one, whose text this answer alone shows."""
     form = KeyForm(request.POST or None)
-    new_key: str | None = None
+    new_key: NewKey | None = None
     if form.is_valid():
-        key, new_key = create_key(
+        key, text = create_key(
             request.tenant,
             form.cleaned_data["name"],
             form.cleaned_data["scopes"],
@@ -67,10 +88,57 @@ def key_list(request: TenantRequest) -> HttpResponseBase:
             expires_at=form.cleaned_data["expires_on"],
         )
         record_action(request.tenant, request.user, "key.create", str(key), scopes=key.scopes)
-        form = KeyForm()
+        form, new_key = KeyForm(), NewKey(text)
+    return _key_page(request, form, new_key)
+
+
+@require_POST
+@tenant_page(role=Role.ADMIN)
+def key_rotate(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Make a key that takes another's place; its text is shown by this answer alone."""
+    old = get_object_or_404(ApiKey, tenant=request.tenant, pk=pk)
+    form = RotationForm(request.POST)
+    if not form.is_valid():
+        for field, errors in form.errors.items():
+            said = " ".join(map(str, errors))
+            messages.error(request, f"{field.replace('_', ' ').capitalize()}: {said}")
+        return redirect("key_list")
+    try:
+        new, text = rotate_key(
+            old,
+            overlap=form.cleaned_data["overlap"],
+            created_by=request.user,
+            expires_at=form.cleaned_data["expires_on"],
+        )
+    except ValueError as error:
+        messages.error(request, f"{old.name}: {error}.")
+        return redirect("key_list")
+    old.refresh_from_db()
+    record_action(
+        request.tenant,
+        request.user,
+        "key.rotate",
+        str(old),
+        replaced_by=str(new),
+        works_until=old.expires_at.isoformat() if old.expires_at else None,
+    )
+    return _key_page(request, KeyForm(), NewKey(text, old))
+
+
+@dataclass(frozen=True)
+class NewKey:
+    """A key's text, for the one page that shows it, and the key it takes the place of."""
+
+    text: str
+    replaces: ApiKey | None = None
+
+
+def _key_page(request: TenantRequest, form: KeyForm, new_key: NewKey | None) -> HttpResponseBase:
+    own = ApiKey.objects.filter(tenant=request.tenant)
+    replacing = own.filter(pk=OuterRef("replaced_by_id")).values("key_id")
     keys = (
-        ApiKey.objects.filter(tenant=request.tenant)
-        .select_related("created_by")
+        own.select_related("created_by")
+        .annotate(replaced_by=Subquery(replacing))
         .order_by("-created_at")
     )
     context = {
@@ -78,7 +146,7 @@ def key_list(request: TenantRequest) -> HttpResponseBase:
         "keys": keys,
         "new_key": new_key,
         "now": timezone.now(),
-        "ingest_only": [Scope.INGEST.value],
+        "overlaps": RotationForm.OVERLAPS.items(),
     }
     return render(request, "tenants/key_list.html", context)
 

@@ -7,10 +7,12 @@ from django.template import engines
 from django.template.response import TemplateResponse
 from django.test import Client, RequestFactory
 from django.urls import reverse
+from django.utils import timezone
 
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Membership, Role, User
 from tenants.scope import TenantScopeError, current_tenant_id, tenant_scope
+from tenants.zones import COOKIE
 from tests.factories import Cast, make_user
 
 
@@ -115,6 +117,48 @@ def test_somebody_without_a_tenant_is_told_so() -> None:
     answer = client.get("/settings/keys")
     assert answer.status_code == 403
     assert "No tenant yet" in answer.content.decode()
+
+
+def test_who_belongs_to_suspended_tenants_alone_is_told_so(acme: Cast, globex: Cast) -> None:
+    client = Client()
+    client.force_login(acme.admin)
+    assert client.get("/settings/keys").status_code == 200
+    acme.tenant.suspended_at = timezone.now()
+    acme.tenant.save()
+    answer = client.get("/settings/keys")
+    assert answer.status_code == 403
+    assert "Suspended" in answer.content.decode()
+    assert acme.tenant.name in answer.content.decode()
+    with tenant_scope(globex.tenant.id):
+        Membership.objects.create(tenant=globex.tenant, user=acme.admin, role=Role.VIEWER)
+    answer = client.get("/calls/")
+    assert answer.status_code == 200
+    assert acme.tenant.slug not in answer.content.decode()
+    assert answer.context["request"].tenant == globex.tenant
+    there = client.post(reverse("tenant_switch"), {"tenant": str(acme.tenant.pk)})
+    assert there.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("user", "cookie", "tenant", "expected"),
+    [
+        ("Asia/Tokyo", "Europe/Oslo", "America/Lima", "Asia/Tokyo"),
+        ("", "Europe/Oslo", "America/Lima", "Europe/Oslo"),
+        ("", "", "America/Lima", "America/Lima"),
+        ("No/Where", "../../etc/passwd", "America/Lima", "America/Lima"),
+        ("", "", "", "UTC"),
+    ],
+)
+def test_times_are_the_viewers_then_the_browsers_then_the_tenants(
+    acme: Cast, user: str, cookie: str, tenant: str, expected: str
+) -> None:
+    type(acme.admin).objects.filter(pk=acme.admin.pk).update(time_zone=user)
+    acme.tenant.time_zone = tenant
+    acme.tenant.save()
+    client = Client()
+    client.force_login(acme.admin)
+    client.cookies[COOKIE] = cookie
+    assert str(client.get("/").context["range"].zone) == expected
 
 
 def test_the_switcher_shows_another_tenant_from_then_on(acme: Cast, globex: Cast) -> None:

@@ -73,6 +73,44 @@ def test_revoking_closes_the_key(acme: Cast, client: Client) -> None:
         authenticate(text, Scope.READ)
 
 
+def test_a_rotated_key_is_shown_once_beside_the_old_one(acme: Cast, client: Client) -> None:
+    old, text = create_key(acme.tenant, "crawler", [Scope.READ])
+    answer = client.post(reverse("key_rotate", args=[old.pk]), {"overlap": "24h"})
+    page = answer.content.decode()
+    shown = re.search(r"tt_[0-9a-f]{32}_\w+", page)
+    assert shown is not None
+    assert shown[0] != text
+    assert "works until" in page
+    assert f'replaced by <span class="mono">{shown[0].split("_")[2]}' in page
+    for each in (text, shown[0]):
+        assert authenticate(each, Scope.READ).tenant_id == acme.tenant.id
+    with tenant_scope(acme.tenant.id):
+        action = Action.objects.get(verb="key.rotate")
+    assert action.subject == str(old)
+    assert datetime.fromisoformat(action.details["works_until"]) > timezone.now()
+    again = client.post(reverse("key_rotate", args=[old.pk]), {"overlap": "24h"}, follow=True)
+    assert "has been replaced before" in again.content.decode()
+
+
+def test_rotating_at_once_closes_the_old_key(acme: Cast, client: Client) -> None:
+    old, text = create_key(acme.tenant, "leaked", [Scope.READ])
+    client.post(reverse("key_rotate", args=[old.pk]), {"overlap": "0"})
+    with pytest.raises(KeyRefused, match="expired"):
+        authenticate(text, Scope.READ)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{}, {"overlap": "never"}, {"overlap": "1h", "expires_on": "2020-01-01"}, {"overlap": "\0"}],
+)
+def test_a_wrong_rotation_makes_no_key(acme: Cast, client: Client, wrong: dict[str, str]) -> None:
+    old, _ = create_key(acme.tenant, "k", [Scope.READ])
+    answer = client.post(reverse("key_rotate", args=[old.pk]), wrong, follow=True)
+    assert "is-error" in answer.content.decode()
+    with tenant_scope(acme.tenant.id):
+        assert ApiKey.objects.count() == 1
+
+
 def test_what_an_admin_does_with_keys_is_on_record(acme: Cast, client: Client) -> None:
     client.post(reverse("key_list"), {"name": "crawler", "scopes": ["ingest"]})
     with tenant_scope(acme.tenant.id):

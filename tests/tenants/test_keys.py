@@ -20,8 +20,9 @@ from tenants.keys import (
     authenticate,
     create_key,
     revoke_key,
+    rotate_key,
 )
-from tenants.models import ApiKey, Scope
+from tenants.models import ApiKey, Scope, Tenant
 from tenants.scope import tenant_scope
 from tests.factories import Cast
 
@@ -135,11 +136,59 @@ def test_last_use_is_written_at_most_once_a_minute(acme: Cast) -> None:
     assert last_use() > earlier  # type: ignore[operator]
 
 
-def test_sending_events_writes_nothing_here(acme: Cast) -> None:
-    _, text = create_key(acme.tenant, "ci", [Scope.INGEST])
+def test_sending_events_writes_its_last_use_when_the_key_is_looked_up(acme: Cast) -> None:
+    key, text = create_key(acme.tenant, "ci", [Scope.INGEST])
+    authenticate(text, Scope.INGEST)
+    with tenant_scope(acme.tenant.id):
+        assert ApiKey.objects.get(pk=key.pk).last_used_at is not None
     with CaptureQueriesContext(connection) as queries:
         authenticate(text, Scope.INGEST)
-    assert not [one for one in queries.captured_queries if "UPDATE" in one["sql"]]
+    assert not queries.captured_queries
+
+
+def test_a_rotated_key_works_beside_its_successor_until_the_chosen_moment(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, text = create_key(acme.tenant, "ci", [Scope.INGEST, Scope.READ])
+    with tenant_scope(acme.tenant.id):
+        new, new_text = rotate_key(
+            old, overlap=datetime.timedelta(hours=1), created_by=acme.admin, expires_at=None
+        )
+        with pytest.raises(ValueError, match="replaced before"):
+            rotate_key(old, overlap=datetime.timedelta(0), created_by=acme.admin, expires_at=None)
+    assert (new.name, new.scopes) == (old.name, old.scopes)
+    for scope in (Scope.INGEST, Scope.READ):
+        assert authenticate(text, scope).api_key_pk == old.pk
+        assert authenticate(new_text, scope).api_key_pk == new.pk
+    later = timezone.now() + datetime.timedelta(hours=1)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: later)
+    keys._VERIFIED.clear()
+    for scope in (Scope.INGEST, Scope.READ):
+        assert _refusal(text, scope) == (401, "expired_key")
+    assert authenticate(new_text, Scope.READ).api_key_pk == new.pk
+
+
+def test_rotating_never_makes_a_key_live_longer_and_revives_none(acme: Cast) -> None:
+    soon = timezone.now() + datetime.timedelta(minutes=1)
+    old, _ = create_key(acme.tenant, "ci", [Scope.READ], expires_at=soon)
+    a_day = datetime.timedelta(days=1)
+    with tenant_scope(acme.tenant.id):
+        rotate_key(old, overlap=a_day, created_by=acme.admin, expires_at=None)
+        assert ApiKey.objects.get(pk=old.pk).expires_at == soon
+    gone, _ = create_key(acme.tenant, "gone", [Scope.READ])
+    with tenant_scope(acme.tenant.id):
+        revoke_key(gone)
+        with pytest.raises(ValueError, match="opens nothing"):
+            rotate_key(gone, overlap=a_day, created_by=acme.admin, expires_at=None)
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_a_suspended_tenants_keys_are_refused_and_told_why(acme: Cast, scope: Scope) -> None:
+    _, text = create_key(acme.tenant, "ci", list(Scope))
+    Tenant.objects.filter(pk=acme.tenant.pk).update(suspended_at=timezone.now())
+    assert _refusal(text, scope) == (403, "tenant_suspended")
+    Tenant.objects.filter(pk=acme.tenant.pk).update(suspended_at=None)
+    assert authenticate(text, scope).tenant_id == acme.tenant.id
 
 
 def _revoked_by_another_process(key: ApiKey) -> None:

@@ -2,10 +2,10 @@
 
 from playwright.sync_api import Page, expect
 
-from tenants.keys import authenticate
-from tenants.models import Membership, Role, Scope
+from tenants.keys import authenticate, create_key
+from tenants.models import Membership, Role, Scope, TenantSetting
 from tenants.scope import tenant_scope
-from tests.factories import Cast
+from tests.factories import Cast, make_call, send_events
 from tests.signing_in import sign_in
 
 
@@ -22,6 +22,60 @@ def test_a_key_is_made_copied_and_revoked(page: Page, acme: Cast) -> None:
     page.locator("summary", has_text="Revoke").click()
     page.get_by_role("button", name="Revoke crawler").click()
     expect(page.get_by_text("no longer opens anything")).to_be_visible()
+
+
+def test_a_key_is_rotated_and_both_work(page: Page, acme: Cast) -> None:
+    _, text = create_key(acme.tenant, "crawler", [Scope.INGEST])
+    sign_in(page, acme.admin)
+    page.get_by_role("link", name="API keys").click()
+    page.locator("summary", has_text="Rotate").click()
+    page.get_by_label("The old one").select_option(label="works for a week more")
+    page.get_by_role("button", name="Make the new key").click()
+    new = page.get_by_label("Your new key").input_value()
+    for each in (text, new):
+        assert authenticate(each, Scope.INGEST).tenant_id == acme.tenant.id
+    expect(page.get_by_text("which works until")).to_be_visible()
+    expect(page.locator("summary", has_text="Rotate")).to_have_count(1)
+
+
+def test_what_erases_is_confirmed_and_rules_are_tried_before_they_are_saved(
+    page: Page, acme: Cast
+) -> None:
+    sign_in(page, acme.admin)
+    page.get_by_role("link", name="Tenant", exact=True).click()
+    page.get_by_label("Keep payloads, days").fill("90")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Under 183 days")).to_be_visible()
+    page.get_by_label("What is older is erased").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    page.get_by_role("link", name="Redaction").click()
+    page.get_by_label("Members, by name").fill("iban")
+    page.get_by_label("Try it on a sample").fill('{"iban": "DE89"}')
+    page.get_by_role("button", name="Try on the sample").click()
+    expect(page.get_by_text("1 value would be removed")).to_be_visible()
+    expect(page.locator("#result")).to_contain_text('{"iban": "[redacted]"}')
+    page.get_by_role("button", name="Save rules").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    with tenant_scope(acme.tenant.id):
+        setting = TenantSetting.objects.get(tenant=acme.tenant)
+    assert (setting.payload_days, setting.redact_names) == (90, ["iban"])
+
+
+def test_a_viewers_theme_and_zone_are_theirs_on_every_page(page: Page, acme: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    sign_in(page, acme.viewer)
+    expect(page.get_by_role("link", name="Redaction")).to_have_count(0)
+    page.locator(".nav-foot summary").click()
+    page.get_by_role("link", name="Preferences").click()
+    page.get_by_label("Time zone").select_option("Asia/Kathmandu")
+    page.locator("#id_theme").select_option("dark")
+    page.get_by_label("Range of pages").select_option("7d")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("html[data-theme=dark]")).to_have_count(1)
+    page.get_by_role("link", name="Overview").click()
+    expect(page.locator(".segments [aria-current=true]")).to_have_text("7 d")
+    expect(page.locator("html[data-theme=dark]")).to_have_count(1)
 
 
 def test_the_switcher_leads_to_the_other_tenant(page: Page, acme: Cast, globex: Cast) -> None:

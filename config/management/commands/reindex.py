@@ -1,9 +1,7 @@
 """`manage.py reindex [--check]`: the index rebuilt from the log, or proved to agree with it."""
 
 import json
-import time
 from argparse import ArgumentParser
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -11,10 +9,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from audit.reindex import USING, Report, reindex
+from config.progress import Progress
 from tenants.models import Tenant
-
-_EVERY_SECONDS = {True: 0.1, False: 10.0}  # a bar on a terminal, else a line now and then
-_BAR = 30
 
 
 class Command(BaseCommand):
@@ -25,8 +21,8 @@ class Command(BaseCommand):
         " violations, traces, rollups, latencies, producers and gaps. With --check nothing is"
         " changed: exits with 1 and names what differs. Not from the log, and left as it is:"
         " calls of which an event was erased (and then all producers and gaps), days without"
-        " partitions, the inbox, the registry, what people did. Executors may keep sending; they"
-        " wait while rows are repaired."
+        " partitions or before those that are kept, the inbox, the registry, what people did."
+        " Executors may keep sending; they wait while rows are repaired."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -48,13 +44,14 @@ class Command(BaseCommand):
                 raise CommandError(f"there is no tenant {options['tenant']!r}")
         reports: dict[str, Report] = {}
         for tenant in tenants:
-            progress = self._progress(tenant.slug)
+            progress = Progress(self.stderr, tenant.slug, "events")
             report = reindex(tenant.id, repair=not options["check"], progress=progress)
             reports[tenant.slug] = report
             if not options["json"]:
                 self._print(tenant.slug, report)
         if options["json"]:
-            self.stdout.write(json.dumps({slug: _document(one) for slug, one in reports.items()}))
+            documents = {slug: _document(one) for slug, one in reports.items()}
+            self.stdout.write(json.dumps(documents, default=str))
         bad = [
             slug
             for slug, one in reports.items()
@@ -77,6 +74,8 @@ class Command(BaseCommand):
                 f" {report.kept_calls:,} calls left as they are;"
                 f" not compared: {', '.join(report.not_compared)}"
             )
+        if report.index_from is not None:
+            self.stdout.write(f"  no index is kept before {report.index_from}: not compared")
         for fault in report.log_faults:
             self.stdout.write(f"  log: {fault}")
         for table, count in counts.items():
@@ -91,27 +90,6 @@ class Command(BaseCommand):
                 self.stdout.write(f"  {table} {key}\n    index: {index}\n    log:   {log}")
             if count > len(shown):
                 self.stdout.write(f"  {table}: and {count - len(shown):,} more")
-
-    def _progress(self, slug: str) -> Callable[[int, int], None]:
-        is_terminal = self.stderr.isatty()
-        shown_at = time.monotonic() if not is_terminal else 0.0
-
-        def show(done: int, size: int) -> None:
-            nonlocal shown_at
-            now = time.monotonic()
-            if now - shown_at < _EVERY_SECONDS[is_terminal] and not (is_terminal and done == size):
-                return
-            shown_at = now
-            share = done / size if size else 1.0
-            figures = f"{slug} {share:4.0%} {done:,} of {size:,} events"
-            if is_terminal:
-                bar = "█" * int(share * _BAR)
-                end = "\r" if done < size else "\r\x1b[K"
-                self.stderr.write(f"\r{bar:·<{_BAR}} {figures}{end}", str, ending="")
-            else:
-                self.stderr.write(figures, str)
-
-        return show
 
 
 def _document(report: Report) -> dict[str, Any]:

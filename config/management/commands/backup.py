@@ -1,0 +1,43 @@
+"""`manage.py backup FILE`: the whole database into one file."""
+
+import json
+from argparse import ArgumentParser
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from config.backup import BackupError, dump, owner_address
+from config.progress import Progress
+
+
+class Command(BaseCommand):
+    """Dump the embedded or one's own database, while executors go on sending."""
+
+    help = (
+        "Write the whole database into FILE, as of one moment, with pg_dump. The installation may"
+        " be running or not. FILE can be read by its owner alone; keep var/secrets.json beside it."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """`FILE [--force] [--json]`."""
+        parser.add_argument("file", type=Path, metavar="FILE")
+        parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+        parser.add_argument("--json", action="store_true", help="the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError with what is in the way."""
+        file: Path = options["file"]
+        if file.exists() and not options["force"]:
+            raise CommandError(f"{file} exists; --force replaces it")
+        try:
+            with owner_address() as url:
+                done = dump(url, file, Progress(self.stderr, "backup", "tables"))
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        if options["json"]:
+            self.stdout.write(json.dumps({"file": str(file), **asdict(done)}))
+        else:
+            self.stdout.write(f"{file}: {done.tables} tables, {done.size / 1024**2:,.1f} MiB")

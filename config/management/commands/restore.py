@@ -1,0 +1,45 @@
+"""`manage.py restore FILE`: an empty database filled from a backup."""
+
+import json
+from argparse import ArgumentParser
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from config.backup import BackupError, owner_address, restore
+from config.progress import Progress
+
+
+class Command(BaseCommand):
+    """Fill the embedded database of a new `var/`, or an empty one of one's own."""
+
+    help = (
+        "Fill an empty database from FILE, which `backup` wrote: the embedded one of a new var/,"
+        " or the one that DATABASE_OWNER_URL names after `database init`."
+    )
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """`FILE [--json]`."""
+        parser.add_argument("file", type=Path, metavar="FILE")
+        parser.add_argument("--json", action="store_true", help="the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError with what is in the way."""
+        file: Path = options["file"]
+        if not file.is_file():
+            raise CommandError(f"there is no file {file}")
+        try:
+            with owner_address() as url:
+                done = restore(file, url, Progress(self.stderr, "restore", "tables"))
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        if options["json"]:
+            self.stdout.write(json.dumps({"file": str(file), **asdict(done)}))
+        else:
+            self.stdout.write(
+                f"{done.tables} tables restored. Next: manage.py up, which applies newer"
+                " migrations; manage.py reindex --check proves log and index."
+            )

@@ -1,0 +1,177 @@
+"""`manage.py tenant create | list | suspend | resume | delete`."""
+
+import getpass
+import json
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+from django.utils import timezone
+from django.utils.text import slugify
+
+from config.progress import Progress
+from tenants.actions import record_action
+from tenants.deletion import OWNER, delete_tenant
+from tenants.models import Role, Tenant, Tombstone
+from tenants.provision import ensure_member, ensure_tenant
+from tenants.scope import tenant_scope
+
+
+class Command(BaseCommand):
+    """Make, list, suspend and delete tenants; the rest of a tenant is managed on its own pages."""
+
+    help = "Make a tenant (prints its id), list all, suspend one or let it go on, delete one."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """`create NAME`, `list`, `suspend SLUG`, `resume SLUG`, `delete SLUG`; each `--json`."""
+        commands = parser.add_subparsers(dest="command", required=True)
+        create = commands.add_parser("create", help="make a tenant and print its id")
+        create.add_argument("name")
+        create.add_argument("--slug", help="default: made from the name")
+        create.add_argument(
+            "--admin",
+            metavar="USERNAME",
+            help="this user becomes its admin; a new one gets a password with changepassword",
+        )
+        listing = commands.add_parser("list", help="print id, slug, name and state of each tenant")
+        listing.add_argument("--deleted", action="store_true", help="the tombstones instead")
+        suspend = commands.add_parser(
+            "suspend", help="refuse its keys and members; nothing is deleted"
+        )
+        resume = commands.add_parser("resume", help="let a suspended tenant go on")
+        delete = commands.add_parser(
+            "delete",
+            help="delete everything of it, for good; asks for its name, leaves a tombstone",
+        )
+        delete.add_argument("--yes", metavar="NAME", help="its name, instead of being asked")
+        for each in (suspend, resume, delete):
+            each.add_argument("slug")
+        for each in (create, listing, suspend, resume, delete):
+            each.add_argument("--json", action="store_true", help="the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError for a slug that is taken, none or unknown, and a wrong name."""
+        if options["command"] == "create":
+            self._create(options)
+        elif options["command"] == "list":
+            self._list(is_json=options["json"], of_deleted=options["deleted"])
+        else:
+            tenant = Tenant.objects.filter(slug=options["slug"]).first()
+            if tenant is None:
+                raise CommandError(f"there is no tenant {options['slug']!r}")
+            if options["command"] == "delete":
+                self._delete(tenant, options)
+            else:
+                self._suspend(tenant, options)
+
+    def _create(self, options: dict[str, Any]) -> None:
+        slug = options["slug"] or slugify(options["name"])
+        if Tenant.objects.filter(slug=slug).exists():
+            raise CommandError(f"the slug {slug} is taken; choose another with --slug")
+        try:
+            tenant = ensure_tenant(slug, options["name"])
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        if options["admin"]:
+            ensure_member(tenant, options["admin"], role=Role.ADMIN)
+        self._say(_of_tenant(tenant), str(tenant.id), is_json=options["json"])
+
+    def _list(self, *, is_json: bool, of_deleted: bool) -> None:
+        if of_deleted:
+            stones = [_of_tombstone(each) for each in Tombstone.objects.order_by("begun_at")]
+            lines = [
+                f"{each['id']}  {each['slug']}  {each['name']}  {each['state']}"
+                f"  {each['ledger_size']:,} events  {each['ledger_root']}"
+                for each in stones
+            ]
+            self._say(stones, *lines, is_json=is_json)
+            return
+        tenants = [_of_tenant(each) for each in Tenant.objects.order_by("slug")]
+        lines = [
+            f"{each['id']}  {each['slug']}  {each['name']}"
+            + (f"  {each['state']}" if each["state"] != "active" else "")
+            for each in tenants
+        ]
+        self._say(tenants, *lines, is_json=is_json)
+
+    def _suspend(self, tenant: Tenant, options: dict[str, Any]) -> None:
+        verb = options["command"]
+        if verb == "resume" and Tombstone.objects.filter(pk=tenant.pk).exists():
+            raise CommandError(f"{tenant.slug} is being deleted")
+        wanted = (tenant.suspended_at or timezone.now()) if verb == "suspend" else None
+        if (wanted is None) != (tenant.suspended_at is None):
+            with tenant_scope(tenant.pk):
+                Tenant.objects.filter(pk=tenant.pk).update(suspended_at=wanted)
+                record_action(tenant, _operator(), f"tenant.{verb}", tenant.name)
+            tenant.suspended_at = wanted
+        done = "is suspended: within 5 seconds its keys are refused" if wanted else "goes on"
+        self._say(_of_tenant(tenant), f"{tenant.slug} {done}", is_json=options["json"])
+
+    def _delete(self, tenant: Tenant, options: dict[str, Any]) -> None:
+        if OWNER not in connections:
+            raise CommandError("set DATABASE_OWNER_URL: only the owner deletes")
+        given = options["yes"]
+        if given is None:
+            self.stderr.write(
+                f"This deletes everything of {tenant.name}: its log, its pages, its members'"
+                " access. Nothing brings it back but a backup.",
+                str,
+            )
+            try:
+                given = input("Its name, to delete it: ")
+            except EOFError:
+                raise CommandError("nobody to ask: give its name with --yes") from None
+        if given != tenant.name:
+            raise CommandError(f"{given!r} is not its name: nothing was deleted")
+        progress = Progress(self.stderr, tenant.slug, "rows")
+        stone = _of_tombstone(delete_tenant(tenant, _operator(), progress))
+        self._say(
+            stone,
+            f"{stone['name']} is deleted; its ledger had {stone['ledger_size']:,} events and the"
+            f" root {stone['ledger_root']}",
+            is_json=options["json"],
+        )
+
+    def _say(self, document: Any, *lines: str, is_json: bool) -> None:
+        for line in (json.dumps(document),) if is_json else lines:
+            self.stdout.write(line)
+
+
+def _operator() -> str:
+    try:
+        return f"operator {getpass.getuser()}"
+    except OSError:  # a container's user often has no name
+        return "operator"
+
+
+def _of_tenant(tenant: Tenant) -> dict[str, Any]:
+    is_dying = Tombstone.objects.filter(pk=tenant.pk).exists()
+    state = "active" if tenant.suspended_at is None else "suspended"
+    return {
+        "id": str(tenant.id),
+        "slug": tenant.slug,
+        "name": tenant.name,
+        "created_at": tenant.created_at.isoformat(),
+        "state": "being deleted" if is_dying else state,
+        "suspended_at": _instant(tenant.suspended_at),
+    }
+
+
+def _of_tombstone(stone: Tombstone) -> dict[str, Any]:
+    return {
+        "id": str(stone.id),
+        "slug": stone.slug,
+        "name": stone.name,
+        "state": "deleted" if stone.ended_at else "being deleted",
+        "begun_at": stone.begun_at.isoformat(),
+        "ended_at": _instant(stone.ended_at),
+        "operator": stone.operator,
+        "ledger_size": stone.ledger_size,
+        "ledger_root": bytes(stone.ledger_root).hex(),
+    }
+
+
+def _instant(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

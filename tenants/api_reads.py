@@ -1,0 +1,141 @@
+"""Reading over the API: what every operation with `GET` has in common.
+
+An operation is a function of what was asked, run in the scope of the key's tenant; what it returns
+is the answer's JSON. Lists are paged by key: `next` in the answer, and a `Link` header (RFC 8288),
+lead behind its last row, whatever has come in front of it meanwhile.
+"""
+
+import base64
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Any, cast, get_type_hints
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+from django.utils.http import urlencode
+from ninja import Router, Schema
+from pydantic import BaseModel, ConfigDict, Field
+
+from config.problems import ProblemError, told
+from tenants.api_auth import ApiKeyAuth, ApiRequest
+from tenants.models import Scope
+from tenants.scope import tenant_scope
+
+MAX_CURSOR = 2_000
+_SHARED = ("missing_key", "unknown_key", "missing_scope", "method_not_allowed", "unavailable")
+
+
+class Asked(Schema):
+    """The parameters of an address. Others are refused: a filter with a typing error filters
+    nothing, and more would come than was asked for.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Paged(Asked):
+    """Those of a list."""
+
+    cursor: str = ""
+    """`next` of the answer before this one; left out for the first page."""
+    limit: int = Field(100, ge=1, le=1000)
+    """How many rows at most."""
+
+
+class Answer(BaseModel):
+    """What an operation answers, for its description: attributes are explained by docstrings."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Page(Answer):
+    """A page of a list."""
+
+    next: str | None
+    """The `cursor` of the page behind this one, null at the end."""
+
+
+def reads(
+    router: Router, path: str, answer: type[Answer], *, tag: str, problems: Sequence[str] = ()
+) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., HttpResponse]]:
+    """Make a function the operation GET `path` for keys with the scope `read`.
+
+    Its parameters are those of the path and `asked: Query[…]`, an `Asked`; it returns the members
+    of `answer`, with instants, UUIDs and `msgspec.Raw` as they are. `problems` are the codes it
+    raises besides those of every operation.
+    """
+
+    def register(view: Callable[..., dict[str, Any]]) -> Callable[..., HttpResponse]:
+        asked = get_type_hints(view).get("asked")
+        known = (
+            {field.alias or name for name, field in asked.model_fields.items()} if asked else set()
+        )
+
+        @wraps(view)
+        def operation(request: HttpRequest, **parameters: Any) -> HttpResponse:
+            if unknown := sorted(request.GET.keys() - known):
+                offered = f" There are: {', '.join(sorted(known))}." if known else ""
+                raise ProblemError(
+                    "parameter",
+                    f"There is no parameter {unknown[0]!r}.{offered}",
+                    parameter=unknown[0],
+                )
+            with tenant_scope(cast(ApiRequest, request).auth.tenant_id):
+                members = view(request, **parameters)
+            response = HttpResponse(msgspec.json.encode(members), content_type="application/json")
+            if behind := members.get("next"):
+                query = urlencode({**request.GET.dict(), "cursor": behind})
+                response["Link"] = f'<{request.path}?{query}>; rel="next"'
+            return response
+
+        codes = [*_SHARED, *(["parameter"] if known else []), *problems]
+        router.get(
+            path,
+            auth=ApiKeyAuth(Scope.READ),
+            response=answer,
+            by_alias=True,
+            operation_id=view.__name__,
+            summary=view.__name__.replace("_", " ").capitalize(),
+            tags=[tag],
+            openapi_extra=told(codes),
+        )(operation)
+        return operation
+
+    return register
+
+
+def seal(of: str, *place: object) -> str:
+    """A place in a list as a cursor; `of` says in which list."""
+    text = "\n".join(
+        [of, *(each.isoformat() if isinstance(each, datetime) else str(each) for each in place)]
+    )
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def unseal[T](of: str, cursor: str, read: Callable[[list[str]], T]) -> T | None:
+    """The place a cursor stands for, None for an empty one.
+
+    `read` makes it of the texts that `seal` was given, and raises ValueError
+    or LookupError for what cannot be.
+    Raises ProblemError for what is no cursor of that list.
+    """
+    if not cursor:
+        return None
+    try:
+        if len(cursor) > MAX_CURSOR:
+            raise ValueError("too long")
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True).decode()
+        name, *place = text.split("\n", 3)
+        if name != of:
+            raise ValueError("of another list")
+        return read(place)
+    except (ValueError, LookupError, OverflowError) as error:
+        raise ProblemError(
+            "cursor", "cursor is the next of an earlier answer of this list, or left out."
+        ) from error
+
+
+def utc(instant: datetime) -> datetime:
+    """An instant as the API writes it."""
+    return instant.astimezone(UTC)

@@ -1,0 +1,144 @@
+"""The end of a tenant: suspended, everything of it deleted in slices, a tombstone left.
+
+For operators, as the owner. Which tables there are is asked of the catalog, so that none is
+forgotten. The tombstone comes first: whoever is killed later finds it, and goes on.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from graphlib import TopologicalSorter
+from typing import Any
+from uuid import UUID
+
+from django.db import connections, transaction
+from django.utils import timezone
+from tooltrail.ledger import root_of
+
+from tenants.keys import BELIEVED_FOR
+from tenants.models import Tenant, Tombstone
+
+OWNER = "owner"
+_ROWS = 2_000
+_BATCHES = 500
+_LEAF = 32  # bytes
+_STILL_WRITING_S = BELIEVED_FOR.total_seconds() + 1
+
+type Progress = Callable[[int, int], None]
+"""Called with how many rows are deleted, and of how many."""
+
+# Leaves of the tree of partitions, in which a ctid is one row's; and who refers to whom.
+_TABLES = """
+    SELECT c.relname,
+           array_remove(array_agg(DISTINCT f.conrelid::regclass::text), NULL)
+    FROM pg_class c
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped
+    LEFT JOIN pg_constraint f
+        ON f.confrelid = c.oid AND f.contype = 'f' AND f.conrelid <> c.oid
+    WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
+    GROUP BY c.relname
+"""
+
+
+def delete_tenant(tenant: Tenant, operator: str, progress: Progress) -> Tombstone:
+    """Delete a tenant, or go on with it; `operator` is on the tombstone. As the owner.
+
+    Takes as long as its rows take; may be run again after it was interrupted.
+    """
+    if tenant.suspended_at is None:
+        tenant.suspended_at = timezone.now()
+        Tenant.objects.using(OWNER).filter(pk=tenant.pk).update(suspended_at=tenant.suspended_at)
+    _wait_for_writers(tenant)
+    tombstone = _raise_tombstone(tenant, operator)
+    tables = list(_tables())
+    size = sum(_count(table, tenant.pk) for table in tables)
+    done = 0
+    progress(done, size)
+    for table in tables:
+        while deleted := _delete_slice(table, tenant.pk):
+            done += deleted
+            progress(done, size)
+    with transaction.atomic(using=OWNER):
+        _execute("DELETE FROM tenant WHERE id = %s", [tenant.pk])
+        tombstone.ended_at = timezone.now()
+        tombstone.save(using=OWNER, update_fields=["ended_at"])
+    return tombstone
+
+
+def _wait_for_writers(tenant: Tenant) -> None:
+    """Until no server believes one of its keys any more: what comes later is refused."""
+    assert tenant.suspended_at is not None
+    since = (timezone.now() - tenant.suspended_at).total_seconds()
+    time.sleep(max(0.0, _STILL_WRITING_S - since))
+
+
+def _raise_tombstone(tenant: Tenant, operator: str) -> Tombstone:
+    known = Tombstone.objects.using(OWNER).filter(pk=tenant.pk).first()
+    if known is not None:
+        return known
+    sizes = [0]
+
+    def counted() -> Iterator[bytes]:
+        for leaf in _leaves(tenant.pk):
+            sizes[0] += 1
+            yield leaf
+
+    root = root_of(counted())
+    return Tombstone.objects.using(OWNER).create(
+        id=tenant.pk,
+        slug=tenant.slug,
+        name=tenant.name,
+        operator=operator,
+        ledger_size=sizes[0],
+        ledger_root=root,
+    )
+
+
+def _leaves(tenant_id: UUID) -> Iterator[bytes]:
+    """Of the tenant's whole log, in its order."""
+    next_index = 0
+    while True:
+        batches = _execute(
+            "SELECT first_index, event_count, leaves FROM batch"
+            " WHERE tenant_id = %s AND first_index >= %s AND event_count > 0"
+            " ORDER BY first_index LIMIT %s",
+            [tenant_id, next_index, _BATCHES],
+        )
+        for first_index, event_count, leaves in batches:
+            next_index = first_index + event_count
+            yield from (
+                bytes(leaves[at : at + _LEAF]) for at in range(0, event_count * _LEAF, _LEAF)
+            )
+        if len(batches) < _BATCHES:
+            return
+
+
+def _tables() -> Iterator[str]:
+    """All that have rows of tenants, those that refer to others before these."""
+    referring = dict(_execute(_TABLES, []))
+    # A partition's parent holds no rows.
+    graph = {table: {each for each in by if each in referring} for table, by in referring.items()}
+    return iter(TopologicalSorter(graph).static_order())
+
+
+def _count(table: str, tenant_id: UUID) -> int:
+    ((count,),) = _execute(
+        f'SELECT count(*) FROM "{table}" WHERE tenant_id = %s',  # noqa: S608  of the catalog
+        [tenant_id],
+    )
+    return int(count)
+
+
+def _delete_slice(table: str, tenant_id: UUID) -> int:
+    ((count,),) = _execute(
+        f'WITH gone AS (DELETE FROM "{table}" WHERE tenant_id = %s AND ctid = ANY(ARRAY('  # noqa: S608
+        f'SELECT ctid FROM "{table}" WHERE tenant_id = %s LIMIT %s)) RETURNING 1)'
+        " SELECT count(*) FROM gone",
+        [tenant_id, tenant_id, _ROWS],
+    )
+    return int(count)
+
+
+def _execute(statement: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    with connections[OWNER].cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return list(cursor.fetchall()) if cursor.description else []
