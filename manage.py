@@ -12,7 +12,7 @@ from config.env import EnvironmentVariableError
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
-        if sys.argv[1:2] == ["up"]:
+        if sys.argv[1:2] in (["up"], ["restore"]):
             instance.ensure_secrets()  # before the settings are read: they hold them
         execute_from_command_line(sys.argv)
     except EnvironmentVariableError as error:

@@ -1,4 +1,4 @@
-"""The API of `audit`: events in, figures out.
+"""The API that takes events; what comes out again is `audit.read_api`'s.
 
 Reads HTTP and words answers; what happens to the events is `audit.ingest`'s. The body of
 `POST /events` is read here as a stream, never by ninja.
@@ -6,11 +6,9 @@ Reads HTTP and words answers; what happens to the events is `audit.ingest`'s. Th
 
 import json
 import math
-import re
-from datetime import timedelta
 from typing import Any, cast
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
@@ -27,17 +25,12 @@ from audit.body import (
 )
 from audit.ingest import BatchIdReusedError, record_batch
 from audit.limits import LimitExceededError
-from audit.queries.summary import summary
 from audit.quota import QuotaExceededError, quota
+from config.problems import problem, told
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope
-from tenants.scope import tenant_scope
 
 MEDIA_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
-MAX_RANGE = timedelta(days=400)
-
-_RANGE = re.compile(r"(\d{1,6})([mhd])", re.ASCII)
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 _TEXT = {"type": "string"}
 _INSTANT = {"type": "string", "format": "date-time"}
@@ -63,7 +56,44 @@ _EVENT = {
         "producer_seq": {"type": "integer", "minimum": 0},
     },
 }
+_ANSWER = {
+    "type": "object",
+    "required": ["batch_id", "accepted", "duplicates", "rejected", "ledger"],
+    "properties": {
+        "batch_id": {"type": "string", "format": "uuid"},
+        "accepted": {"type": "integer"},
+        "duplicates": {"type": "integer"},
+        "rejected": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["line", "event_id", "code", "message"],
+                "properties": {
+                    "line": {"type": "integer"},
+                    "event_id": {"type": ["string", "null"]},
+                    "code": _TEXT,
+                    "message": _TEXT,
+                },
+            },
+        },
+        "ledger": {
+            "type": "object",
+            "properties": {"first_index": {"type": "integer"}, "size": {"type": "integer"}},
+        },
+        "warnings": {"type": "array", "items": _TEXT},
+        "next_after_ms": {"type": "integer"},
+    },
+}
+_PROBLEMS = (
+    *("unreadable_body", "missing_key", "unknown_key", "missing_scope", "method_not_allowed"),
+    *("length_required", "too_large", "line_too_long", "too_many_lines", "too_deep", "ratio"),
+    *("media_type", "encoding", "batch_id_reused", "quota", "overloaded", "unavailable"),
+)
 _EVENTS_REQUEST: dict[str, Any] = {
+    "responses": {
+        200: {"content": {"application/json": {"schema": _ANSWER}}},
+        **told(_PROBLEMS)["responses"],
+    },
     "parameters": [
         {
             "in": "header",
@@ -84,7 +114,12 @@ router = Router()
 
 
 @router.post(
-    "/events", auth=ApiKeyAuth(Scope.INGEST), tags=["events"], openapi_extra=_EVENTS_REQUEST
+    "/events",
+    auth=ApiKeyAuth(Scope.INGEST),
+    operation_id="receive_events",
+    summary="Receive events",
+    tags=["events"],
+    openapi_extra=_EVENTS_REQUEST,
 )
 def receive_events(request: HttpRequest) -> HttpResponse:
     """Take in tool call events: NDJSON, one event a line; 200 once they are stored.
@@ -103,54 +138,19 @@ def receive_events(request: HttpRequest) -> HttpResponse:
         counted.done(status)
 
 
-@router.get("/summary", auth=ApiKeyAuth(Scope.READ), tags=["figures"])
-def read_summary(request: HttpRequest, range: str = "24h") -> HttpResponse:
-    """Sum up the calls that started in the last `range`: minutes, hours or days, as `24h`.
-
-    `calls` counts completed ones, `open` those that have not ended; durations are milliseconds
-    and null without a completed call.
-    """
-    span = _RANGE.fullmatch(range)
-    if span is None or not timedelta(0) < (length := int(span[1]) * _UNITS[span[2]]) <= MAX_RANGE:
-        return _problem(
-            422, "range", f"range is minutes, hours or days up to {MAX_RANGE.days}d, such as 24h."
-        )
-    end = timezone.now()
-    with tenant_scope(cast(ApiRequest, request).auth.tenant_id):
-        figures = summary(end - length, end)
-    return JsonResponse(
-        {
-            "from": figures.start.isoformat(),
-            "to": figures.end.isoformat(),
-            "calls": figures.calls,
-            "open": figures.open,
-            "errors": figures.errors,
-            "violations": figures.violations,
-            "violating_calls": figures.violating_calls,
-            "prompt_tokens": figures.prompt_tokens,
-            "completion_tokens": figures.completion_tokens,
-            "duration_ms": {
-                name: figures.duration_ms(share)
-                for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
-            },
-        }
-    )
-
-
 def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
     if request.content_type not in MEDIA_TYPES:
-        return _problem(415, "media_type", f"Send {MEDIA_TYPES[0]}.", Accept=MEDIA_TYPES[0])
+        return problem("media_type", f"Send {MEDIA_TYPES[0]}.", headers={"Accept": MEDIA_TYPES[0]})
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
     if encoding not in ENCODINGS:
-        return _problem(
-            415,
+        return problem(
             "encoding",
             "Send the body as gzip, zstd or as it is.",
-            **{"Accept-Encoding": ", ".join(ENCODINGS)},
+            headers={"Accept-Encoding": ", ".join(ENCODINGS)},
         )
     stream, length = body_stream(request)
     if length is None and encoding == "identity":
-        return _problem(411, "length_required", "Send Content-Length, or the body as gzip or zstd.")
+        return problem("length_required", "Send Content-Length, or the body as gzip or zstd.")
     key = request.auth
     try:
         quota().check(key.key_id)
@@ -167,17 +167,15 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
             answer = record_batch(key.tenant_id, body, lines, batch_id, now)
             counted.lap("store")
     except QuotaExceededError as error:
-        return _come_again(429, "quota", "This API key has sent its share.", error.retry_after_s)
+        return _come_again("quota", "This API key has sent its share.", error.retry_after_s)
     except OverloadedError:
-        return _come_again(503, "overloaded", "Too much comes at once.", RETRY_AFTER_S)
+        return _come_again("overloaded", "Too much comes at once.", RETRY_AFTER_S)
     except UnreadableBodyError as error:
-        return _problem(400, "unreadable_body", str(error))
+        return problem("unreadable_body", str(error))
     except LimitExceededError as error:
-        return _problem(413, error.code, error.message)
+        return problem(error.code, error.message)
     except BatchIdReusedError:
-        return _problem(
-            422, "batch_id_reused", "This Idempotency-Key was sent before with another body."
-        )
+        return problem("batch_id_reused", "This Idempotency-Key was sent before with another body.")
     counted.stored(len(sent), len(body), json.loads(answer))
     # Outside of what is stored: the answer to the same request, sent again, is about its time.
     if next_after_ms := ADMISSION.next_after_ms():
@@ -185,11 +183,7 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
     return HttpResponse(answer, content_type="application/json")
 
 
-def _come_again(status: int, code: str, message: str, seconds: float) -> JsonResponse:
+def _come_again(code: str, detail: str, seconds: float) -> HttpResponse:
     # The body was not read, so the connection cannot be used again: the sender should know.
     headers = {"Retry-After": str(max(1, math.ceil(seconds))), "Connection": "close"}
-    return _problem(status, code, message, **headers)
-
-
-def _problem(status: int, code: str, message: str, **headers: str) -> JsonResponse:
-    return JsonResponse({"code": code, "message": message}, status=status, headers=headers)
+    return problem(code, detail, headers=headers)

@@ -1,11 +1,12 @@
 """A call as JSON and as a row: the members the API and every export give it. Pure."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from audit.queries.call_list import ListedCall
-from audit.queries.calls import FirstViolation
+from audit.queries.calls import Call, FirstViolation
 
 COLUMNS = (
     "invocation_id",
@@ -48,7 +49,9 @@ COLUMNS = (
 """Members and columns, in order. `violation_path` and `violation_code` are of the first one."""
 
 
-def document(call: ListedCall, violation: FirstViolation | None) -> dict[str, Any]:
+def document(
+    call: Call | ListedCall, violation: FirstViolation | None, columns: Sequence[str] = COLUMNS
+) -> dict[str, Any]:
     """The call's members: JSON values, instants as RFC 3339 in UTC, what is not known as null."""
     values: dict[str, Any] = {
         "duration_ms": None if call.duration_us is None else call.duration_us / 1000,
@@ -58,7 +61,7 @@ def document(call: ListedCall, violation: FirstViolation | None) -> dict[str, An
         "error_type": call.error_type or None,
     }
     return {
-        name: values[name] if name in values else _plain(getattr(call, name)) for name in COLUMNS
+        name: values[name] if name in values else _plain(getattr(call, name)) for name in columns
     }
 
 

@@ -15,11 +15,13 @@ from audit import metrics
 from audit.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
 from audit.limits import MAX_COMPRESSED_BYTES
 from audit.otlp.answers import JSON, PROTOBUF, MediaType, failure
+from config.problems import MEDIA_TYPE as PROBLEM
+from config.problems import document
 
 EVENTS, TRACES = "/api/v1/events", "/v1/traces"
 
 _MESSAGE = "Too much comes at once."
-_PROBLEM = json.dumps({"code": "overloaded", "message": _MESSAGE}).encode()
+_PROBLEM = json.dumps(document("overloaded", _MESSAGE)).encode()
 
 
 class _Refusal(HttpResponse):
@@ -49,7 +51,7 @@ class IntakeDoor:
         if request.path == TRACES:
             media_type: MediaType = JSON if request.content_type == JSON else PROTOBUF
             return _Refusal(failure(503, _MESSAGE, media_type), media_type)
-        return _Refusal(_PROBLEM, JSON)
+        return _Refusal(_PROBLEM, PROBLEM)
 
 
 def _announced(request: HttpRequest) -> int:

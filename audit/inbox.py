@@ -83,6 +83,8 @@ class InboxEntry:
     kept_bytes: int
     is_cut: bool
     """Only the first 64 KiB were kept."""
+    is_expired: bool
+    """Nothing is there any more: its time was over (`audit.retention`)."""
     is_altered: bool
     """What may never be stored was taken out of it."""
     raw: raw_view.RawView | None
@@ -119,7 +121,8 @@ def gather(line: RejectedEvent, *, with_raw: bool, now: datetime) -> InboxEntry:
         line=line,
         kept_bytes=len(raw),
         is_cut=is_cut,
-        is_altered=line.raw_length > len(raw) and not is_cut,
+        is_expired=line.raw_length > 0 and not raw,
+        is_altered=line.raw_length > len(raw) > 0 and not is_cut,
         raw=raw_view.view(raw, verdict.marks) if with_raw else None,
         verdict=verdict,
         editable=_editable(raw) if with_raw else None,

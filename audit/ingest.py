@@ -13,6 +13,9 @@
 6. The tenant's ledger head is taken, which puts batches in order, and moved on; the batch
    is written. Commit.
 
+What a tenant's admin wants kept out of the log is taken out before all that
+(`audit.redaction`): leaf, index and inbox are made of what is left.
+
 Two writers lock rows in the same order, so they wait for each other but do not deadlock; if
 PostgreSQL finds one all the same, the transaction is run again. Reading and judging lines is
 `audit.candidates`', steps 2 to 5 are `audit.indexing`'s, HTTP `audit.api`'s.
@@ -41,6 +44,7 @@ from audit.index_writer import IndexWriter
 from audit.indexing import Indexing, Outcome
 from audit.instants import microseconds
 from audit.log import pack
+from audit.redaction import redacted
 from audit.window import INDEX_DAYS
 from tenants.scope import tenant_scope
 
@@ -67,7 +71,7 @@ def record_batch(
     django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
     request again with the same id is then safe.
     """
-    reading = read_lines(lines, batch_id.id, now)
+    reading = read_lines(redacted(tenant_id, lines), batch_id.id, now)
     request = _Request(tenant_id, hashlib.sha256(body).digest(), reading, batch_id, now)
     answer = with_retries(lambda: _Recording(request).run())
     _count_lags(reading, now)
@@ -82,7 +86,7 @@ def record_in_scope(
     That transaction is the caller's, to be run by `with_retries`. Of a request that becomes
     several batches each has the whole body's SHA-256.
     """
-    reading = read_lines(lines, batch_id.id, now)
+    reading = read_lines(redacted(tenant_id, lines), batch_id.id, now)
     answer = _Recording(_Request(tenant_id, body_sha256, reading, batch_id, now)).run()
     _count_lags(reading, now)
     return answer

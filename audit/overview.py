@@ -81,7 +81,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             f"{within} state:failed",
             f"{figures.counted(now.failed, 'call')}",
             "",
-            _points(now.error_rate, before.error_rate),
+            points(now.error_rate, before.error_rate),
             "failed",
             [part.error_rate for part in parts],
         ),
@@ -91,7 +91,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             f"{within} violation:*",
             f"{figures.counted(now.violating, 'call')}",
             "",
-            _points(now.violation_rate, before.violation_rate),
+            points(now.violation_rate, before.violation_rate),
             "violation",
             [part.violation_rate for part in parts],
         ),
@@ -171,6 +171,11 @@ def charts(found: OverTime) -> dict[str, Chart]:
 
 def worst_tools(found: OverTime) -> list[ToolRow]:
     """The tools with most calls that failed or break their schema, the worst first."""
+    return worst_first(found)[:TOOLS_SHOWN]
+
+
+def worst_first(found: OverTime) -> list[ToolRow]:
+    """All tools that ran, those with most calls that failed or break their schema first."""
 
     def badness(tool: ToolFigures) -> tuple[int, int, str]:
         return (-tool.total.failed - tool.total.violating, -tool.total.calls, tool.name)
@@ -188,7 +193,7 @@ def worst_tools(found: OverTime) -> list[ToolRow]:
             tool.total.duration_ms(0.95),
             [part.calls for part in tool.parts],
         )
-        for tool in sorted(ran, key=badness)[:TOOLS_SHOWN]
+        for tool in sorted(ran, key=badness)
     ]
 
 
@@ -219,7 +224,7 @@ def relative(
     return Change(f"{_sign(change)}{text}{figures.NBSP}%", goodness, was)
 
 
-def _points(now: float | None, before: float | None) -> Change | None:
+def points(now: float | None, before: float | None) -> Change | None:
     """By how many percentage points a share is more, which is worse, or less."""
     if now is None or before is None:
         return None

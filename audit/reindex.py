@@ -8,10 +8,11 @@ rows alone that differed. Needs the owner's connection: the application may not 
 
 What does not follow from the log is kept as it is: calls of which an event has been erased or
 cannot be read, with their violations, and producers and gaps of a log with such events; and
-days whose partitions are gone. Two things are told by the moment of arrival: a start and an
-end that put a call on different days and were on their way at the same time (each found no
-row of the other: two calls, where the log read in order makes one), and which of identical
-ADK calls of one request an event belongs to, if another of them was refused or erased.
+days whose partitions are gone, or for which the tenant keeps no index any more. Two things are
+told by the moment of arrival: a start and an end that put a call on different days and were on
+their way at the same time (each found no row of the other: two calls, where the log read in
+order makes one), and which of identical ADK calls of one request an event belongs to, if another
+of them was refused or erased.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from audit.instants import days_since_epoch
 from audit.limits import LimitExceededError
 from audit.log import LogPayloadError, unpack
 from audit.shadow import KEYS, Comparison, Shadow, open_shadow
-from tenants.models import new_id
+from tenants.models import TenantSetting, new_id
 from tenants.scope import tenant_scope
 
 USING = "owner"
@@ -60,6 +61,8 @@ class Report:
     """Calls that were left as they are, because of such events."""
     log_faults: list[str] = field(default_factory=list)
     """What is wrong with the log itself."""
+    index_from: date | None = None
+    """The day before which the tenant keeps no index: earlier ones are not compared."""
     not_compared: list[str] = field(default_factory=list)
     """Tables that do not follow from what can still be read."""
     comparison: Comparison = field(default_factory=lambda: Comparison({}, []))
@@ -83,7 +86,8 @@ def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
         with tenant_scope(tenant_id, using=USING):
             # One moment of log and index: a batch commits both.
             shadow.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            days = _days()
+            report.index_from = _index_from(tenant_id)
+            days = [day for day in _days() if day >= (report.index_from or date.min)]
             replay.read(progress)
             replay.keep_what_was_lost()
             report.calls = replay.derive_totals()
@@ -98,6 +102,11 @@ def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
                 shadow.repair(tables, days)
                 report.is_repaired = True
     return report
+
+
+def _index_from(tenant_id: UUID) -> date | None:
+    settings = TenantSetting.objects.using(USING).filter(tenant_id=tenant_id)
+    return settings.values_list("index_from", flat=True).first()
 
 
 def _days() -> list[date]:

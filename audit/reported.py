@@ -5,12 +5,18 @@ their own (`audit.otlp.joining`). The later account has the spans of the earlier
 and takes its place in the index; the log keeps both, and tells from them alone which it is.
 """
 
+from uuid import UUID
+
 import msgspec
+
+from audit.instants import DAY_US
+from audit.otlp.spans import span_uuid
 
 
 class _Span(msgspec.Struct):
     trace_id: str
     span_id: str
+    start_time_unix_nano: int = 0
 
 
 class _Source(msgspec.Struct):
@@ -36,14 +42,25 @@ def tells_no_more(raw: bytes, stored: bytes) -> bool:
     return told is not None and told <= (_spans_of(stored) or set())
 
 
+def calls_of(raw: bytes) -> set[tuple[int, UUID]]:
+    """The day since 1970 and the id of the call that each of an event's spans makes by itself."""
+    return {
+        (span.start_time_unix_nano // 1000 // DAY_US, span_uuid(span.trace_id, span.span_id))
+        for span in _read(raw) or ()
+    }
+
+
 def _spans_of(raw: bytes) -> set[tuple[str, str]] | None:
     """The spans an event was made of; None for one that was made of none."""
+    spans = _read(raw)
+    return None if spans is None else {(span.trace_id, span.span_id) for span in spans}
+
+
+def _read(raw: bytes) -> list[_Span] | None:
     if b'"otlp"' not in raw:
         return None
     try:
         source = _EVENT.decode(raw).otlp
     except (msgspec.MsgspecError, RecursionError):
         return None
-    if source is None:
-        return None
-    return {(span.trace_id, span.span_id) for span in (source.span, *source.merged)}
+    return None if source is None else [source.span, *source.merged]

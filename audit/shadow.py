@@ -81,7 +81,7 @@ class Shadow:
             return list(cursor.fetchall()) if cursor.description else []
 
     def compare(self, tables: Sequence[str], days: Sequence[date]) -> Comparison:
-        """Note every row of `tables` that differs, on days that have partitions."""
+        """Note every row of `tables` that differs, on these days."""
         counts: dict[str, int] = {}
         examples: list[Difference] = []
         for table in tables:

@@ -1,14 +1,20 @@
 """What the worker does for `audit`, on its own time."""
 
 import logging
+from contextlib import suppress
 from uuid import UUID
 
 from django.db import connections
 from django.utils import timezone
 from procrastinate.contrib.django import app
+from procrastinate.exceptions import AlreadyEnqueued
 
-from audit import partitions, payload_search
+from audit import partitions, payload_search, retention
 from audit.log import LogPayloadError
+from audit.reports.schedule import create_due, due, forget_old
+from audit.reports.stored import of_one_moment
+from tenants.models import Tenant
+from tenants.scope import tenant_scope
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +43,59 @@ def search_payloads(tenant_id: str, search_id: str) -> None:
     except LogPayloadError as error:
         _log.error("search %s stopped: a payload of the log %s", search_id, error)
         payload_search.fail_search(tenant, search)
+
+
+# Not at midnight: tenants have midnights of their own, and a worker may have been away.
+@app.periodic(cron="*/5 * * * *")
+@app.task(queueing_lock="keep_reports")
+def keep_reports(timestamp: int) -> None:
+    """Delete the reports whose time is over, and see to those that are due."""
+    now = timezone.now()
+    for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
+        with tenant_scope(tenant_id):
+            forget_old(now)
+            kinds = list(due(now))
+        for kind in kinds:
+            with suppress(AlreadyEnqueued):  # it waits for its turn
+                make_report.configure(queueing_lock=f"report {kind} {tenant_id}").defer(
+                    tenant_id=str(tenant_id), kind=kind
+                )
+
+
+@app.task
+def make_report(tenant_id: str, kind: str) -> None:
+    """Make the report of this kind that a tenant's schedule says is due."""
+    with tenant_scope(UUID(tenant_id)):
+        of_one_moment()
+        made = create_due(kind, timezone.now())
+    if made is not None:
+        _log.info("made the report %s of tenant %s", made.id, tenant_id)
+
+
+# Hourly, though only days are ever over: what could not be finished goes on, in slices.
+@app.periodic(cron="37 * * * *")
+@app.task(queueing_lock="keep_to_retention")
+def keep_to_retention(timestamp: int) -> None:
+    """See to what is over by each tenant's settings, and drop days that are over for all."""
+    for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
+        _expire_soon(str(tenant_id))
+    if "owner" in connections and (dropped := retention.drop_empty_days()):
+        _log.info("dropped %d partitions, up to %s", len(dropped), dropped[-1].day)
+
+
+@app.task
+def expire(tenant_id: str) -> None:
+    """Erase what is over of a tenant for a few seconds, then let others have their turn."""
+    try:
+        if retention.run_slice(UUID(tenant_id), timezone.now()):
+            _expire_soon(tenant_id)
+    except retention.CannotExpireError as error:
+        _log.warning("tenant %s: %s", tenant_id, error)
+
+
+def _expire_soon(tenant_id: str) -> None:
+    with suppress(AlreadyEnqueued):  # it waits for its turn
+        expire.configure(queueing_lock=f"expire {tenant_id}").defer(tenant_id=tenant_id)
 
 
 # A worker that was killed leaves its task as under way for ever; each of ours can be run again.

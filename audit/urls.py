@@ -25,7 +25,16 @@ from audit.views.repeats import (
     repeat_page,
     repeat_results,
 )
+from audit.views.reports import (
+    report_again,
+    report_create,
+    report_detail,
+    report_export,
+    report_list,
+    report_schedule,
+)
 from audit.views.saved_views import view_delete, view_save
+from audit.views.tenant_settings import redaction_settings, tenant_settings
 from audit.views.trace_detail import trace_as_text, trace_detail
 from audit.views.trace_list import trace_list
 from audit.views.violation_list import violation_export, violation_list
@@ -66,6 +75,13 @@ urlpatterns = [
     path("repeats/export.<slug:kind>", repeat_export, name="repeat_export"),
     path("repeats/polling", polling_add, name="polling_add"),
     path("repeats/polling/remove", polling_remove, name="polling_remove"),
+    # /reports
+    path("reports/", report_list, name="report_list"),
+    path("reports/create", report_create, name="report_create"),
+    path("reports/schedule", report_schedule, name="report_schedule"),
+    path("reports/<uuid:pk>", report_detail, name="report_detail"),
+    path("reports/<uuid:pk>/again", report_again, name="report_again"),
+    path("reports/<uuid:pk>/export.<slug:kind>", report_export, name="report_export"),
     # /inbox
     path("inbox/", inbox_list, name="inbox_list"),
     path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),
@@ -73,4 +89,7 @@ urlpatterns = [
     path("inbox/<uuid:pk>", inbox_detail, name="inbox_detail"),
     path("inbox/<uuid:pk>/send", inbox_send, name="inbox_send"),
     path("inbox/<uuid:pk>/discard", inbox_discard, name="inbox_discard"),
+    # /settings
+    path("settings/tenant", tenant_settings, name="tenant_settings"),
+    path("settings/redaction", redaction_settings, name="redaction_settings"),
 ]

@@ -1,27 +1,33 @@
-"""The API object: its routers, one per app, and its error handlers."""
+"""The API object: its routers and its error handlers.
 
-from http import HTTPStatus
+What it says of itself is `config.openapi`'s.
+"""
 
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
+from ninja.errors import ValidationError
 
 from audit.api import router as audit_router
-from audit.calls_api import router as calls_router
-from audit.latency_api import router as latency_router
-from audit.repeats_api import router as repeats_router
-from audit.violations_api import router as violations_router
+from audit.read_api import calls, figures, losses, traces
+from audit.read_api import router as read_router
+from audit.reports.api import router as reports_router
 from config.errors import RETRY_AFTER_SECONDS
+from config.problems import KINDS, ProblemError, problem
 from tenants.api_auth import answer_refusal
 from tenants.keys import KeyRefused
+from tools_registry import read_api as tools
 from tools_registry.api import router as registry_router
 
-api = NinjaAPI(title="Tooltrail", version="1", urls_namespace="api", docs_url=None)
+OPERATIONS = (calls, figures, losses, traces, tools)
+"""The modules whose operations are added to a router by being imported."""
+
+api = NinjaAPI(
+    title="Tooltrail", version="1", urls_namespace="api", docs_url=None, openapi_url=None
+)
 api.add_router("", audit_router)
-api.add_router("", calls_router)
-api.add_router("", violations_router)
-api.add_router("", latency_router)
-api.add_router("", repeats_router)
+api.add_router("", read_router)
+api.add_router("", reports_router)
 api.add_router("", registry_router)
 # Ninja's type allows the class as well as an instance; only instances are raised.
 api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]
@@ -29,10 +35,31 @@ api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]
 
 @api.exception_handler(OperationalError)
 @api.exception_handler(InterfaceError)
-def answer_unavailable(request: HttpRequest, error: Exception) -> JsonResponse:
+def answer_unavailable(request: HttpRequest, error: Exception) -> HttpResponse:
     """503: the database is away, and nothing has been acknowledged."""
-    return JsonResponse(
-        {"code": "unavailable", "message": "The database cannot be reached. Try again."},
-        status=HTTPStatus.SERVICE_UNAVAILABLE,
+    return problem(
+        "unavailable",
+        "The database cannot be reached. Try again.",
         headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
     )
+
+
+@api.exception_handler(ProblemError)
+def answer_problem(request: HttpRequest, error: ProblemError) -> HttpResponse:
+    """What an operation refuses."""
+    return problem(error.code, error.detail, **error.more)
+
+
+@api.exception_handler(Http404)
+def answer_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
+    """404 without saying what Django knows of it."""
+    return problem("not_found", "There is nothing here.")
+
+
+@api.exception_handler(ValidationError)
+def answer_invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """422, with the first parameter that is wrong."""
+    first = error.errors[0]
+    name = str(first["loc"][-1])
+    code = name if name in KINDS and KINDS[name].status == 422 else "parameter"
+    return problem(code, f"{name}: {first['msg']}.", parameter=name)

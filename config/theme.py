@@ -1,13 +1,15 @@
-"""The theme switch: light, dark or the system's choice, kept in a cookie, needing no script."""
+"""The theme switch: light, dark or the system's choice, kept in a cookie, needing no script.
 
-from django.conf import settings
+Who is signed in finds it again in another browser, when they sign in there (`tenants.theme`).
+"""
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-COOKIE = "theme"
-_YEAR = 365 * 24 * 3600  # seconds
+from tenants.models import User
+from tenants.theme import THEMES, remember_theme
 
 
 @require_POST
@@ -18,12 +20,10 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
         back, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     ):
         back = "/"
-    response = redirect(back)
     chosen = request.POST.get("theme", "")
-    if chosen in {"light", "dark"}:
-        response.set_cookie(
-            COOKIE, chosen, _YEAR, secure=settings.HTTPS, httponly=True, samesite="Lax"
-        )
-    else:
-        response.delete_cookie(COOKIE, samesite="Lax")
+    if isinstance(request.user, User):
+        request.user.theme = chosen if chosen in THEMES else ""
+        request.user.save(update_fields=["theme"])
+    response = redirect(back)
+    remember_theme(response, chosen)
     return response

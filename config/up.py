@@ -59,7 +59,7 @@ class Options:
 
 def run(options: Options) -> NoReturn:
     """Prepare everything and become the supervisor. Raises UpError."""
-    lock = _lock()
+    held = lock()
     port = _free_port(options.host, options.port)
     is_embedded = not env.text("DATABASE_URL", "")
     supervise.on_stop_signals(_stop)
@@ -78,8 +78,8 @@ def run(options: Options) -> NoReturn:
     connections.close_all()
     # Until the supervisor can take them: the database must not outlive a Ctrl-C of just now.
     signal.pthread_sigmask(signal.SIG_BLOCK, supervise.STOP_SIGNALS)
-    os.write(lock, f"{os.getpid()} {options.host}:{port}\n".encode())
-    os.set_inheritable(lock, True)
+    os.write(held, f"{os.getpid()} {options.host}:{port}\n".encode())
+    os.set_inheritable(held, True)
     os.chdir(instance.BASE_DIR)
     flags = {
         "--demo": options.demo,
@@ -91,7 +91,7 @@ def run(options: Options) -> NoReturn:
     os.execv(  # noqa: S606  ourselves
         sys.executable,
         [
-            *(sys.executable, "-m", "config.supervise", "--lock", str(lock)),
+            *(sys.executable, "-m", "config.supervise", "--lock", str(held)),
             *("--host", options.host, "--port", str(port)),
             *(("--tenant", tenant.slug) if tenant else ()),
             *(flag for flag, is_on in flags.items() if is_on),
@@ -128,7 +128,8 @@ def _say(line: str) -> None:
     sys.stderr.flush()
 
 
-def _lock() -> int:
+def lock() -> int:
+    """Take `var/` for this process; the descriptor to hold. Raises UpError if it is taken."""
     # Held until the supervisor ends, however it ends: the kernel lets go of it.
     path = instance.VAR / "up.lock"
     try:

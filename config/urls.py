@@ -7,14 +7,20 @@ from django.views.generic import RedirectView
 
 from audit.otlp.views import receive_traces
 from config.api import api
+from config.api_docs import api_docs
+from config.openapi import openapi_json
+from config.preferences import preferences
 from config.theme import choose_theme
 from tenants.admin_site import site
 
 urlpatterns = [
+    path("api/v1/openapi.json", openapi_json, name="openapi_json"),
+    path("api/v1/docs", api_docs, name="api_docs"),
     path("api/v1/", api.urls),
     path("v1/traces", receive_traces, name="otlp_traces"),  # what OTLP exporters expect
     path("admin/", site.urls),
     path("theme", choose_theme, name="theme"),
+    path("settings/preferences", preferences, name="preferences"),
     # Where a document cannot name its icon (raw events, scripts) browsers ask for this one.
     path(
         "favicon.ico", require_safe(RedirectView.as_view(url=f"{settings.STATIC_URL}img/mark.svg"))

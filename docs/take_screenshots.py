@@ -32,6 +32,7 @@ PAGES = {
     "violations": "/violations/?range=7d",
     "latency": "/latency/?range=7d",
     "repeats": "/repeats/?range=7d",
+    "reports": "/reports/",
     "traces": "/traces/",
     "timeline": "",  # the telling call's
     "calls": "/calls/?q=state:error",

@@ -11,6 +11,7 @@ from django.utils import timezone
 from tooltrail.events import Gap, ToolExecutionEnd, ToolExecutionStart
 
 from audit.limits import MAX_COMPRESSED_BYTES, MAX_DEPTH, MAX_INFLATED_BYTES, MAX_LINES, MAX_RATIO
+from config.openapi import description
 from sdk.tests.readme import Block, blocks, run
 from tenants.keys import create_key
 from tenants.models import Scope
@@ -72,6 +73,22 @@ def test_the_contract_page_states_the_limits_that_hold() -> None:
     )
 
     assert stated in EVENTS
+
+
+def test_the_page_of_the_api_names_every_operation_that_reads() -> None:
+    table = (ROOT / "docs" / "api.md").read_text().partition("| --- |")[2]
+    named = {
+        name
+        for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+        for name in re.findall(r"`([^`]+)`", row)
+    }
+    paths = {
+        path.removeprefix("/api/v1/")
+        for path, methods in description()["paths"].items()
+        if "get" in methods
+    }
+
+    assert named == paths
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import Router
 from pydantic import ValidationError
 
+from config.problems import problem, told
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
@@ -20,7 +21,45 @@ TOOLS_MAX = 500  # a request; the SDK sends 100
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
+_VERSION = {
+    "type": "object",
+    "required": ["name", "version", "digest"],
+    "properties": {
+        "name": {"type": "string"},
+        "version": {"type": "integer"},
+        "digest": {"type": "string"},
+    },
+}
+_REFUSAL = {
+    "type": "object",
+    "required": ["index", "name", "code", "message"],
+    "properties": {
+        "index": {"type": "integer"},
+        "name": {"type": ["string", "null"]},
+        "code": {"type": "string"},
+        "message": {"type": "string"},
+    },
+}
+_ANSWER = {
+    "type": "object",
+    "required": ["registered", "known", "unknown", "kept", "refused"],
+    "properties": {
+        "registered": {"type": "array", "items": _VERSION},
+        "known": {"type": "array", "items": _VERSION},
+        "unknown": {"type": "array", "items": {"type": "string"}},
+        "kept": {"type": "array", "items": _VERSION},
+        "refused": {"type": "array", "items": _REFUSAL},
+    },
+}
+_PROBLEMS = (
+    *("malformed", "missing_key", "unknown_key", "missing_scope", "method_not_allowed"),
+    *("too_large", "too_many", "unavailable"),
+)
 _REQUEST: dict[str, Any] = {
+    "responses": {
+        200: {"content": {"application/json": {"schema": _ANSWER}}},
+        **told(_PROBLEMS)["responses"],
+    },
     "requestBody": {
         "required": True,
         "content": {
@@ -51,14 +90,21 @@ _REQUEST: dict[str, Any] = {
                 }
             }
         },
-    }
+    },
 }
 """For the API's description; ninja does not read this body."""
 
 router = Router()
 
 
-@router.post("/tools", auth=ApiKeyAuth(Scope.REGISTRY), openapi_extra=_REQUEST)
+@router.post(
+    "/tools",
+    auth=ApiKeyAuth(Scope.REGISTRY),
+    operation_id="register_tools",
+    summary="Register tools",
+    tags=["tools"],
+    openapi_extra=_REQUEST,
+)
 def register_tools(request: HttpRequest) -> HttpResponse:
     """Register tools: `{"tools": [...]}`, each a whole contract or only `{"digest"}`.
 
@@ -70,15 +116,15 @@ def register_tools(request: HttpRequest) -> HttpResponse:
     identity = cast(ApiRequest, request).auth
     body = request.read(BODY_MAX_BYTES + 1)
     if len(body) > BODY_MAX_BYTES:
-        return _refuse(413, "too_large", f"The body exceeds {BODY_MAX_BYTES:,} bytes.")
+        return problem("too_large", f"The body exceeds {BODY_MAX_BYTES:,} bytes.")
     try:
         entries = json.loads(body)["tools"]
     except (ValueError, KeyError, TypeError, RecursionError):
         entries = None
     if not isinstance(entries, list):
-        return _refuse(400, "malformed", 'The body is not a JSON object {"tools": [...]}.')
+        return problem("malformed", 'The body is not a JSON object {"tools": [...]}.')
     if len(entries) > TOOLS_MAX:
-        return _refuse(413, "too_many", f"At most {TOOLS_MAX} tools a request.")
+        return problem("too_many", f"At most {TOOLS_MAX} tools a request.")
 
     mentioned: list[str] = []
     contracts: list[ToolContract] = []
@@ -142,7 +188,3 @@ def _refusal(index: int, entry: Any, code: str, message: str) -> dict[str, Any]:
         "code": code,
         "message": message,
     }
-
-
-def _refuse(status: int, code: str, message: str) -> HttpResponse:
-    return JsonResponse({"code": code, "message": message}, status=status)

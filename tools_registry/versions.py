@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from django.db.models import F
+
 from tenants.models import Tenant
 from tools_registry.models import Tool, ToolVersion
 from tools_registry.schemas import ToolContract
@@ -48,6 +50,24 @@ def find_versions(tenant: Tenant, digests: Sequence[str]) -> dict[str, ToolVersi
         tenant=tenant, tool__tenant=tenant, digest__in=digests
     ).select_related("tool")
     return {version.digest: version for version in versions}
+
+
+def current_versions(tenant_id: UUID, *, after: str = "", size: int) -> list[ToolVersion]:
+    """The current version of each tool behind a name, in the order of names. One query.
+
+    Schemas and meta are not read.
+    """
+    versions = (
+        ToolVersion.objects.filter(
+            tenant_id=tenant_id, tool__tenant_id=tenant_id, number=F("tool__latest_number")
+        )
+        .select_related("tool")
+        .defer("input_schema", "output_schema", "meta")
+        .order_by("tool__name")
+    )
+    if after:
+        versions = versions.filter(tool__name__gt=after)
+    return list(versions[:size])
 
 
 def is_registered(tenant_id: UUID, name: str) -> bool:

@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from django.db.models import F
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
@@ -10,6 +9,7 @@ from django.views.decorators.http import require_safe
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 from tools_registry.models import Tool, ToolVersion
+from tools_registry.versions import current_versions
 
 PAGE_SIZE = 100
 
@@ -18,19 +18,8 @@ PAGE_SIZE = 100
 @tenant_page()
 def tool_list(request: TenantRequest) -> HttpResponseBase:
     """All registered tools by name, each with its current version; `?after=<name>` continues."""
-    versions = (
-        ToolVersion.objects.filter(
-            tenant=request.tenant,
-            tool__tenant=request.tenant,
-            number=F("tool__latest_number"),
-        )
-        .select_related("tool")
-        .defer("input_schema", "output_schema", "meta")
-        .order_by("tool__name")
-    )
-    if after := request.GET.get("after", "").replace("\0", ""):
-        versions = versions.filter(tool__name__gt=after)
-    page = list(versions[: PAGE_SIZE + 1])
+    after = request.GET.get("after", "").replace("\0", "")
+    page = current_versions(request.tenant.id, after=after, size=PAGE_SIZE + 1)
     context = {
         "versions": page[:PAGE_SIZE],
         "next_after": page[PAGE_SIZE - 1].tool.name if len(page) > PAGE_SIZE else None,

@@ -29,6 +29,8 @@ _GLANCE = 2_000
 _GLANCE_BACK = timedelta(days=3)
 AHEAD = timedelta(days=2)
 """The intake takes no call that starts later than this from now."""
+DAYS_BACK = 400
+"""Days among which a call is looked for of which nobody says when it started."""
 _LAST_ID = UUID(int=2**128 - 1)
 _WALKED = ("tool", "trace", "run", "call")
 _MATCHED = (
@@ -208,6 +210,14 @@ def calls_by_id(places: Iterable[tuple[datetime, UUID]]) -> list[ListedCall]:
         "invocation_ids": [pk for _, pk in wanted],
     }
     return [ListedCall(*row) for row in rows("calls_by_id", parameters)] if wanted else []
+
+
+def call_day(invocation_id: UUID, *, now: datetime) -> date | None:
+    """The newest day on which a call of this id started; one statement over all of `DAYS_BACK`."""
+    newest = (now + AHEAD).astimezone(UTC).date()
+    days = [newest - timedelta(days=n) for n in range(DAYS_BACK)]
+    found = rows("call_day", {"days": days, "invocation_id": invocation_id})
+    return found[0][0] if found else None
 
 
 def violations_of(calls: list[ListedCall]) -> dict[UUID, FirstViolation]:

@@ -165,6 +165,13 @@ def call_detail(started_on: date, invocation_id: UUID) -> CallDetail | None:
     return next(iter(_under_calls_above(found)), None)
 
 
+def call_of_span(started_on: date, span_uuid: UUID) -> tuple[date, UUID] | None:
+    """The day and id of the call that a span was merged into, or None."""
+    parameters = {"started_on": started_on, "span_uuid": span_uuid}
+    found = rows("call_of_span", parameters)
+    return (found[0][0], found[0][1]) if found else None
+
+
 def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
     """The calls with a call as parent where OTLP named a span that is none, or part of one.
 

@@ -70,7 +70,7 @@ class Spent:
         return None if duration_us is None else duration_us / 1000
 
     def add(self, state: str, sums: Sequence[Any], sign: int) -> None:
-        """Count a row of `calls_by_version`, in or out again: calls, tokens in, out, cache hits."""
+        """Count a row of `latency_by_version`, in or out: calls, tokens in, out, cache hits."""
         calls, prompt, completion, hits = (sign * int(one) for one in sums)
         self.calls += calls
         self.failed += calls if state == "failed" else 0
@@ -100,25 +100,25 @@ class Latency:
 
 
 def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
-    """The figures of a range. Two statements."""
+    """The figures of a range. One statement."""
     found = Latency(of, wanted, Spent(), Spent(), [Spent() for _ in of.parts])
     parameters = wanted.parameters | slot_parameters(
         (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
     )
-    for slot, taken_from, tool, version, state, error, *sums in rows(
-        "calls_by_version", parameters
+    for slot, taken_from, tool, version, state, error, number, bucket, *sums in rows(
+        "latency_by_version", parameters | FORMULA
     ):
-        for spent, sign in _places(found, slot, taken_from, tool, version):
+        places = _places(found, slot, taken_from, tool, version)
+        if state is None:
+            counts = dict(enumerate(histogram.from_number(number))) if number else {bucket: sums[0]}
+            for spent, sign in places:
+                spent.add_latency(counts, sign)
+            continue
+        for spent, sign in places:
             spent.add(state, sums, sign)
         if tool is not None and state == "failed":
             calls = sum(sign * sums[0] for _, sign in _signs(slot, taken_from))
             found.errors[tool, error] = found.errors.get((tool, error), 0) + calls
-    for slot, taken_from, tool, version, number, bucket, count in rows(
-        "latencies_by_version", parameters | FORMULA
-    ):
-        counts = dict(enumerate(histogram.from_number(number))) if number else {bucket: count}
-        for spent, sign in _places(found, slot, taken_from, tool, version):
-            spent.add_latency(counts, sign)
     found.versions = {key: spent for key, spent in found.versions.items() if spent.calls}
     found.errors = {key: count for key, count in found.errors.items() if count}
     return found
@@ -137,7 +137,7 @@ def _signs(slot: int | None, taken_from: int | None) -> Iterator[tuple[int | Non
 def _places(
     found: Latency, slot: int | None, taken_from: int | None, tool: str | None, version: str | None
 ) -> Iterator[tuple[Spent, int]]:
-    """All that a row of either statement counts for. Slot 0 is the range before."""
+    """All that a row of the statement counts for. Slot 0 is the range before."""
     for place, sign in ((slot, 1), (taken_from, -1)):
         if place == 0:
             yield found.previous, sign

@@ -8,6 +8,7 @@ from audit.queries import rows
 from audit.queries.call_list import SILENCE
 from audit.queries.inbox import inbox_open_count
 from audit.queries.open_list import OpenTally, open_tally
+from audit.queries.traces import END
 from audit.time_range import TimeRange
 
 PRODUCERS_LOOKED_AT = 200
@@ -23,6 +24,17 @@ class ProducerHeard:
     """Neither stored nor given up: under way, refused (the inbox), or lost."""
     given_up: int
     is_silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerPage:
+    """Some producers, and how many there are of all; none if no more come."""
+
+    producers: list[ProducerHeard]
+    count: int
+    heard_lately: int
+    """Of all, heard within the last `SILENCE`."""
+    has_more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +76,37 @@ class Losses:
 
 def losses(of: TimeRange, now: datetime) -> Losses:
     """What may be missing of a range. Five statements."""
+    heard = producers(of.start, now, size=PRODUCERS_LOOKED_AT)
+    return Losses(
+        producers=heard.producers,
+        producer_count=heard.count,
+        heard_lately=heard.heard_lately,
+        gaps=gaps_between(of),
+        inbox=inbox_open_count(),
+        open=open_tally(now),
+    )
+
+
+def producers(
+    since: datetime, now: datetime, *, size: int, before: tuple[datetime, str] | None = None
+) -> ProducerPage:
+    """The producers heard since an instant, the latest first, behind a place. One statement.
+
+    A place is when one was heard, and its id. Who is heard meanwhile moves to the front.
+    """
+    at, producer_id = before or (END, "")
     silent_since = now - SILENCE
     found = rows(
         "producers_lately",
-        {"since": of.start, "silent_since": silent_since, "limit": PRODUCERS_LOOKED_AT},
+        {
+            "since": since,
+            "silent_since": silent_since,
+            "at": at,
+            "id": producer_id,
+            "limit": size + 1,
+        },
     )
-    return Losses(
+    return ProducerPage(
         producers=[
             ProducerHeard(
                 producer_id,
@@ -77,16 +114,18 @@ def losses(of: TimeRange, now: datetime) -> Losses:
                 *unaccounted(first, last, stored, gaps),
                 is_silent=heard_at < silent_since,
             )
-            for producer_id, first, last, stored, heard_at, gaps, _, _ in found
+            for producer_id, first, last, stored, heard_at, gaps, _, _ in found[:size]
         ],
-        producer_count=found[0][6] if found else 0,
+        count=found[0][6] if found else 0,
         heard_lately=found[0][7] if found else 0,
-        gaps=[
-            DeclaredGap(*row) for row in rows("gaps_between", {"since": of.start, "until": of.end})
-        ],
-        inbox=inbox_open_count(),
-        open=open_tally(now),
+        has_more=len(found) > size,
     )
+
+
+def gaps_between(of: TimeRange) -> list[DeclaredGap]:
+    """What producers gave up, by reason, the most first. One statement."""
+    found = rows("gaps_between", {"since": of.start, "until": of.end})
+    return [DeclaredGap(*row) for row in found]
 
 
 def unaccounted(

@@ -4,13 +4,13 @@ Counts are exact for any range by anybody's clock, percentiles to the 5 % of `au
 `audit.hour_cells` says which stored hours make them up and which calls are moved.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from audit import histogram
-from audit.hour_cells import HOUR, cells
+from audit.hour_cells import HOUR, Piece, cells
 from audit.queries import rows
 from audit.time_range import TimeRange
 
@@ -57,7 +57,7 @@ class Counts:
         return self.violating / self.calls if self.calls else None
 
     def add(self, state: str, sums: Sequence[int]) -> None:
-        """Count a row of `calls_over_time`: calls, violating ones, violations, tokens in, out."""
+        """Count a row of `figures_over_time`: calls, violating ones, violations, tokens in, out."""
         calls, violating, violations, prompt, completion = sums
         if state == "ok":
             self.ok += calls
@@ -112,21 +112,22 @@ class OverTime:
 
 
 def over_time(of: TimeRange) -> OverTime:
-    """The figures of a range. Two statements."""
+    """The figures of a range. One statement."""
     found = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
     parameters = slot_parameters(
         (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
     )
-    for slot, taken_from, tool_name, state, *sums in rows("calls_over_time", parameters):
-        sums = [int(one) for one in sums]
-        if slot is not None:
-            _add_calls(found, slot, tool_name, state, sums)
-        if taken_from is not None:
-            _add_calls(found, taken_from, tool_name, state, [-one for one in sums])
-    for slot, taken_from, sign, tool_name, number, bucket, count in rows(
-        "latencies_over_time", parameters | FORMULA
+    for slot, taken_from, sign, tool_name, state, number, bucket, *sums in rows(
+        "figures_over_time", parameters | FORMULA
     ):
-        counts = histogram.from_number(number) if number else {bucket: count}
+        if state is not None:
+            sums = [int(one) for one in sums]
+            if slot is not None:
+                _add_calls(found, slot, tool_name, state, sums)
+            if taken_from is not None:
+                _add_calls(found, taken_from, tool_name, state, [-one for one in sums])
+            continue
+        counts = histogram.from_number(number) if number else {bucket: sums[0]}
         if tool_name is not None:
             _tool(found, tool_name).total.add_latency(counts, sign)
             continue
@@ -151,8 +152,6 @@ def slot_parameters(
     From the slot `first_single` on, calls are read one by one: where slots are shorter than hours.
     """
     found = cells(bounds, first_single=first_single)
-    starts = [piece.start for piece in found.pieces] or [bounds[0]]
-    ends = [piece.end for piece in found.pieces] or [bounds[0]]
     first = found.hours[0].at if found.hours else bounds[0]
     end = found.hours[-1].at + HOUR if found.hours else bounds[0]
     return {
@@ -170,9 +169,16 @@ def slot_parameters(
         "piece_ends": [piece.end for piece in found.pieces],
         "piece_slots": [piece.slot for piece in found.pieces],
         "piece_taken_from": [piece.taken_from for piece in found.pieces],
-        "first_piece_day": _day(min(starts)),
-        "last_piece_day": _day(max(ends)),
+        "piece_days": sorted({day for piece in found.pieces for day in _days(piece)}),
     }
+
+
+def _days(piece: Piece) -> Iterator[date]:
+    """The UTC days it touches."""
+    day = _day(piece.start)
+    while day <= _day(piece.end):
+        yield day
+        day += timedelta(days=1)
 
 
 def _add_calls(found: OverTime, slot: int, tool_name: str, state: str, sums: Sequence[int]) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
+from django.utils.dateparse import parse_datetime
+
 from audit.queries import rows
 
 TraceState = Literal["", "failed", "violation", "open", "ok"]
@@ -94,6 +96,22 @@ class Cursor:
 
     at: datetime
     trace_id: str
+
+    def __str__(self) -> str:
+        """As it stands in addresses: `2026-11-20T10:15:00.000001+00:00,trace-7`."""
+        return f"{self.at.isoformat()},{self.trace_id}"
+
+    @classmethod
+    def read(cls, text: str) -> "Cursor | None":
+        """The cursor of an address, None if it is none."""
+        at, _, trace_id = text.partition(",")
+        try:
+            instant = parse_datetime(at)
+        except ValueError:
+            return None
+        if instant is None or instant.tzinfo is None or "\x00" in trace_id:
+            return None
+        return cls(instant, trace_id) if BEGINNING <= instant <= END else None
 
 
 @dataclass(frozen=True, slots=True)

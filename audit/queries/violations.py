@@ -23,6 +23,8 @@ _MAX_VALUE = 600
 
 type Key = tuple[str, str, str, str]
 """Tool, version, path pattern, code."""
+type SamplePlace = tuple[datetime, UUID, int]
+"""Of a violation among all: when its call started, the call, and which of its violations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ class Sample:
     started_on: date
     invocation_id: UUID
     started_at: datetime
+    ordinal: int
 
 
 def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
@@ -175,9 +178,18 @@ def new_violations(of: TimeRange, *, limit: int) -> list[NewViolation]:
     return [NewViolation(*row) for row in rows("new_violations", parameters)]
 
 
-def samples(of: TimeRange, wanted: ViolationFilter, *, limit: int) -> list[Sample]:
-    """The newest violations of a range. One statement."""
-    parameters = _parameters(of, wanted) | {"limit": limit}
+def samples(
+    of: TimeRange, wanted: ViolationFilter, *, limit: int, before: SamplePlace | None = None
+) -> list[Sample]:
+    """The newest violations of a range, or those before a place. One statement."""
+    at, invocation_id, ordinal = before or (of.end, UUID(int=0), 0)
+    parameters = _parameters(of, wanted) | {
+        "limit": limit,
+        "at": at,
+        "id": invocation_id,
+        "ordinal": ordinal,
+        "last_day": _day(min(at, of.end)),
+    }
     return [Sample(*row) for row in rows("violation_samples", parameters)]
 
 

@@ -253,6 +253,7 @@ FROM (
         ORDER BY started_at DESC
         LIMIT %(count_limit)s
     ) AS found
+    LIMIT ALL  -- else each of the four counts judges every call again
 ) AS judged
 
 -- orphan_tally --
@@ -282,3 +283,19 @@ WHERE tenant_id = %(tenant_id)s
   AND started_on = ANY(%(days)s)
   AND invocation_id = ANY(%(invocation_ids)s)
 ORDER BY started_at DESC, invocation_id DESC
+
+-- call_day --
+-- The newest of some days on which a call of this id started. Day by day, so that each looks into
+-- its own partition alone.
+SELECT found.started_on
+FROM unnest(%(days)s::date[]) AS wanted (day)
+CROSS JOIN LATERAL (
+    SELECT started_on
+    FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = wanted.day
+      AND invocation_id = %(invocation_id)s
+    LIMIT 1
+) AS found
+ORDER BY found.started_on DESC
+LIMIT 1

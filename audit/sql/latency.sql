@@ -3,11 +3,14 @@
 (%(tool)s::text IS NULL OR tool_name = %(tool)s)
   AND (%(version)s::text IS NULL OR tool_version = %(version)s)
 
--- calls_by_version --
--- Completed calls, their tokens and cache hits: of whole hours by slot, and by tool, version and
--- error for all slots but the first, which is the range before; of the calls moved by all of it.
+-- latency_by_version --
+-- Completed calls, their tokens, cache hits, and histograms of how long they took: of whole hours
+-- by slot, and by tool, version and error for all slots but the first, which is the range before;
+-- of the calls moved by all of it. Histograms of hours are numbers (audit/histogram.py), those of
+-- the calls moved are counts by bucket. One statement, as for the overview (over_time.sql).
 SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, state, error_type,
-       sum(calls)::bigint, sum(prompt), sum(completion), sum(hits)::bigint
+       NULL::text AS histogram, NULL::integer AS bucket, sum(calls)::bigint AS calls, sum(prompt),
+       sum(completion), sum(hits)::bigint
 FROM (
     SELECT slot, slot > 0 AS is_current, tool_name, tool_version, state, error_type,
            sum(call_count) AS calls, sum(prompt_tokens) AS prompt,
@@ -20,25 +23,7 @@ FROM (
 GROUP BY GROUPING SETS ((slot, state), (is_current, tool_name, tool_version, state, error_type))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.state, i.error_type,
-       count(*), sum(i.prompt_tokens), sum(i.completion_tokens),
-       count(*) FILTER (WHERE i.cache_hit)
-FROM {{cell_pieces}}
-CROSS JOIN LATERAL (
-    SELECT tool_name, tool_version, state, error_type, prompt_tokens, completion_tokens, cache_hit
-    FROM invocation
-    WHERE {{piece_calls}}
-      AND state <> 'open'
-      AND {{of_tool}}
-    LIMIT ALL
-) AS i
-GROUP BY piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.state, i.error_type
-
--- latencies_by_version --
--- Histograms in the same shape: of whole hours as numbers (audit/histogram.py), of the calls moved
--- as counts by bucket.
-SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, sum(histogram)::text,
-       NULL::integer AS bucket, NULL::bigint
+SELECT slot, NULL, tool_name, tool_version, NULL, NULL, sum(histogram)::text, NULL, 0, 0, 0, 0
 FROM (
     SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, tool_version,
            histogram
@@ -49,17 +34,25 @@ FROM (
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name, tool_version))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT piece.slot, piece.taken_from, i.tool_name, i.tool_version, NULL, i.bucket, count(*)
-FROM {{cell_pieces}}
-CROSS JOIN LATERAL (
-    SELECT tool_name, tool_version, {{latency_bucket}} AS bucket
-    FROM invocation
-    WHERE {{piece_calls}}
-      AND state <> 'open'
-      AND {{of_tool}}
-    LIMIT ALL
-) AS i
-GROUP BY piece.slot, piece.taken_from, i.tool_name, i.tool_version, i.bucket
+SELECT slot, taken_from, tool_name, tool_version, state, error_type, NULL, bucket, count(*),
+       sum(prompt_tokens), sum(completion_tokens), count(*) FILTER (WHERE cache_hit)
+FROM (
+    SELECT piece.slot, piece.taken_from, i.*
+    FROM {{cell_pieces}}
+    CROSS JOIN LATERAL (
+        SELECT tool_name, tool_version, state, error_type, prompt_tokens, completion_tokens,
+               cache_hit, {{latency_bucket}} AS bucket
+        FROM invocation
+        WHERE {{piece_calls}}
+          AND state <> 'open'
+          AND {{of_tool}}
+        LIMIT ALL
+    ) AS i
+) AS single
+GROUP BY GROUPING SETS (
+    (slot, taken_from, tool_name, tool_version, state, error_type),
+    (slot, taken_from, tool_name, tool_version, bucket)
+)
 
 -- tokens_by_run --
 -- The runs that used most tokens, by the newest traces that began in a range. Sums of bigints are

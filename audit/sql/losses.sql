@@ -1,6 +1,7 @@
 -- producers_lately --
--- Producers heard since an instant, the latest first: how far their numbering has come, how many
--- numbers of it are stored, and which they gave up; and how many producers there are.
+-- Producers heard since an instant, the latest first, from just behind one of them: how far their
+-- numbering has come, how many numbers of it are stored, and which they gave up; and how many
+-- producers there are, of whatever page.
 SELECT p.producer_id, p.first_seq, p.last_seq, p.event_count, p.last_heard_at,
        array(
            SELECT ARRAY[g.from_seq, g.to_seq]
@@ -9,11 +10,17 @@ SELECT p.producer_id, p.first_seq, p.last_seq, p.event_count, p.last_heard_at,
            ORDER BY g.from_seq
            LIMIT 1000
        ),
-       count(*) OVER (),
-       count(*) FILTER (WHERE p.last_heard_at >= %(silent_since)s) OVER ()
-FROM producer p
-WHERE p.tenant_id = %(tenant_id)s
-  AND p.last_heard_at >= %(since)s
+       p.producers, p.heard_lately
+FROM (
+    SELECT producer_id, first_seq, last_seq, event_count, last_heard_at,
+           count(*) OVER () AS producers,
+           count(*) FILTER (WHERE last_heard_at >= %(silent_since)s) OVER () AS heard_lately
+    FROM producer
+    WHERE tenant_id = %(tenant_id)s
+      AND last_heard_at >= %(since)s
+) AS p
+WHERE p.last_heard_at < %(at)s
+   OR (p.last_heard_at = %(at)s AND p.producer_id > %(id)s)
 ORDER BY p.last_heard_at DESC, p.producer_id
 LIMIT %(limit)s
 

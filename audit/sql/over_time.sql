@@ -21,44 +21,11 @@ unnest(
 -- {{piece_calls}} --
 -- The calls of such a stretch. In a LATERAL that ends with LIMIT ALL each is read along the index:
 -- joined with the stretches, or told each one's day, whole days are read and most is thrown away.
+-- Days are named one by one, as every further one is planned for: 10 ms for sixty.
 tenant_id = %(tenant_id)s
-      AND started_on BETWEEN %(first_piece_day)s AND %(last_piece_day)s
+      AND started_on = ANY(%(piece_days)s::date[])
       AND started_at >= piece.start_at
       AND started_at < piece.end_at
-
--- calls_over_time --
--- Calls by slot, tool and state. One statement, so that hours and the calls moved between them
--- are of the same moment.
-SELECT {{cell_slot}} AS slot, NULL::integer AS taken_from, tool_name, state,
-       sum(call_count)::bigint, sum(violating_call_count)::bigint,
-       sum(violation_count)::bigint, sum(prompt_tokens), sum(completion_tokens)
-FROM rollup
-WHERE {{cell_hours}}
-  AND state <> 'started'
-GROUP BY 1, tool_name, state
-UNION ALL
-SELECT piece.slot, piece.taken_from, i.tool_name, i.state, count(*),
-       count(*) FILTER (WHERE i.violation_count > 0), sum(i.violation_count),
-       sum(i.prompt_tokens), sum(i.completion_tokens)
-FROM {{cell_pieces}}
-CROSS JOIN LATERAL (
-    SELECT tool_name, state, violation_count, prompt_tokens, completion_tokens
-    FROM invocation
-    WHERE {{piece_calls}}
-      AND state <> 'open'
-    LIMIT ALL
-) AS i
-GROUP BY piece.slot, piece.taken_from, i.tool_name, i.state
-UNION ALL
-SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1, NULL, tool_name, state,
-       count(*), 0, 0, 0, 0
-FROM invocation
-WHERE tenant_id = %(tenant_id)s
-  AND started_on BETWEEN %(first_day)s AND %(last_day)s
-  AND started_at >= %(start)s
-  AND started_at < %(end)s
-  AND end_batch_id IS NULL
-GROUP BY 1, tool_name, state
 
 -- {{latency_bucket}} --
 -- The bucket of a call's duration, by the formula of audit/histogram.py.
@@ -67,11 +34,21 @@ CASE WHEN duration_us < %(lowest_us)s THEN 0
                 %(last_bucket)s)
 END::integer
 
--- latencies_over_time --
--- Histograms by slot, and by tool for all slots but the first, which is the range before. Those of
--- whole hours are numbers (audit/histogram.py), those of the calls moved are counts by bucket.
-SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, sum(histogram)::text,
-       NULL::integer AS bucket, NULL::bigint
+-- figures_over_time --
+-- Calls by slot, tool and state; and histograms of how long they took, by slot, and by tool for all
+-- slots but the first, which is the range before. Of whole hours histograms are numbers
+-- (audit/histogram.py), of the calls moved they are counts by bucket. One statement: hours and the
+-- calls moved between them are of the same moment, and those are read once.
+SELECT {{cell_slot}} AS slot, NULL::integer AS taken_from, 1 AS sign, tool_name, state,
+       NULL::text AS histogram, NULL::integer AS bucket, sum(call_count)::bigint AS calls,
+       sum(violating_call_count)::bigint, sum(violation_count)::bigint, sum(prompt_tokens),
+       sum(completion_tokens)
+FROM rollup
+WHERE {{cell_hours}}
+  AND state <> 'started'
+GROUP BY 1, tool_name, state
+UNION ALL
+SELECT slot, NULL, 1, tool_name, NULL, sum(histogram)::text, NULL, 0, 0, 0, 0, 0
 FROM (
     SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, histogram
     FROM latency
@@ -80,21 +57,36 @@ FROM (
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT slot, taken_from, sign, tool_name, NULL, bucket, count(*)
+SELECT slot, taken_from, sign, tool_name, state, NULL, bucket, count(*),
+       count(*) FILTER (WHERE violation_count > 0), sum(violation_count), sum(prompt_tokens),
+       sum(completion_tokens)
 FROM (
-    SELECT piece.slot, piece.taken_from, i.tool_name, i.bucket,
+    SELECT piece.slot, piece.taken_from, i.*,
            (coalesce(piece.slot, 0) > 0)::integer
                - (coalesce(piece.taken_from, 0) > 0)::integer AS sign
     FROM {{cell_pieces}}
     CROSS JOIN LATERAL (
-        SELECT tool_name, {{latency_bucket}} AS bucket
+        SELECT tool_name, state, violation_count, prompt_tokens, completion_tokens,
+               {{latency_bucket}} AS bucket
         FROM invocation
         WHERE {{piece_calls}}
           AND state <> 'open'
         LIMIT ALL
     ) AS i
 ) AS single
-GROUP BY GROUPING SETS ((slot, taken_from, bucket), (sign, tool_name, bucket))
+GROUP BY GROUPING SETS (
+    (slot, taken_from, tool_name, state), (slot, taken_from, bucket), (sign, tool_name, bucket)
+)
+UNION ALL
+SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1, NULL, 1, tool_name, state, NULL,
+       NULL, count(*), 0, 0, 0, 0
+FROM invocation
+WHERE tenant_id = %(tenant_id)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND started_at >= %(start)s
+  AND started_at < %(end)s
+  AND end_batch_id IS NULL
+GROUP BY 1, tool_name, state
 
 -- figures_before --
 -- Whether there are calls of hours before an instant.

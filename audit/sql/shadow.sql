@@ -3,7 +3,9 @@
 -- names in braces are filled in by audit/shadow.py.
 CREATE TEMP TABLE differing_{table} AS
 SELECT {key}
-FROM (SELECT * FROM public.{table} WHERE tenant_id = %(tenant_id)s AND {counts}) AS i
+FROM (
+    SELECT x.* FROM public.{table} AS x WHERE x.tenant_id = %(tenant_id)s AND {within} AND {counts}
+) AS i
 FULL JOIN (SELECT x.* FROM pg_temp.{table} AS x WHERE {within}) AS x USING ({key})
 WHERE ROW({index_columns}) IS DISTINCT FROM ROW({log_columns})
 

@@ -93,14 +93,16 @@ FROM (
 GROUP BY tool_name, tool_version
 
 -- violation_samples --
--- The newest violations of one kind in a range, as they were received.
+-- The newest violations in a range as they were received, from just before one of them.
 SELECT tool_name, tool_version, path, code, expected, received, severity, strategy, outcome,
-       started_on, invocation_id, started_at
+       started_on, invocation_id, started_at, ordinal
 FROM violation
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
   AND started_at >= %(start)s
   AND started_at < %(end)s
+  AND started_at <= %(at)s
+  AND (started_at, invocation_id, ordinal) < (%(at)s, %(id)s, %(ordinal)s)
   AND {{violation_wanted}}
-ORDER BY started_at DESC
+ORDER BY started_at DESC, invocation_id DESC, ordinal DESC
 LIMIT %(limit)s

@@ -4,13 +4,14 @@ from datetime import date
 from uuid import UUID
 
 from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit import call_panel
 from audit.log import LogPayloadError
-from audit.queries.calls import CallDetail
 from audit.queries.calls import call_detail as find_call
+from audit.queries.calls import call_of_span
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -18,8 +19,16 @@ from tenants.access import TenantRequest, tenant_page
 @require_safe
 @tenant_page()
 def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponse:
-    """Arguments, output, error, violations, context and log of one call, as far as one sees."""
-    call = _call_or_404(started_on, invocation_id)
+    """Arguments, output, error, violations, context and log of one call, as far as one sees.
+
+    The address of one that was merged into another leads there.
+    """
+    call = find_call(started_on, invocation_id)
+    if call is None:
+        merged_into = call_of_span(started_on, invocation_id)
+        if merged_into is None:
+            raise Http404("no such call")
+        return redirect("call_detail", *merged_into)
     with_payloads = request.membership.sees_payloads
     panel = call_panel.gather(call, timezone.now(), with_payloads=with_payloads)
     context: dict[str, object] = {"panel": panel}
@@ -32,7 +41,9 @@ def call_event(
     request: TenantRequest, started_on: date, invocation_id: UUID, kind: str
 ) -> HttpResponse:
     """The very bytes of the call's start or end, as plain text."""
-    call = _call_or_404(started_on, invocation_id)
+    call = find_call(started_on, invocation_id)
+    if call is None:
+        raise Http404("no such call")
     try:
         events = {str(kind): event for kind, event in call_panel.read_call_events(call).items()}
     except LogPayloadError as error:
@@ -41,10 +52,3 @@ def call_event(
     if event is None or event.raw is None:
         raise Http404("no such event, or it was erased")
     return HttpResponse(event.raw, content_type="text/plain; charset=utf-8")
-
-
-def _call_or_404(started_on: date, invocation_id: UUID) -> CallDetail:
-    call = find_call(started_on, invocation_id)
-    if call is None:
-        raise Http404("no such call")
-    return call

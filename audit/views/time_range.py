@@ -14,8 +14,12 @@ _REFRESH_S = ((timedelta(hours=1), 10), (timedelta(days=1), 30), (timedelta(days
 
 
 def asked_range(request: HttpRequest, now: datetime) -> Asked:
-    """The range of the address, by the viewer's clock."""
-    return read(request.GET.dict(), now=now, zone=timezone.get_current_timezone())
+    """The range of the address, else the viewer's own, by the viewer's clock."""
+    asked = request.GET.dict()
+    preferred = getattr(request.user, "default_range", "")
+    if preferred in LENGTHS and not asked.keys() & {"range", "from", "to"}:
+        asked["range"] = preferred
+    return read(asked, now=now, zone=timezone.get_current_timezone())
 
 
 def range_bar(request: HttpRequest, asked: Asked) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from django.http import HttpResponse
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
 from audit import reasons
@@ -49,8 +48,8 @@ def trace_list(request: TenantRequest) -> HttpResponse:
         prefix=form.cleaned_data.get("trace", ""),
         since=now - form.since if form.since else None,
     )
-    before = _cursor(request.GET.get("before", ""))
-    after = _cursor(request.GET.get("after", ""))
+    before = Cursor.read(request.GET.get("before", ""))
+    after = Cursor.read(request.GET.get("after", ""))
     page = trace_page(wanted, before=before, after=after, size=PAGE_SIZE)
     why = page.reasons
     if not request.membership.sees_payloads:
@@ -59,8 +58,8 @@ def trace_list(request: TenantRequest) -> HttpResponse:
         "form": form,
         "wanted": wanted,
         "rows": [_row(trace, why.get(trace.trace_id), now) for trace in page.traces],
-        "newer": _text(page.newer),
-        "older": _text(page.older),
+        "newer": str(page.newer or ""),
+        "older": str(page.older or ""),
         "scanned_until": page.scanned_until,
         "is_first_page": not before and not after,
         "is_filtered": bool(wanted.state or wanted.prefix or wanted.since),
@@ -75,19 +74,3 @@ def _row(trace: TraceDay, reason: Reason | None, now: datetime) -> TraceRow:
         reason=reasons.of_trace(reason, now) if reason else "",
         tokens=reasons.tokens(trace.prompt_tokens, trace.completion_tokens),
     )
-
-
-def _cursor(text: str) -> Cursor | None:
-    """A cursor of an address, `2026-11-20T10:15:00.000001+00:00,trace-7`; None if it is none."""
-    at, _, trace_id = text.partition(",")
-    try:
-        instant = parse_datetime(at)
-    except ValueError:
-        return None
-    if instant is None or instant.tzinfo is None or "\x00" in trace_id:
-        return None
-    return Cursor(instant, trace_id)
-
-
-def _text(cursor: Cursor | None) -> str:
-    return f"{cursor.at.isoformat()},{cursor.trace_id}" if cursor else ""

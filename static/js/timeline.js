@@ -84,9 +84,11 @@
   }, { rootMargin: "600px" });
 
   function watch() {
-    const height = document.querySelector(".calls li[id]")?.offsetHeight ?? 26;
     near.disconnect();
-    for (const li of document.querySelectorAll(".rows-unloaded:not(.is-earlier)")) {
+    const windows = document.querySelectorAll(".rows-unloaded:not(.is-earlier)");
+    if (!windows.length) return; // a height costs 50 ms of layout, before the first paint
+    const height = document.querySelector(".calls li[id]")?.offsetHeight ?? 26;
+    for (const li of windows) {
       li.style.height = `${li.dataset.count * height}px`;
       near.observe(li);
     }

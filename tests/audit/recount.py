@@ -121,7 +121,7 @@ def _latencies(tenant: Tenant) -> list[tuple[Any, ...]]:
     kept = _rows(
         tenant,
         "SELECT started_on, hour_at, tool_name, tool_version, histogram::text"
-        " FROM latency WHERE tenant_id = %(tenant_id)s",
+        " FROM latency WHERE tenant_id = %(tenant_id)s AND histogram <> 0",
     )
     return sorted(((*key, histogram.from_number(number)) for *key, number in kept), key=repr)
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from config.timezone import COOKIE, zone_named
+from tenants.zones import COOKIE, zone_named
 from tests.factories import Cast, make_call, send_events
 
 AT = datetime(2026, 11, 20, 18, 15, 0, 250_000, tzinfo=UTC)

@@ -62,6 +62,8 @@ class Listing:
     """Whether it is closed to who sees no payloads."""
     answers: Mapping[str, int] = READ
     """To whom it opens: the status by method; any other method gets 405. HEAD is as GET."""
+    scopes: Mapping[str, Scope] = field(default_factory=dict[str, Scope])
+    """Of the API key, by method, where that is another than `scope`."""
     of_others: Mapping[str, int] = field(default_factory=dict[str, int])
     """Where that is another when `data` names things of another tenant."""
 
@@ -144,6 +146,32 @@ ROUTES: dict[str, Visit] = {
         answers=DEED,
         of_others={"POST": 404},
     ),
+    "reports/": Listing("/reports/"),
+    # Likewise closed to viewers alone: they read reports and make none.
+    "reports/create": Listing(
+        "/reports/create",
+        shows_canary=False,
+        data=lambda world: {"kind": "day", "day": f"{world.at:%Y-%m-%d}"},
+        needs_payloads=True,
+        answers=DEED,
+    ),
+    "reports/schedule": Listing(
+        "/reports/schedule",
+        shows_canary=False,
+        data=lambda world: {"kinds": "week", "time_zone": "UTC", "keep_days": "90"},
+        role=Role.ADMIN,
+        answers=DEED,
+    ),
+    "reports/<uuid:pk>": Object(lambda world: f"/reports/{world.report_id}"),
+    "reports/<uuid:pk>/again": Object(
+        lambda world: f"/reports/{world.report_id}/again",
+        is_read=False,
+        needs_payloads=True,
+        answers=DEED,
+    ),
+    "reports/<uuid:pk>/export.<slug:kind>": Object(
+        lambda world: f"/reports/{world.report_id}/export.json"
+    ),
     "inbox/": Listing("/inbox/?state=all"),
     "inbox/discard": Listing(
         "/inbox/discard",
@@ -188,6 +216,12 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=DEED,
     ),
+    "settings/keys/<uuid:pk>/rotate": Object(
+        lambda world: f"/settings/keys/{world.api_key.pk}/rotate",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=DEED,
+    ),
     "settings/members": Listing(
         "/settings/members",
         data=lambda world: {"username": "", "role": "admin"},
@@ -205,6 +239,16 @@ ROUTES: dict[str, Visit] = {
         is_read=False,
         role=Role.ADMIN,
         answers=DEED,
+    ),
+    "settings/tenant": Listing("/settings/tenant", role=Role.ADMIN, answers=FORM),
+    "settings/redaction": Listing(
+        "/settings/redaction",
+        data=lambda world: {"names": "", "patterns": "("},
+        role=Role.ADMIN,
+        answers=FORM,
+    ),
+    "settings/preferences": Listing(
+        "/settings/preferences", data=lambda world: {"time_zone": "No/Where"}, answers=FORM
     ),
     "settings/password": Listing("/settings/password", answers=FORM),
     "favicon.ico": Open("/favicon.ico", "leads to the icon", answers={"GET": 302}),
@@ -232,9 +276,8 @@ ROUTES: dict[str, Visit] = {
     "api/v1/": Open(
         "/api/v1/", "the API's name, for reversing its routes", answers=dict.fromkeys(WHATEVER, 404)
     ),
-    "api/v1/openapi.json": Open(
-        "/api/v1/openapi.json", "the API's description", answers=dict.fromkeys(WHATEVER, 200)
-    ),
+    "api/v1/openapi.json": Open("/api/v1/openapi.json", "the API's description"),
+    "api/v1/docs": Open("/api/v1/docs", "the API's description as a page"),
     "api/v1/events": Listing(
         "/api/v1/events",
         Scope.INGEST,
@@ -244,9 +287,36 @@ ROUTES: dict[str, Visit] = {
         answers=SENT,
     ),
     "api/v1/calls": Listing("/api/v1/calls", Scope.READ),
+    "api/v1/calls/<uuidstr:invocation_id>": Object(
+        lambda world: f"/api/v1/calls/{world.call_id}", Scope.READ
+    ),
+    "api/v1/open": Listing("/api/v1/open", Scope.READ, shows_canary=False),
+    "api/v1/traces": Listing("/api/v1/traces", Scope.READ),
+    "api/v1/traces/<path:trace_id>": Object(
+        lambda world: f"/api/v1/traces/{world.canary}", Scope.READ
+    ),
     "api/v1/violations": Listing("/api/v1/violations", Scope.READ),
+    "api/v1/violations/rows": Listing("/api/v1/violations/rows", Scope.READ),
     "api/v1/latency": Listing("/api/v1/latency", Scope.READ),
+    "api/v1/tokens": Listing("/api/v1/tokens", Scope.READ),
     "api/v1/repeats": Listing("/api/v1/repeats", Scope.READ),
+    "api/v1/reports": Listing(
+        "/api/v1/reports",
+        Scope.READ,
+        data=lambda world: {"kind": "day", "day": f"{world.at:%Y-%m-%d}"},
+        answers={"GET": 200, "POST": 201},
+    ),
+    "api/v1/reports/<uuidstr:report_id>": Object(
+        lambda world: f"/api/v1/reports/{world.report_id}", Scope.READ
+    ),
+    "api/v1/producers": Listing("/api/v1/producers", Scope.READ),
+    "api/v1/inbox": Listing("/api/v1/inbox?state=all", Scope.READ),
+    "api/v1/inbox/<uuidstr:line_id>": Object(
+        lambda world: f"/api/v1/inbox/{world.refused_id}", Scope.READ
+    ),
+    "api/v1/tools/<uuidstr:tool_id>": Object(
+        lambda world: f"/api/v1/tools/{world.tool_id}", Scope.READ
+    ),
     "v1/traces": Listing(
         "/v1/traces",
         Scope.INGEST,
@@ -257,10 +327,10 @@ ROUTES: dict[str, Visit] = {
     "api/v1/summary": Listing("/api/v1/summary", Scope.READ, shows_canary=False),
     "api/v1/tools": Listing(
         "/api/v1/tools",
-        Scope.REGISTRY,
-        shows_canary=False,
+        Scope.READ,
         data=lambda world: {"tools": [{"name": world.canary, "digest": "sha256:" + "0" * 64}]},
-        answers=SENT,
+        answers={"GET": 200, "POST": 200},
+        scopes={"POST": Scope.REGISTRY},
     ),
 }
 
@@ -335,6 +405,7 @@ def imagined(world: World) -> World:
         refused_id=uuid_utils.compat.uuid7(),
         view_id=uuid_utils.compat.uuid7(),
         search_id=uuid_utils.compat.uuid7(),
+        report_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),
     )

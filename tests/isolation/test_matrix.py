@@ -159,7 +159,10 @@ def test_each_key_answers_as_declared(route: str, theirs: World) -> None:
             headers = {"Authorization": f"Bearer {theirs.key(scope)}"}
             answer = knock(visit, method, theirs, Client(enforce_csrf_checks=True), **headers)
             want = visit.answers.get(method, 405)
-            if want != 405 and scope is not visit.scope:
+            opens = visit.scope
+            if isinstance(visit, Listing):
+                opens = visit.scopes.get(method, opens)
+            if want != 405 and scope is not opens:
                 want = 403
             assert answer.status_code == want, f"{scope} {method}"
 
@@ -171,6 +174,9 @@ def test_a_form_of_another_site_changes_nothing(route: str, theirs: World) -> No
     visit = ROUTES[route]
     for method in UNSAFE:
         answer = knock(visit, method, theirs, client)
+        if route in {"api/v1/docs", "api/v1/openapi.json"}:  # take no form, and say so as the API
+            assert answer.status_code == 405, method
+            continue
         assert answer.status_code == 403, method
         assert "The form was too old" in answer.content.decode()
 

@@ -108,10 +108,13 @@ def _knock(visit: Visit, visitor: World, named: World, client: Client) -> Iterat
     data = visit.data(named) if isinstance(visit, Listing) else {"tenant": str(named.tenant.id)}
     scope = None if isinstance(visit, Open) else visit.scope
     headers = {"Authorization": f"Bearer {visitor.key(scope)}"} if scope else {}
+    posted = dict(headers)
+    if isinstance(visit, Listing) and "POST" in visit.scopes:
+        posted = {"Authorization": f"Bearer {visitor.key(visit.scopes['POST'])}"}
     kind = visit.content_type if scope and isinstance(visit, Listing) else MULTIPART_CONTENT
     for extra in ({}, {"HX-Request": "true"}):
         yield "GET", client.get(address, headers={**headers, **extra})
-        yield "POST", client.post(address, data, content_type=kind, headers={**headers, **extra})
+        yield "POST", client.post(address, data, content_type=kind, headers={**posted, **extra})
     for method in ("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"):
         yield method, client.generic(method, address, headers=headers)
 

@@ -7,7 +7,7 @@ import json
 import secrets
 import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,8 @@ from django.db import connection
 from django.test import Client
 
 from audit.log import pack
+from audit.reports.figures import gather
+from audit.time_range import TimeRange
 from tenants.keys import create_key
 from tenants.members import add_member
 from tenants.models import ApiKey, Membership, Role, Scope, Tenant, User
@@ -28,6 +30,7 @@ WITHOUT_TEXT = {
     "ledger_head": "a number",
     "membership": "a role",
     "payload_search_hit": "ids, and which of a call's two events",
+    "report_schedule": "kinds of reports, and the name of a zone",
 }
 
 # What a constraint or a reader asks for; everything else is filled in by its type.
@@ -40,6 +43,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},
     "payload_search_hit": {"kind": "start"},
     "latency": {"histogram": 1},
+    "report": {"kind": "day", "made_as": "person", "time_zone": "UTC", "again_of": None},
+    "report_schedule": {"kinds": ["day"], "time_zone": "UTC", "keep_days": 400},
     "rejected_event": {
         "resolution": "discarded",
         "redrive_batch_id": None,
@@ -65,6 +70,7 @@ class World:
     refused_id: UUID
     view_id: UUID
     search_id: UUID
+    report_id: UUID
     api_key: ApiKey
     membership: Membership
 
@@ -98,6 +104,7 @@ def make_world(name: str) -> World:
         refused_id=uuid_utils.compat.uuid7(),
         view_id=uuid_utils.compat.uuid7(),
         search_id=uuid_utils.compat.uuid7(),
+        report_id=uuid_utils.compat.uuid7(),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
     )
@@ -168,6 +175,10 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.refused_id
     if (table, column) == ("saved_view", "id"):
         return world.view_id
+    if (table, column) == ("report", "id"):
+        return world.report_id
+    if (table, column) == ("report", "figures"):
+        return json.dumps(gather(TimeRange(world.at - timedelta(days=1), world.at, UTC), world.at))
     if (table, column) in {("payload_search", "id"), ("payload_search_hit", "search_id")}:
         return world.search_id
     if column in ids:

@@ -20,10 +20,12 @@ from audit.saved_views import save_view
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
+from tests.audit.knocking import signed_in
 from tests.audit.posting import post
 from tests.audit.test_trace_list_page import BROKEN, FAILED
 from tests.audit.test_trace_page import send_family
 from tests.factories import Cast, make_call, make_cast, make_ingest_key, send_events
+from tests.reports.making import make
 from tests.server import LiveServer
 from tests.signing_in import sign_in
 from tests.tools_registry.contracts import make_contract
@@ -77,7 +79,9 @@ def site() -> Site:
         *(f"/calls/search/{search.id}", "/inbox/", "/inbox/?state=sent"),
         *(f"/inbox/{pk}" for pk in refused),
         *("/tools/", f"/tools/{tool.pk}"),
+        *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
+        *("/settings/tenant", "/settings/redaction", "/settings/preferences"),
     ]
     return Site(cast, addresses)
 

@@ -117,6 +117,22 @@ def test_vendored_files_are_named_with_their_licence() -> None:
     assert settings.STATIC_URL
 
 
+def test_what_templates_use_of_tabler_is_in_our_build_of_it() -> None:
+    """If this fails, run `static/vendor/renew tabler VERSION`, which looks at them again."""
+    (names,) = Path(str(finders.find("vendor/README.md"))).parent.glob("tabler/*/classes.txt")
+    built = set(re.findall(r"\.(-*[A-Za-z_][\w-]*)", names.with_name("tabler.min.css").read_text()))
+    words = {
+        word
+        for path in TEMPLATES
+        for classes in re.findall(r'class="([^"]*)"', path.read_text())
+        for word in re.findall(r"[\w-]+", classes)
+    }
+    used = words & set(names.read_text().split())
+
+    assert {"btn", "form-control"} <= used
+    assert used - built == set()
+
+
 def test_pages_are_compressed_for_browsers_that_ask(acme: Cast) -> None:
     client = signed_in(acme)
     plain = client.get("/traces/")

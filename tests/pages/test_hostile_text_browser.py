@@ -15,12 +15,13 @@ from audit.payload_search import run_slice, start_search
 from audit.saved_views import save_view
 from audit.waterfall import WINDOW_ROWS
 from tenants.keys import create_key
-from tenants.models import Scope
+from tenants.models import Scope, TenantSetting
 from tenants.scope import tenant_scope
 from tests.audit.posting import post
 from tests.audit.test_call_list_browser import XSS, send_hostile
 from tests.complaints import complaints
 from tests.factories import Cast, make_call, make_ingest_key, send_events
+from tests.reports.making import make
 from tests.signing_in import sign_in
 from tests.tools_registry.contracts import make_contract
 from tools_registry.models import Tool
@@ -67,6 +68,9 @@ def addresses(acme: Cast) -> Iterator[list[str]]:
         for text in XSS:
             create_key(acme.tenant, text[:60], [Scope.READ])
             save_view(acme.admin, text[:60], f"run:{json.dumps(text, ensure_ascii=False)}")
+        TenantSetting.objects.create(
+            tenant=acme.tenant, redact_names=XSS, redact_patterns=[f"never {text}" for text in XSS]
+        )
         search = start_search(acme.admin, "needle", parse(""), now + timedelta(minutes=1))
         calls = Invocation.objects.for_tenant(acme.tenant.id).exclude(trace_id="long")
         traces = {call.trace_id for call in calls}
@@ -76,6 +80,8 @@ def addresses(acme: Cast) -> Iterator[list[str]]:
             *(
                 "/settings/keys",
                 "/settings/members",
+                "/settings/redaction",
+                "/settings/tenant",
                 "/",
                 "/violations/",
                 "/latency/",
@@ -94,6 +100,7 @@ def addresses(acme: Cast) -> Iterator[list[str]]:
     run_slice(acme.tenant.id, search.id)
     client = Client()
     client.force_login(acme.admin)
+    found += ["/reports/", f"/reports/{make(client, kind='range', range='24h')}"]
     yield [address for address in found if client.get(address).status_code != 404]
 
 

@@ -7,9 +7,11 @@ from playwright.sync_api import Page, expect
 
 from audit.models import RejectedEvent
 from tenants.scope import tenant_scope
+from tests.audit.knocking import signed_in
 from tests.audit.posting import post
 from tests.complaints import complaints
 from tests.factories import Cast, make_call, make_ingest_key, send_events
+from tests.reports.making import make
 from tests.signing_in import sign_in
 from tests.tools_registry.contracts import make_contract
 from tools_registry.models import Tool
@@ -61,14 +63,18 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         refused = RejectedEvent.objects.for_tenant(acme.tenant.id).values_list("id", flat=True)
         lines = [f"/inbox/{pk}" for pk in refused]
+    report = make(signed_in(acme.admin), kind="range", range="24h")
     page.set_viewport_size({"width": 390, "height": 844})
     sign_in(page, acme.admin)
     heard = complaints(page)
     trace = f"/traces/{'t' * 128}"
     for address in (
-        *("/traces/", "/traces/?state=ok", trace, "/tools/", f"/tools/{tool.pk}"),
+        *("/", "/traces/", "/traces/?state=ok", trace, "/tools/", f"/tools/{tool.pk}"),
+        *("/calls/", "/calls/open", "/violations/", "/latency/", "/repeats/"),
         *("/inbox/", *lines),
+        *("/reports/", f"/reports/{report}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
+        *("/settings/tenant", "/settings/redaction", "/settings/preferences", "/api/v1/docs"),
     ):
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_be_visible()

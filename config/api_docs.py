@@ -1,0 +1,143 @@
+"""The API for people: a page made of its OpenAPI document, and of nothing else."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
+
+from config.openapi import ABOUT, description
+from config.problems import KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A parameter, or a member of a document."""
+
+    name: str
+    type: SafeString
+    about: SafeString
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation as the page shows it."""
+
+    id: str
+    method: str
+    path: str
+    title: str
+    about: list[SafeString]
+    parameters: list[Field]
+    status: str
+    answer: SafeString
+    problems: list[tuple[str, list[str]]]
+    """Codes by status."""
+
+
+@csrf_exempt
+@require_safe
+def api_docs(request: HttpRequest) -> HttpResponse:
+    """Operations by tag, the documents they answer, and every kind of problem."""
+    made = description()
+    groups = [
+        (tag["name"], prose(tag["description"]), list(_operations(made, tag["name"])))
+        for tag in made["tags"]
+    ]
+    context = {
+        "about": [prose(part) for part in ABOUT.split("\n\n")],
+        "groups": [group for group in groups if group[2]],
+        "documents": [
+            (name, prose(schema.get("description", "")), list(_members(schema)))
+            for name, schema in sorted(made["components"]["schemas"].items())
+        ],
+        "problems": KINDS,
+        "origin": f"{request.scheme}://{request.get_host()}",
+    }
+    return render(request, "api_docs.html", context)
+
+
+def prose(text: str) -> SafeString:
+    """A docstring's paragraph with what stands between backticks as code."""
+    parts = " ".join(text.split()).split("`")
+    return format_html_join(
+        "",
+        "{}",
+        (
+            (format_html("<code>{}</code>", part) if n % 2 else part,)
+            for n, part in enumerate(parts)
+        ),
+    )
+
+
+def _operations(made: dict[str, Any], tag: str) -> Iterator[Operation]:
+    for path, methods in made["paths"].items():
+        for method, one in methods.items():
+            if tag not in one.get("tags", ()):
+                continue
+            answers = {status: _content(said) for status, said in one["responses"].items()}
+            success = min(answers)
+            yield Operation(
+                id=one["operationId"],
+                method=method.upper(),
+                path=path,
+                title=one["summary"],
+                about=[prose(part) for part in one.get("description", "").split("\n\n")],
+                parameters=[
+                    _field(each["name"], each["schema"], each) for each in one["parameters"]
+                ],
+                status=success,
+                answer=_type(answers[success].get("schema", {})),
+                problems=[
+                    (status, list(content["examples"]))
+                    for status, content in answers.items()
+                    if "examples" in content
+                ],
+            )
+
+
+def _content(said: dict[str, Any]) -> dict[str, Any]:
+    return next(iter(said.get("content", {}).values()), {})
+
+
+def _members(schema: dict[str, Any]) -> Iterator[Field]:
+    required = schema.get("required", ())
+    for name, member in schema.get("properties", {}).items():
+        yield _field(name, member, {"required": name in required})
+
+
+def _field(name: str, schema: dict[str, Any], around: dict[str, Any]) -> Field:
+    about = around.get("description") or schema.get("description", "")
+    return Field(name, _type(schema), prose(about), bool(around.get("required")))
+
+
+def _type(schema: dict[str, Any]) -> SafeString:
+    """A schema in a few words; documents as links to what the page says of them."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return format_html('<a href="#{}">{}</a>', name, name)
+    if "anyOf" in schema:
+        return format_html_join(" or ", "{}", ((_type(one),) for one in schema["anyOf"]))
+    if "enum" in schema:
+        return format_html_join(", ", "<code>{}</code>", ((one,) for one in schema["enum"]))
+    if "const" in schema:
+        return format_html("<code>{}</code>", schema["const"])
+    kind = schema.get("type", "any")
+    if kind == "array":
+        return format_html("list of {}", _type(schema.get("items", {})))
+    words = {"date-time": "instant", "uuid": "UUID", "date": "day"}
+    said = words.get(
+        schema.get("format", ""), " or ".join(kind) if isinstance(kind, list) else kind
+    )
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        said += f", {low:,} to {high:,}"
+    if schema.get("default") not in (None, ""):
+        return format_html("{}, else <code>{}</code>", said, schema["default"])
+    return format_html("{}", said)
