@@ -15,9 +15,11 @@ from pydantic import ValidationError as ContractError
 
 from tenants.access import TenantRequest
 from tenants.admin_site import TenantModelAdmin, site
-from tools_registry.models import OnCollision, Tool, ToolVersion
+from tools_registry.changes import Publisher, record_change
+from tools_registry.models import ChangeKind, OnCollision, Tool, ToolVersion
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import Publisher, publish_version
+from tools_registry.tools import describe_tool
+from tools_registry.versions import publish_version
 
 _CONTRACT = (
     "description",
@@ -79,9 +81,9 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.current: ToolVersion | None = None
-        if self.instance.latest_number:
+        if self.instance.current_number:
             self.current = ToolVersion.objects.get(
-                tool=self.instance, number=self.instance.latest_number
+                tool=self.instance, number=self.instance.current_number
             )
             self.initial.update({member: getattr(self.current, member) for member in _CONTRACT})
 
@@ -159,7 +161,7 @@ class ToolAdmin(TenantModelAdmin):
 
     form = ToolForm
     inlines = (PublishedVersions,)
-    list_display = ("name", "latest_number", "created_at")
+    list_display = ("name", "current_number", "created_at")
     search_fields = ("name",)
     ordering = ("name",)
     fieldsets = (
@@ -184,9 +186,19 @@ class ToolAdmin(TenantModelAdmin):
     def save_model(self, request: HttpRequest, obj: Tool, form: Any, change: bool) -> None:
         """Store the notes, and publish the contract if it is another one."""
         request = cast(TenantRequest, request)
-        if not change:
+        by = Publisher(request.user)
+        if change:
+            notes, obj.notes = obj.notes, form.initial["notes"]
+            describe_tool(obj, {"notes": notes}, by)
+        else:
             obj.tenant = request.tenant
-        obj.save()
+            obj.save()
+            record_change(obj, ChangeKind.CREATED, by)
         if form.publishes:
-            publisher = Publisher(user_name=request.user.get_username())
-            publish_version(obj, form.contract, publisher)
+            publish_version(obj, form.contract, by)
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
+        """Nothing: `save_model` has put it on record."""
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
+        """Nothing: `save_model` has put it on record."""

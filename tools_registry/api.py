@@ -12,9 +12,10 @@ from config.problems import problem, told
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
+from tools_registry.changes import Publisher
 from tools_registry.models import ToolVersion
 from tools_registry.schemas import ToolContract, explain
-from tools_registry.versions import Publisher, find_versions, register_contracts
+from tools_registry.versions import find_versions, register_contracts
 
 BODY_MAX_BYTES = 5 * 1024 * 1024  # as for events
 TOOLS_MAX = 500  # a request; the SDK sends 100
@@ -157,7 +158,7 @@ def register_tools(request: HttpRequest) -> HttpResponse:
         result = register_contracts(tenant, contracts, Publisher(key_id=identity.key_id))
     for contract, tool in result.refused:
         message = (
-            f"{tool.name} is registered with another contract (version {tool.latest_number}),"
+            f"{tool.name} is registered with another contract (version {tool.current_number}),"
             " and on_collision is throw."
         )
         refused.append(_refusal(index_of[id(contract)], {"name": tool.name}, "name_taken", message))
@@ -168,7 +169,7 @@ def register_tools(request: HttpRequest) -> HttpResponse:
             "known": [_row(version) for version in known.values()],
             "unknown": [digest for digest in dict.fromkeys(mentioned) if digest not in found],
             "kept": [
-                {"name": tool.name, "version": tool.latest_number, "digest": contract.digest}
+                {"name": tool.name, "version": tool.current_number, "digest": contract.digest}
                 for contract, tool in result.kept
             ],
             "refused": sorted(refused, key=lambda refusal: refusal["index"]),

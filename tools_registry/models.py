@@ -1,13 +1,15 @@
 """Tools and their versions, as the registry keeps them.
 
-The tables are SQL's (`migrations/0001_tool.sql`): their key is (tenant_id, id), and no
-version is ever changed, which the application's grants see to. How a version comes about
-is `tools_registry.versions`'.
+The tables are SQL's (`migrations/*.sql`): their key is (tenant_id, id), and no version and no
+change is ever altered, which the application's grants see to. How a version comes about is
+`tools_registry.versions`', what happens to it afterwards `tools_registry.states`', how the next
+one is prepared `tools_registry.drafts`'.
 """
 
 import json
 from typing import Any, ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.expressions import Expression
@@ -44,8 +46,18 @@ class Tool(models.Model):
     notes = models.TextField(
         blank=True, max_length=10_000, help_text="For people: who owns it, what to know about it."
     )
+    owner = models.CharField(blank=True, max_length=200)
+    """The person or team to ask."""
+    link = models.CharField(blank=True, max_length=2000)
+    """Where more about it is: http or https."""
+    tags = ArrayField(models.TextField(), blank=True, default=list)
+    meta = JSONTextField(default=dict, blank=True)
+    """Labels given by people; those of a version came with it."""
     latest_number = models.PositiveIntegerField(default=0, editable=False)
-    """The number of the current version, and the lock behind the next one."""
+    """The number of the newest version, and the lock behind the next one."""
+    current_number = models.PositiveIntegerField(default=0, editable=False)
+    """The number of the version outputs are judged by; 0: nothing is published yet."""
+    change_count = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = TenantManager["Tool"]()
@@ -73,14 +85,17 @@ class OnCollision(models.TextChoices):
     KEEP = "keep", "keep: the registered one stays"
 
 
-class ToolVersion(models.Model):
-    """One immutable published contract of a tool."""
+class State(models.TextChoices):
+    """What a version is to its users. A draft is no version yet (`ToolDraft`)."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
-    tool = models.ForeignKey(Tool, models.CASCADE, related_name="versions")
-    number = models.PositiveIntegerField(editable=False)
-    digest = models.CharField(max_length=71, editable=False)
+    PUBLISHED = "published", "Published"
+    DEPRECATED = "deprecated", "Deprecated"
+    RETIRED = "retired", "Retired"
+
+
+class ContractModel(models.Model):
+    """The members a contract is made of, besides the tool's name."""
+
     description = models.TextField()
     input_schema = JSONTextField()
     output_schema = JSONTextField(null=True, blank=True)
@@ -88,6 +103,19 @@ class ToolVersion(models.Model):
     ephemeral = models.BooleanField(default=False)
     on_collision = models.CharField(max_length=16, choices=OnCollision, default=OnCollision.THROW)
     meta = JSONTextField(default=dict, blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class ToolVersion(ContractModel):
+    """One immutable published contract of a tool."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
+    tool = models.ForeignKey(Tool, models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField(editable=False)
+    digest = models.CharField(max_length=71, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=150, editable=False)
     """The user's name, copied: who published outlives the account. Empty if a key did."""
@@ -115,3 +143,84 @@ class ToolVersion(models.Model):
     def get_absolute_url(self) -> str:
         """The version's page."""
         return reverse("tool_version", args=[self.tool_id, self.number])
+
+
+class ToolDraft(ContractModel):
+    """A tool's next version, which people still work on; one a tool at most."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
+    tool = models.ForeignKey(Tool, models.CASCADE, related_name="drafts")
+    base_number = models.PositiveIntegerField(editable=False)
+    """The number of the version it began as; 0: of none."""
+    revision = models.PositiveIntegerField(default=1, editable=False)
+    """Counts the savings: whoever saves says which one was read."""
+    created_at = models.DateTimeField(auto_now_add=True)
+    saved_at = models.DateTimeField()
+    saved_by = models.CharField(max_length=150)
+
+    objects = TenantManager["ToolDraft"]()
+
+    class Meta:
+        db_table = "tool_draft"
+        base_manager_name = "objects"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "tool"], name="tool_draft_tenant_tool_uniq")
+        ]
+
+    def __str__(self) -> str:
+        return f"draft, revision {self.revision}"
+
+
+class ChangeKind(models.TextChoices):
+    """What happened to a tool."""
+
+    CREATED = "created", "Created"
+    DESCRIBED = "described", "Described anew"
+    DRAFT_MADE = "draft_made", "Draft begun"
+    DRAFT_SAVED = "draft_saved", "Draft saved"
+    DRAFT_DISCARDED = "draft_discarded", "Draft discarded"
+    PUBLISHED = "published", "Published"
+    MADE_CURRENT = "made_current", "Made current"
+    DEPRECATED = "deprecated", "Deprecated"
+    RETIRED = "retired", "Retired"
+    RESTORED = "restored", "Restored"
+    KEPT = "kept", "Not taken: keep"
+    REFUSED = "refused", "Refused: throw"
+
+
+class ToolChange(models.Model):
+    """One change of a tool: who, when, why. Never altered."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
+    tool = models.ForeignKey(Tool, models.CASCADE, related_name="changes")
+    ordinal = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=20, choices=ChangeKind)
+    number = models.PositiveIntegerField(null=True)
+    """Of the version it is about."""
+    digest = models.CharField(max_length=71)
+    user_name = models.CharField(max_length=150)
+    key_id = models.CharField(max_length=16)
+    """Of an executor's key; with no user either, the server did it by itself."""
+    reason = models.TextField()
+    details = JSONTextField(default=dict)
+    contract = JSONTextField(null=True)
+    """What an executor brought in vain."""
+    attempted_on = models.DateField(null=True)
+    """The UTC day of that."""
+
+    objects = TenantManager["ToolChange"]()
+
+    class Meta:
+        db_table = "tool_change"
+        base_manager_name = "objects"
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "tool", "ordinal"], name="tool_change_tenant_tool_ordinal_uniq"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} {self.number or ''}".strip()

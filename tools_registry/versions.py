@@ -11,16 +11,9 @@ from uuid import UUID
 from django.db.models import F
 
 from tenants.models import Tenant
-from tools_registry.models import Tool, ToolVersion
+from tools_registry.changes import Publisher, lock_tool, record_change
+from tools_registry.models import ChangeKind, Tool, ToolVersion
 from tools_registry.schemas import ToolContract
-
-
-@dataclass(frozen=True)
-class Publisher:
-    """Who publishes: a user by name, or an executor by its key's id."""
-
-    user_name: str = ""
-    key_id: str = ""
 
 
 class AlreadyPublishedError(Exception):
@@ -59,7 +52,7 @@ def current_versions(tenant_id: UUID, *, after: str = "", size: int) -> list[Too
     """
     versions = (
         ToolVersion.objects.filter(
-            tenant_id=tenant_id, tool__tenant_id=tenant_id, number=F("tool__latest_number")
+            tenant_id=tenant_id, tool__tenant_id=tenant_id, number=F("tool__current_number")
         )
         .select_related("tool")
         .defer("input_schema", "output_schema", "meta")
@@ -75,19 +68,21 @@ def is_registered(tenant_id: UUID, name: str) -> bool:
     return Tool.objects.filter(tenant_id=tenant_id, name=name, latest_number__gt=0).exists()
 
 
-def publish_version(tool: Tool, contract: ToolContract, publisher: Publisher) -> ToolVersion:
+def publish_version(
+    tool: Tool, contract: ToolContract, publisher: Publisher, *, reason: str = ""
+) -> ToolVersion:
     """Make a contract the tool's next and current version.
 
     Raises AlreadyPublishedError. Locks the tool until the transaction ends: two publishers
     get two numbers.
     """
-    locked = Tool.objects.select_for_update().get(tenant=tool.tenant_id, pk=tool.pk)
+    lock_tool(tool)
     known = find_versions(tool.tenant, [contract.digest]).get(contract.digest)
     if known is not None:
         raise AlreadyPublishedError(known)
-    tool.latest_number = locked.latest_number + 1
-    tool.save(update_fields=["latest_number"])
-    return ToolVersion.objects.create(
+    tool.latest_number += 1
+    tool.current_number = tool.latest_number
+    version = ToolVersion.objects.create(
         tenant=tool.tenant,
         tool=tool,
         number=tool.latest_number,
@@ -96,6 +91,16 @@ def publish_version(tool: Tool, contract: ToolContract, publisher: Publisher) ->
         created_by=publisher.user_name,
         created_by_key=publisher.key_id,
     )
+    record_change(
+        tool,
+        ChangeKind.PUBLISHED,
+        publisher,
+        number=version.number,
+        digest=version.digest,
+        reason=reason,
+        saving=["latest_number", "current_number"],
+    )
+    return version
 
 
 def register_contracts(

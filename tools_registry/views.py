@@ -42,7 +42,7 @@ def tool_detail(request: TenantRequest, pk: UUID, number: int | None = None) -> 
         ToolVersion,
         tenant=request.tenant,
         tool=tool,
-        number=tool.latest_number if number is None else number,
+        number=tool.current_number if number is None else number,
     )
     context = {
         "tool": tool,
@@ -68,6 +68,6 @@ def tool_find(request: TenantRequest) -> HttpResponseBase:
         version = versions.filter(number=int(wanted)).first()
     else:
         version = versions.filter(digest=wanted).first()
-    if tool.latest_number == 0:
+    if tool.current_number == 0:
         raise Http404("no version yet")
     return redirect(version or tool)

@@ -15,8 +15,9 @@ from tests.audit.knocking import FRAME, PARTIAL, signed_in, statements, text
 from tests.audit.test_trace_list_page import BROKEN, FAILED
 from tests.factories import Cast, make_call, send_events
 from tests.tools_registry.contracts import make_contract
+from tools_registry.changes import Publisher
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import Publisher, register_contracts
+from tools_registry.versions import register_contracts
 
 DAY = (datetime.now(UTC) - timedelta(minutes=1)).date()
 

@@ -36,7 +36,9 @@ WITHOUT_TEXT = {
 # What a constraint or a reader asks for; everything else is filled in by its type.
 _FITTING: dict[str, dict[str, Any]] = {
     "tool_version": {"number": 1, "on_collision": "throw"},
-    "tool": {"latest_number": 1},
+    "tool": {"latest_number": 1, "current_number": 1, "change_count": 1},
+    "tool_change": {"kind": "published", "number": 1, "ordinal": 1, "attempted_on": None},
+    "tool_draft": {"base_number": 1, "revision": 1, "on_collision": "throw"},
     "invocation": {"state": "failed", "violation_count": 1, "attempt": 1},
     "rollup": {"state": "failed"},
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
@@ -51,7 +53,7 @@ _FITTING: dict[str, dict[str, Any]] = {
         "redrive_edited": None,
     },
 }
-_DOCUMENTS = {"input_schema", "output_schema", "meta", "answer", "details"}
+_DOCUMENTS = {"input_schema", "output_schema", "meta", "answer", "details", "contract"}
 """Columns whose text is JSON."""
 
 

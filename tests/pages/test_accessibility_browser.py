@@ -29,9 +29,10 @@ from tests.reports.making import make
 from tests.server import LiveServer
 from tests.signing_in import sign_in
 from tests.tools_registry.contracts import make_contract
+from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import Publisher, register_contracts
+from tools_registry.versions import register_contracts
 
 FIRST_LOAD = 250_000  # bytes over the network
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()

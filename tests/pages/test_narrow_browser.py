@@ -14,9 +14,10 @@ from tests.factories import Cast, make_call, make_ingest_key, send_events
 from tests.reports.making import make
 from tests.signing_in import sign_in
 from tests.tools_registry.contracts import make_contract
+from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import Publisher, register_contracts
+from tools_registry.versions import register_contracts
 
 LONG = "x" * 120
 ERROR = {

@@ -22,9 +22,10 @@ from tests.audit.posting import post
 from tests.factories import Cast, make_call, make_cast, make_ingest_key, send_events
 from tests.reports.making import days_ago, record, report_of
 from tests.tools_registry.contracts import make_contract
+from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import Publisher, register_contracts
+from tools_registry.versions import register_contracts
 
 NOW = datetime.now(UTC)
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu")

@@ -21,6 +21,7 @@ NARROWER = {
     "gap": {"SELECT", "INSERT"},
     "action": {"SELECT", "INSERT"},
     "tool_version": {"SELECT", "INSERT"},
+    "tool_change": {"SELECT", "INSERT"},
     "tool": {"SELECT", "INSERT", "UPDATE"},
     "ledger_head": {"SELECT", "INSERT", "UPDATE"},
     # A refused line stays; of it only what became of it is written.
@@ -173,6 +174,8 @@ PARTITION = Partition(datetime.now(UTC).date(), "invocation").name
         "UPDATE violation SET code = ''",
         "UPDATE action SET verb = ''",
         "UPDATE tool_version SET number = 1",
+        "UPDATE tool_change SET reason = ''",
+        "DELETE FROM tool_change",
         f"SELECT * FROM {PARTITION}",
         f"INSERT INTO {PARTITION} SELECT * FROM invocation",
         "ALTER TABLE batch DISABLE ROW LEVEL SECURITY",

@@ -15,9 +15,10 @@ from tenants.models import Action, Membership, Role, User
 from tenants.scope import tenant_scope
 from tests.factories import Cast
 from tests.tools_registry.contracts import make_contract
+from tools_registry.changes import Publisher, timeline
 from tools_registry.models import Tool, ToolVersion
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import Publisher, register_contracts
+from tools_registry.versions import register_contracts
 
 
 def _register(cast: Cast, **overrides: Any) -> Tool:
@@ -164,11 +165,14 @@ def test_every_statement_names_the_tenant(acme: Cast, client: Client) -> None:
 
 def test_deeds_are_on_the_tenants_record(acme: Cast, client: Client) -> None:
     tool = _register(acme)
-    client.post(_change(tool), _typed(description="Better."))
+    client.post(_change(tool), _typed(description="Better.", notes="Ask Ann."))
     with tenant_scope(acme.tenant.id):
-        [action] = Action.objects.all()
-    assert (action.verb, action.subject) == ("tool.change", "get_weather")
-    assert action.user_name == acme.editor.username
+        actions = list(Action.objects.order_by("id"))
+        changes = timeline(tool, size=9)
+    assert [action.verb for action in actions] == ["tool.describe", "tool.publish"]
+    assert {action.subject for action in actions} == {"get_weather"}
+    assert {action.user_name for action in actions} == {acme.editor.username}
+    assert [change.kind for change in changes] == ["published", "described", "published"]
 
 
 @pytest.mark.parametrize("role", ["viewer", "auditor"])

@@ -11,9 +11,10 @@ from tests.complaints import complaints
 from tests.factories import Cast
 from tests.signing_in import sign_in
 from tests.tools_registry.contracts import make_contract
+from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import Publisher, register_contracts
+from tools_registry.versions import register_contracts
 
 
 def _register(cast: Cast, name: str) -> Tool:

@@ -14,9 +14,10 @@ from tenants.scope import tenant_scope
 from tests.factories import Cast
 from tests.tools_registry.contracts import make_contract
 from tools_registry import views
+from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import Publisher, register_contracts
+from tools_registry.versions import register_contracts
 
 
 def _register(cast: Cast, **overrides: Any) -> Tool:

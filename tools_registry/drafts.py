@@ -1,0 +1,118 @@
+"""How people prepare a tool's next version: a draft is made, saved, and published or discarded.
+
+Whoever saves or publishes says which revision was read: nothing another has saved meanwhile is
+overwritten. All functions need the tenant's scope, and lock the tool until its transaction ends.
+"""
+
+from django.utils import timezone
+
+from tools_registry.changes import Publisher, lock_tool, record_change
+from tools_registry.models import ChangeKind, Tool, ToolDraft, ToolVersion
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import publish_version
+
+
+class DraftExistsError(Exception):
+    """The tool has a draft already."""
+
+    def __init__(self, draft: ToolDraft) -> None:
+        super().__init__(f"{draft.saved_by} works on a draft of this tool already.")
+        self.draft = draft
+
+
+class StaleDraftError(Exception):
+    """Another revision was read than the one there is now; `draft` is None if there is none."""
+
+    def __init__(self, draft: ToolDraft | None) -> None:
+        said = f"{draft.saved_by} saved it meanwhile." if draft else "It is there no longer."
+        super().__init__(f"The draft is not the one you read: {said}")
+        self.draft = draft
+
+
+def find_draft(tool: Tool) -> ToolDraft | None:
+    """The tool's draft. One query."""
+    return (
+        ToolDraft.objects.filter(tenant=tool.tenant_id, tool=tool, tool__tenant=tool.tenant_id)
+        .select_related("tool")
+        .first()
+    )
+
+
+def create_draft(
+    tool: Tool, contract: ToolContract, by: Publisher, *, base_number: int | None = None
+) -> ToolDraft:
+    """Begin a draft of this contract, often a version's: `base_number`, else the current one.
+
+    Raises DraftExistsError.
+    """
+    lock_tool(tool)
+    known = find_draft(tool)
+    if known is not None:
+        raise DraftExistsError(known)
+    draft = ToolDraft(
+        tenant=tool.tenant,
+        tool=tool,
+        base_number=tool.current_number if base_number is None else base_number,
+        saved_at=timezone.now(),
+        saved_by=by.user_name,
+        **contract.model_dump(exclude={"name"}),
+    )
+    draft.save(force_insert=True)
+    record_change(tool, ChangeKind.DRAFT_MADE, by, digest=contract.digest, base=draft.base_number)
+    return draft
+
+
+def save_draft(
+    draft: ToolDraft, contract: ToolContract, by: Publisher, *, expected_revision: int
+) -> None:
+    """Put a contract in the place of the draft's. Raises StaleDraftError."""
+    _lock_revision(draft, expected_revision)
+    draft.revision = expected_revision + 1
+    draft.saved_at, draft.saved_by = timezone.now(), by.user_name
+    for member, value in contract.model_dump(exclude={"name"}).items():
+        setattr(draft, member, value)
+    draft.save(force_update=True)
+    record_change(
+        draft.tool, ChangeKind.DRAFT_SAVED, by, digest=contract.digest, revision=draft.revision
+    )
+
+
+def discard_draft(
+    draft: ToolDraft, by: Publisher, *, expected_revision: int, reason: str = ""
+) -> None:
+    """Delete a draft. Raises StaleDraftError."""
+    _lock_revision(draft, expected_revision)
+    _delete(draft)
+    record_change(draft.tool, ChangeKind.DRAFT_DISCARDED, by, reason=reason)
+
+
+def publish(
+    draft: ToolDraft, by: Publisher, *, expected_revision: int, reason: str = ""
+) -> ToolVersion:
+    """Make a draft its tool's next and current version; the draft goes.
+
+    Raises StaleDraftError, and AlreadyPublishedError for a contract that is a version already.
+    """
+    _lock_revision(draft, expected_revision)
+    version = publish_version(draft.tool, contract_of(draft), by, reason=reason)
+    _delete(draft)
+    return version
+
+
+def contract_of(source: ToolDraft | ToolVersion) -> ToolContract:
+    """The contract of a draft or version, which was checked when it was stored."""
+    members = ToolContract.model_fields.keys() - {"name"}
+    return ToolContract.model_construct(
+        name=source.tool.name, **{member: getattr(source, member) for member in members}
+    )
+
+
+def _lock_revision(draft: ToolDraft, expected: int) -> None:
+    lock_tool(draft.tool)
+    stored = find_draft(draft.tool)
+    if stored is None or stored.pk != draft.pk or stored.revision != expected:
+        raise StaleDraftError(stored)
+
+
+def _delete(draft: ToolDraft) -> None:
+    ToolDraft.objects.filter(tenant=draft.tenant_id, pk=draft.pk).delete()

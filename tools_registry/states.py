@@ -1,0 +1,69 @@
+"""What happens to a version once it is published: deprecated, retired, restored, made current.
+
+The version itself is never touched: these are changes on its tool's record. All functions need
+the tenant's scope.
+"""
+
+from tools_registry.changes import Publisher, lock_tool, record_change, version_states
+from tools_registry.models import ChangeKind, State, ToolVersion
+
+
+class StateError(Exception):
+    """The version is in a state from which this does not lead anywhere."""
+
+
+def state_of(version: ToolVersion) -> State:
+    """What a version is to its users. One query."""
+    states = version_states(version.tenant_id, [version.tool_id])
+    return states.get((version.tool_id, version.number), State.PUBLISHED)
+
+
+def deprecate(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
+    """Say that a version should no longer be used. Raises StateError unless it is published."""
+    _enter(version, by, ChangeKind.DEPRECATED, reason, {State.PUBLISHED})
+
+
+def retire(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
+    """Say that a version is no longer used; of the current one: that its tool is not.
+
+    Raises StateError if it is retired.
+    """
+    _enter(version, by, ChangeKind.RETIRED, reason, {State.PUBLISHED, State.DEPRECATED})
+
+
+def restore(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
+    """Take back that a version is deprecated or retired. Raises StateError if it is not."""
+    _enter(version, by, ChangeKind.RESTORED, reason, {State.DEPRECATED, State.RETIRED})
+
+
+def set_current(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
+    """Judge outputs by this version from now on. Raises StateError if it is so, or retired."""
+    tool = version.tool
+    lock_tool(tool)
+    if tool.current_number == version.number:
+        raise StateError(f"Version {version.number} is the current one already.")
+    if state_of(version) == State.RETIRED:
+        raise StateError(f"Version {version.number} is retired: restore it first.")
+    before, tool.current_number = tool.current_number, version.number
+    record_change(
+        tool,
+        ChangeKind.MADE_CURRENT,
+        by,
+        number=version.number,
+        digest=version.digest,
+        reason=reason,
+        saving=["current_number"],
+        instead_of=before,
+    )
+
+
+def _enter(
+    version: ToolVersion, by: Publisher, kind: ChangeKind, reason: str, states: set[State]
+) -> None:
+    lock_tool(version.tool)
+    state = state_of(version)
+    if state not in states:
+        raise StateError(f"Version {version.number} is {state.label.lower()}.")
+    record_change(
+        version.tool, kind, by, number=version.number, digest=version.digest, reason=reason
+    )

@@ -1,0 +1,55 @@
+"""Tools as names: made for a first draft, and described for people.
+
+All functions need the tenant's scope.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tenants.models import Tenant
+from tools_registry.changes import Publisher, lock_tool, record_change
+from tools_registry.models import ChangeKind, Tool
+
+DESCRIBING = ("notes", "owner", "link", "tags", "meta")
+"""What is for people, and no part of any contract."""
+
+
+class NameTakenError(Exception):
+    """A tool of this name is registered already."""
+
+    def __init__(self, tool: Tool) -> None:
+        super().__init__(f"A tool named {tool.name} is registered already.")
+        self.tool = tool
+
+
+def create_tool(tenant: Tenant, name: str, by: Publisher) -> Tool:
+    """Make a tool without any version yet, for a first draft. Raises NameTakenError."""
+    tool = Tool(tenant=tenant, name=name)
+    Tool.objects.bulk_create([tool], ignore_conflicts=True)
+    found = Tool.objects.select_for_update().get(tenant=tenant, name=name)
+    if found.pk != tool.pk:
+        raise NameTakenError(found)
+    record_change(found, ChangeKind.CREATED, by)
+    return found
+
+
+def describe_tool(
+    tool: Tool, values: Mapping[str, Any], by: Publisher, *, reason: str = ""
+) -> None:
+    """Store what people say about a tool, members of `DESCRIBING`; the same is no change."""
+    changed = [name for name, value in values.items() if getattr(tool, name) != value]
+    if not changed:
+        return
+    lock_tool(tool)
+    before = {name: getattr(tool, name) for name in changed}
+    for name in changed:
+        setattr(tool, name, values[name])
+    record_change(
+        tool,
+        ChangeKind.DESCRIBED,
+        by,
+        reason=reason,
+        saving=changed,
+        before=before,
+        after={name: values[name] for name in changed},
+    )
