@@ -44,7 +44,7 @@ def cast() -> Cast:
         register_contracts(
             made.tenant,
             [ToolContract.model_validate(make_contract(name=f"new {n}")) for n in range(3)],
-            Publisher(user_name=made.editor.username),
+            Publisher(made.editor),
         )
         assert Tool.objects.count() >= 3
     signed_in(made.auditor).get("/calls/export.csv?q=tool:search")
