@@ -1,4 +1,4 @@
-"""What a request adds to traces, rollups and latency: derived from the rows it changed.
+"""What a request adds to traces and rollups: derived from the rows it changed.
 
 Pure. Only the rows the upsert returned count, and of each only what this request brought:
 a call is new when both its events are this batch's or missing, and completed now when its
@@ -63,20 +63,24 @@ class TraceDelta:
 class RollupDelta:
     """What a rollup row gains."""
 
-    calls: int = 0
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
     violating_calls: int = 0
     violations: int = 0
     duration_us: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cache_hits: int = 0
+    buckets: dict[int, int] = field(default_factory=dict)
+    """How many calls each bucket of the histogram gains."""
 
 
 type TraceKey = tuple[int, str]
 type HourKey = tuple[int, int, str, str]
 """Day, the hour's beginning in microseconds, tool and version."""
-type RollupKey = tuple[int, int, str, str, str, str]
-"""The same, state and error type."""
+type ErrorKey = tuple[int, int, str, str, str]
+"""The same and the error's type."""
 
 
 @dataclass(slots=True)
@@ -84,9 +88,9 @@ class Deltas:
     """All of a request's additions, by the key of the row they go to."""
 
     traces: dict[TraceKey, TraceDelta] = field(default_factory=dict)
-    rollups: dict[RollupKey, RollupDelta] = field(default_factory=dict)
-    latencies: dict[HourKey, dict[int, int]] = field(default_factory=dict)
-    """How many calls each bucket gains."""
+    rollups: dict[HourKey, RollupDelta] = field(default_factory=dict)
+    errors: dict[ErrorKey, int] = field(default_factory=dict)
+    """Failed calls."""
 
 
 def derive(rows: Iterable[Changed], *, withdrawn: Iterable[Changed] = ()) -> Deltas:
@@ -105,10 +109,16 @@ def _add(deltas: Deltas, row: Changed, sign: int) -> None:
         return
     hour_us = row.started_us - row.started_us % HOUR_US
     key = (row.day, hour_us, row.tool_name, row.tool_version)
+    rollup = deltas.rollups.get(key)
+    if rollup is None:
+        rollup = deltas.rollups[key] = RollupDelta()
     if row.is_new:
-        deltas.rollups.setdefault((*key, "started", ""), RollupDelta()).calls += sign
+        rollup.started += sign
     if row.took_end:
-        _add_completion(deltas, row, key, sign)
+        _add_completion(rollup, row, sign)
+        if row.state == "failed":
+            of_error = (*key, row.error_type)
+            deltas.errors[of_error] = deltas.errors.get(of_error, 0) + sign
 
 
 def _add_to_trace(deltas: Deltas, row: Changed, sign: int) -> None:
@@ -133,16 +143,15 @@ def _add_to_trace(deltas: Deltas, row: Changed, sign: int) -> None:
         trace.completion_tokens += sign * row.completion_tokens
 
 
-def _add_completion(deltas: Deltas, row: Changed, key: HourKey, sign: int) -> None:
+def _add_completion(rollup: RollupDelta, row: Changed, sign: int) -> None:
     duration_us = row.duration_us or 0
-    rollup = deltas.rollups.setdefault((*key, row.state, row.error_type), RollupDelta())
-    rollup.calls += sign
+    rollup.completed += sign
+    rollup.failed += sign * (row.state == "failed")
     rollup.violating_calls += sign * (row.violation_count > 0)
     rollup.violations += sign * row.violation_count
     rollup.duration_us += sign * duration_us
     rollup.prompt_tokens += sign * row.prompt_tokens
     rollup.completion_tokens += sign * row.completion_tokens
     rollup.cache_hits += sign * (row.cache_hit is True)
-    buckets = deltas.latencies.setdefault(key, {})
     bucket = bucket_of(duration_us)
-    buckets[bucket] = buckets.get(bucket, 0) + sign
+    rollup.buckets[bucket] = rollup.buckets.get(bucket, 0) + sign

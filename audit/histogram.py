@@ -49,6 +49,8 @@ def merge(histograms: Iterable[Sequence[int]]) -> list[int]:
 
 def to_number(counts: Mapping[int, int]) -> str:
     """The stored number of a histogram of these counts by bucket, which may be negative."""
+    if not counts:
+        return "0"
     if min(counts.values()) < 0:
         return str(sum(count * _PLACES[bucket] for bucket, count in counts.items()))
     parts: list[str] = []

@@ -190,7 +190,7 @@ class IndexWriter:
         self.send("upsert_violation_days", **values)
 
     def write_deltas(self, deltas: Deltas) -> None:
-        """Add to traces, rollups and latencies, each in the order of its key."""
+        """Add to traces, rollups and their errors, each in the order of its key."""
         if traces := sorted(deltas.traces.items()):
             self._upsert(
                 "upsert_traces",
@@ -218,23 +218,24 @@ class IndexWriter:
                 [
                     (
                         *key,
-                        each.calls,
+                        each.started,
+                        each.completed,
+                        each.failed,
                         each.violating_calls,
                         each.violations,
                         min(each.duration_us, BIGINT_MAX),
                         min(each.prompt_tokens, BIGINT_MAX),
                         min(each.completion_tokens, BIGINT_MAX),
                         each.cache_hits,
+                        histogram.to_number(each.buckets),
                     )
                     for key, each in rollups
                 ],
                 _ROLLUP_COLUMNS,
             )
-        if latencies := sorted(deltas.latencies.items()):
+        if errors := sorted(deltas.errors.items()):
             self._upsert(
-                "upsert_latencies",
-                [(*key, histogram.to_number(buckets)) for key, buckets in latencies],
-                _LATENCY_COLUMNS,
+                "upsert_error_rollups", [(*key, calls) for key, calls in errors], _ERROR_COLUMNS
             )
 
     def write_gaps(self, gaps: Sequence[wire.GapEvent]) -> set[tuple[str, int, int]]:
@@ -369,17 +370,22 @@ _HOUR_COLUMNS = (
 )
 _ROLLUP_COLUMNS = (
     *_HOUR_COLUMNS,
-    ("state", pg_arrays.texts),
-    ("error_type", pg_arrays.texts),
-    ("call_count", pg_arrays.bigints),
+    ("started_count", pg_arrays.bigints),
+    ("completed_count", pg_arrays.bigints),
+    ("failed_count", pg_arrays.bigints),
     ("violating_call_count", pg_arrays.bigints),
     ("violation_count", pg_arrays.bigints),
     ("duration_us", pg_arrays.bigints),
     ("prompt_tokens", pg_arrays.bigints),
     ("completion_tokens", pg_arrays.bigints),
     ("cache_hit_count", pg_arrays.bigints),
+    ("histogram", pg_arrays.texts),
 )
-_LATENCY_COLUMNS = (*_HOUR_COLUMNS, ("histogram", pg_arrays.texts))
+_ERROR_COLUMNS = (
+    *_HOUR_COLUMNS,
+    ("error_type", pg_arrays.texts),
+    ("call_count", pg_arrays.bigints),
+)
 
 
 def _keys(calls: Sequence[Call]) -> dict[str, Any]:

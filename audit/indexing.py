@@ -117,9 +117,9 @@ class Indexing:
         return logged
 
     def write(self, *, with_totals: bool = True) -> None:
-        """Write what derives from the rows: violations, traces, rollups, latencies; producers.
+        """Write what derives from the rows: violations, traces, rollups; producers.
 
-        Without totals, traces, rollups and latencies are left to the caller.
+        Without totals, traces and rollups are left to the caller.
         """
         self._writer.write_violations(self._effects.completed)
         if with_totals:

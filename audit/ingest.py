@@ -7,7 +7,7 @@
    go to the inbox; what is left gets its positions in the log.
 3. One row per call, in order of key (`upsert_invocations`). What it returns, and nothing else,
    says what this batch changed.
-4. Derived from that: violations, traces, rollups, latencies, producers, each in order of key.
+4. Derived from that: violations, traces, rollups, producers, each in order of key.
 5. Events whose slot was taken are compared with the stored ones: the same bytes are a
    duplicate, others a conflict, which goes to the inbox. The log keeps all of them.
 6. The tenant's ledger head is taken, which puts batches in order, and moved on; the batch

@@ -15,7 +15,7 @@ PARTITIONED_TABLES = (
     "violation",
     "trace",
     "rollup",
-    "latency",
+    "error_rollup",
     "otlp_span",
     "violation_day",
 )

@@ -1,7 +1,7 @@
 """The index rebuilt from the log, beside the real one: to prove that they agree, or to mend it.
 
 Each tenant's log is read in the order of its ledger through the same code as a batch that
-arrives (`audit.indexing`) into a shadow (`audit.shadow`); traces, rollups and latencies are
+arrives (`audit.indexing`) into a shadow (`audit.shadow`); traces and rollups are
 then derived from the rebuilt calls. The first pass reads one snapshot while executors keep
 sending. A repair reads what has arrived since, with writers locked out, and changes those
 rows alone that differed. Needs the owner's connection: the application may not delete.
@@ -158,7 +158,7 @@ class _Replay:
         ((self._report.kept_calls,),) = self._shadow.run("SELECT count(*) FROM kept_call")
 
     def derive_totals(self) -> int:
-        """Traces, rollups and latencies of the calls in the shadow; how many calls there are.
+        """Traces and rollups of the calls in the shadow; how many calls there are.
 
         And the sums of the violations in it.
         """

@@ -22,8 +22,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "violation": ("started_on", "invocation_id", "ordinal"),
     "violation_day": ("started_on", "kind"),
     "trace": ("started_on", "trace_id"),
-    "rollup": ("started_on", "hour_at", "tool_name", "tool_version", "state", "error_type"),
-    "latency": ("started_on", "hour_at", "tool_name", "tool_version"),
+    "rollup": ("started_on", "hour_at", "tool_name", "tool_version"),
+    "error_rollup": ("started_on", "hour_at", "tool_name", "tool_version", "error_type"),
     "producer": ("producer_id",),
     "gap": ("producer_id", "from_seq", "to_seq"),
 }
@@ -32,7 +32,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 SHOWN_ROWS = 20
 """Differing rows of a table that are named one by one."""
 
-_COUNTS_SOMETHING = {"rollup": "call_count <> 0", "latency": "histogram <> 0"}
+_COUNTS_SOMETHING = {"rollup": "started_count <> 0", "error_rollup": "call_count <> 0"}
 """Rows of which nothing is left, once a call was told more fully, are as good as none."""
 
 _LOST = {

@@ -192,7 +192,14 @@ def analyze() -> None:
     from django.db import connections
 
     with connections["owner"].cursor() as cursor:
-        for table in ("invocation", "violation", "violation_day", "trace", "rollup", "latency"):
+        for table in (
+            "invocation",
+            "violation",
+            "violation_day",
+            "trace",
+            "rollup",
+            "error_rollup",
+        ):
             cursor.execute(f"VACUUM ANALYZE {table}")
 
 

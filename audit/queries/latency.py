@@ -69,17 +69,14 @@ class Spent:
         duration_us = histogram.percentile(self.latency, share)
         return None if duration_us is None else duration_us / 1000
 
-    def add(self, state: str, sums: Sequence[Any], sign: int) -> None:
-        """Count a row of `latency_by_version`, in or out: calls, tokens in, out, cache hits."""
-        calls, prompt, completion, hits = (sign * int(one) for one in sums)
+    def add(self, sums: Sequence[Any], counts: Mapping[int, int], sign: int) -> None:
+        """Count a row of `latency_by_version`, in or out: its sums and its calls by bucket."""
+        calls, failed, prompt, completion, hits = (sign * int(one) for one in sums)
         self.calls += calls
-        self.failed += calls if state == "failed" else 0
+        self.failed += failed
         self.prompt_tokens += prompt
         self.completion_tokens += completion
         self.cache_hits += hits
-
-    def add_latency(self, counts: Mapping[int, int], sign: int) -> None:
-        """Count calls by bucket, in or out again."""
         for bucket, count in counts.items():
             self.latency[bucket] += sign * count
 
@@ -105,23 +102,24 @@ def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
     parameters = wanted.parameters | slot_parameters(
         (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
     )
-    for slot, taken_from, tool, version, state, error, number, bucket, *sums in rows(
+    for slot, taken_from, tool, version, error, number, bucket, *sums in rows(
         "latency_by_version", parameters | FORMULA
     ):
-        places = _places(found, slot, taken_from, tool, version)
-        if state is None:
-            counts = dict(enumerate(histogram.from_number(number))) if number else {bucket: sums[0]}
-            for spent, sign in places:
-                spent.add_latency(counts, sign)
+        if error is not None:
+            failed = sum(sign * sums[1] for _, sign in _signs(slot, taken_from))
+            found.errors[tool, error] = found.errors.get((tool, error), 0) + failed
             continue
-        for spent, sign in places:
-            spent.add(state, sums, sign)
-        if tool is not None and state == "failed":
-            calls = sum(sign * sums[0] for _, sign in _signs(slot, taken_from))
-            found.errors[tool, error] = found.errors.get((tool, error), 0) + calls
+        counts = _counts(number) if number else {bucket: sums[0]}
+        for spent, sign in _places(found, slot, taken_from, tool, version):
+            spent.add(sums, counts, sign)
     found.versions = {key: spent for key, spent in found.versions.items() if spent.calls}
     found.errors = {key: count for key, count in found.errors.items() if count}
     return found
+
+
+def _counts(number: str) -> dict[int, int]:
+    """The calls by bucket of a stored histogram, without empty ones."""
+    return {n: count for n, count in enumerate(histogram.from_number(number)) if count}
 
 
 def _signs(slot: int | None, taken_from: int | None) -> Iterator[tuple[int | None, int]]:

@@ -56,15 +56,12 @@ class Counts:
         """The share of completed calls that break their schema; None without any."""
         return self.violating / self.calls if self.calls else None
 
-    def add(self, state: str, sums: Sequence[int]) -> None:
-        """Count a row of `figures_over_time`: calls, violating ones, violations, tokens in, out."""
-        calls, violating, violations, prompt, completion = sums
-        if state == "ok":
-            self.ok += calls
-        elif state == "failed":
-            self.failed += calls
-        else:
-            self.open += calls
+    def add(self, sums: Sequence[int]) -> None:
+        """Count the sums of a row of `figures_over_time`, which are in the order of the fields."""
+        ok, failed, is_open, violating, violations, prompt, completion = sums
+        self.ok += ok
+        self.failed += failed
+        self.open += is_open
         self.violating += violating
         self.violations += violations
         self.prompt_tokens += prompt
@@ -117,17 +114,17 @@ def over_time(of: TimeRange) -> OverTime:
     parameters = slot_parameters(
         (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
     )
-    for slot, taken_from, sign, tool_name, state, number, bucket, *sums in rows(
+    for slot, taken_from, sign, tool_name, number, bucket, *sums in rows(
         "figures_over_time", parameters | FORMULA
     ):
-        if state is not None:
+        if number is None and bucket is None:
             sums = [int(one) for one in sums]
             if slot is not None:
-                _add_calls(found, slot, tool_name, state, sums)
+                _add_calls(found, slot, tool_name, sums)
             if taken_from is not None:
-                _add_calls(found, taken_from, tool_name, state, [-one for one in sums])
+                _add_calls(found, taken_from, tool_name, [-one for one in sums])
             continue
-        counts = histogram.from_number(number) if number else {bucket: sums[0]}
+        counts = histogram.from_number(number) if number else {bucket: sums[0] + sums[1]}
         if tool_name is not None:
             _tool(found, tool_name).total.add_latency(counts, sign)
             continue
@@ -181,16 +178,16 @@ def _days(piece: Piece) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-def _add_calls(found: OverTime, slot: int, tool_name: str, state: str, sums: Sequence[int]) -> None:
+def _add_calls(found: OverTime, slot: int, tool_name: str, sums: Sequence[int]) -> None:
     tool = _tool(found, tool_name)
     if slot == 0:
-        found.previous.add(state, sums)
-        tool.previous.add(state, sums)
+        found.previous.add(sums)
+        tool.previous.add(sums)
         return
-    found.total.add(state, sums)
-    found.parts[slot - 1].add(state, sums)
-    tool.total.add(state, sums)
-    tool.parts[slot - 1].add(state, sums)
+    found.total.add(sums)
+    found.parts[slot - 1].add(sums)
+    tool.total.add(sums)
+    tool.parts[slot - 1].add(sums)
 
 
 def _add_latency(

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from audit import histogram
 from audit.queries import rows
+from audit.queries.over_time import FORMULA
 
 _HOUR = timedelta(hours=1)
 
@@ -33,26 +33,27 @@ class Summary:
 
 
 def summary(start: datetime, end: datetime) -> Summary:
-    """Sum up the calls that started from `start` on and before `end`. Four queries."""
+    """Sum up the calls that started from `start` on and before `end`. Three queries."""
     first_hour, last_hour = whole_hours(start, end)
     span = {"start": start, "end": end, "first_hour": first_hour, "last_hour": last_hour}
-    states = {state: tuple(map(int, sums)) for state, *sums in rows("summary_hours", span)}
-    ok, failed = states.get("ok", (0,) * 5), states.get("failed", (0,) * 5)
-    started = states.get("started", (0,) * 5)[0]
-    calls, violating, violations, prompt, completion = map(sum, zip(ok, failed, strict=True))
+    ((number, *hours),) = rows("summary_hours", span)
+    started, completed, failed, violating, violations, prompt, completion = map(int, hours)
     (edges,) = rows("summary_edges", span)
     edge_all, edge_open, edge_failed, *edge_sums = map(int, edges)
+    buckets = histogram.from_number(number)
+    for bucket, count in rows("latency_edges", span | FORMULA):
+        buckets[bucket] += int(count)
     return Summary(
         start=start,
         end=end,
-        calls=calls + edge_all - edge_open,
-        open=started - calls + edge_open,
-        errors=failed[0] + edge_failed,
+        calls=completed + edge_all - edge_open,
+        open=started - completed + edge_open,
+        errors=failed + edge_failed,
         violating_calls=violating + edge_sums[0],
         violations=violations + edge_sums[1],
         prompt_tokens=prompt + edge_sums[2],
         completion_tokens=completion + edge_sums[3],
-        latency=_latency(span),
+        latency=tuple(buckets),
     )
 
 
@@ -63,16 +64,3 @@ def whole_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
     if first_hour < start:
         first_hour += _HOUR
     return (first_hour, last_hour) if first_hour < last_hour else (end, end)
-
-
-def _latency(span: dict[str, Any]) -> tuple[int, ...]:
-    ((number,),) = rows("latency_hours", span)
-    buckets = histogram.from_number(number)
-    formula = {
-        "lowest_us": histogram.LOWEST_US,
-        "log_growth": histogram.LOG_GROWTH,
-        "last_bucket": histogram.BUCKET_COUNT - 1,
-    }
-    for bucket, count in rows("latency_edges", span | formula):
-        buckets[bucket] += int(count)
-    return tuple(buckets)

@@ -187,18 +187,16 @@ SELECT tool_name, tool_version
 FROM rollup
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
-  AND state = 'started'
 GROUP BY tool_name, tool_version
-ORDER BY sum(call_count) DESC, tool_name, tool_version
+ORDER BY sum(started_count) DESC, tool_name, tool_version
 LIMIT 500
 
 -- known_error_types --
 -- Types of errors, the most frequent first.
 SELECT error_type
-FROM rollup
+FROM error_rollup
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
-  AND state = 'failed'
   AND error_type <> ''
 GROUP BY error_type
 ORDER BY sum(call_count) DESC, error_type

@@ -363,40 +363,51 @@ WHERE t.tenant_id = %(tenant_id)s
   AND t.started_count = 0
 
 -- upsert_rollups --
--- What the changed calls add to the counters of their hour.
+-- What the changed calls add to the counters of their hour, and to its histogram of durations,
+-- which is one number (audit/histogram.py).
 INSERT INTO rollup AS r (
-    tenant_id, started_on, hour_at, tool_name, tool_version, state, error_type, call_count,
-    violating_call_count, violation_count, duration_us, prompt_tokens, completion_tokens,
-    cache_hit_count
+    tenant_id, started_on, hour_at, tool_name, tool_version, started_count, completed_count,
+    failed_count, violating_call_count, violation_count, duration_us, prompt_tokens,
+    completion_tokens, cache_hit_count, histogram
 )
-SELECT %(tenant_id)s, u.*
+SELECT %(tenant_id)s, started_on, hour_at, tool_name, tool_version, started_count, completed_count,
+       failed_count, violating_call_count, violation_count, duration_us, prompt_tokens,
+       completion_tokens, cache_hit_count, histogram::numeric
 FROM unnest(
     %(started_on)b::date[], %(hour_at)b::timestamptz[], %(tool_name)b::text[],
-    %(tool_version)b::text[], %(state)b::text[], %(error_type)b::text[], %(call_count)b::bigint[],
-    %(violating_call_count)b::bigint[], %(violation_count)b::bigint[], %(duration_us)b::bigint[],
-    %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[], %(cache_hit_count)b::bigint[]
-) AS u
-ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version, state, error_type)
-DO UPDATE SET
-    call_count = r.call_count + excluded.call_count,
+    %(tool_version)b::text[], %(started_count)b::bigint[], %(completed_count)b::bigint[],
+    %(failed_count)b::bigint[], %(violating_call_count)b::bigint[], %(violation_count)b::bigint[],
+    %(duration_us)b::bigint[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[],
+    %(cache_hit_count)b::bigint[], %(histogram)b::text[]
+) AS u (
+    started_on, hour_at, tool_name, tool_version, started_count, completed_count, failed_count,
+    violating_call_count, violation_count, duration_us, prompt_tokens, completion_tokens,
+    cache_hit_count, histogram
+)
+ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version) DO UPDATE SET
+    started_count = r.started_count + excluded.started_count,
+    completed_count = r.completed_count + excluded.completed_count,
+    failed_count = r.failed_count + excluded.failed_count,
     violating_call_count = r.violating_call_count + excluded.violating_call_count,
     violation_count = r.violation_count + excluded.violation_count,
     duration_us = add_capped(r.duration_us, excluded.duration_us),
     prompt_tokens = add_capped(r.prompt_tokens, excluded.prompt_tokens),
     completion_tokens = add_capped(r.completion_tokens, excluded.completion_tokens),
-    cache_hit_count = r.cache_hit_count + excluded.cache_hit_count
+    cache_hit_count = r.cache_hit_count + excluded.cache_hit_count,
+    histogram = r.histogram + excluded.histogram
 
--- upsert_latencies --
--- What the completed calls add to the histograms of their hour, each one number
--- (audit/histogram.py).
-INSERT INTO latency AS l (tenant_id, started_on, hour_at, tool_name, tool_version, histogram)
-SELECT %(tenant_id)s, started_on, hour_at, tool_name, tool_version, histogram::numeric
+-- upsert_error_rollups --
+-- How many of those failed with which type of error.
+INSERT INTO error_rollup AS r (
+    tenant_id, started_on, hour_at, tool_name, tool_version, error_type, call_count
+)
+SELECT %(tenant_id)s, u.*
 FROM unnest(
     %(started_on)b::date[], %(hour_at)b::timestamptz[], %(tool_name)b::text[],
-    %(tool_version)b::text[], %(histogram)b::text[]
-) AS u (started_on, hour_at, tool_name, tool_version, histogram)
-ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version) DO UPDATE SET
-    histogram = l.histogram + excluded.histogram
+    %(tool_version)b::text[], %(error_type)b::text[], %(call_count)b::bigint[]
+) AS u
+ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version, error_type) DO UPDATE SET
+    call_count = r.call_count + excluded.call_count
 
 -- insert_gaps --
 -- Losses producers own up to; one said before is not returned.

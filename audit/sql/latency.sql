@@ -4,38 +4,36 @@
   AND (%(version)s::text IS NULL OR tool_version = %(version)s)
 
 -- latency_by_version --
--- Completed calls, their tokens, cache hits, and histograms of how long they took: of whole hours
--- by slot, and by tool, version and error for all slots but the first, which is the range before;
--- of the calls moved by all of it. Histograms of hours are numbers (audit/histogram.py), those of
--- the calls moved are counts by bucket. One statement, as for the overview (over_time.sql).
-SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, state, error_type,
-       NULL::text AS histogram, NULL::integer AS bucket, sum(calls)::bigint AS calls, sum(prompt),
-       sum(completion), sum(hits)::bigint
+-- Completed calls, how long they took, their tokens and cache hits: of whole hours by slot, and by
+-- tool and version for all slots but the first, which is the range before; of the calls moved by
+-- all of it. Failed ones by tool and error, too. Histograms of hours are numbers
+-- (audit/histogram.py), those of the calls moved are counts by bucket. One statement, as for the
+-- overview (over_time.sql).
+SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, NULL::text AS error_type,
+       sum(histogram)::text AS histogram, NULL::integer AS bucket, sum(calls)::bigint AS calls,
+       sum(failed)::bigint AS failed, sum(prompt), sum(completion), sum(hits)::bigint
 FROM (
-    SELECT slot, slot > 0 AS is_current, tool_name, tool_version, state, error_type,
-           sum(call_count) AS calls, sum(prompt_tokens) AS prompt,
-           sum(completion_tokens) AS completion, sum(cache_hit_count) AS hits
+    SELECT slot, slot > 0 AS is_current, tool_name, tool_version, sum(completed_count) AS calls,
+           sum(failed_count) AS failed, sum(prompt_tokens) AS prompt,
+           sum(completion_tokens) AS completion, sum(cache_hit_count) AS hits,
+           sum(histogram) AS histogram
     FROM (SELECT *, {{cell_slot}} AS slot FROM rollup WHERE {{cell_hours}}) AS hours
-    WHERE state <> 'started'
-      AND {{of_tool}}
-    GROUP BY slot, tool_name, tool_version, state, error_type
-) AS whole
-GROUP BY GROUPING SETS ((slot, state), (is_current, tool_name, tool_version, state, error_type))
-HAVING GROUPING(slot) = 0 OR is_current
-UNION ALL
-SELECT slot, NULL, tool_name, tool_version, NULL, NULL, sum(histogram)::text, NULL, 0, 0, 0, 0
-FROM (
-    SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, tool_version,
-           histogram
-    FROM latency
-    WHERE {{cell_hours}}
-      AND {{of_tool}}
+    WHERE {{of_tool}}
+    GROUP BY slot, tool_name, tool_version
 ) AS whole
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name, tool_version))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT slot, taken_from, tool_name, tool_version, state, error_type, NULL, bucket, count(*),
-       sum(prompt_tokens), sum(completion_tokens), count(*) FILTER (WHERE cache_hit)
+SELECT NULL, NULL, tool_name, NULL, error_type, NULL, NULL, 0, sum(call_count)::bigint, 0, 0, 0
+FROM error_rollup
+WHERE {{cell_hours}}
+  AND {{cell_slot}} > 0
+  AND {{of_tool}}
+GROUP BY tool_name, error_type
+UNION ALL
+SELECT slot, taken_from, tool_name, tool_version, error_type, NULL, bucket, count(*),
+       count(*) FILTER (WHERE state = 'failed'), sum(prompt_tokens), sum(completion_tokens),
+       count(*) FILTER (WHERE cache_hit)
 FROM (
     SELECT piece.slot, piece.taken_from, i.*
     FROM {{cell_pieces}}
@@ -50,8 +48,7 @@ FROM (
     ) AS i
 ) AS single
 GROUP BY GROUPING SETS (
-    (slot, taken_from, tool_name, tool_version, state, error_type),
-    (slot, taken_from, tool_name, tool_version, bucket)
+    (slot, taken_from, tool_name, tool_version, bucket), (slot, taken_from, tool_name, error_type)
 )
 
 -- tokens_by_run --

@@ -35,31 +35,32 @@ CASE WHEN duration_us < %(lowest_us)s THEN 0
 END::integer
 
 -- figures_over_time --
--- Calls by slot, tool and state; and histograms of how long they took, by slot, and by tool for all
--- slots but the first, which is the range before. Of whole hours histograms are numbers
+-- Calls by slot and tool; and histograms of how long they took, by slot, and by tool for all slots
+-- but the first, which is the range before. Of whole hours histograms are numbers
 -- (audit/histogram.py), of the calls moved they are counts by bucket. One statement: hours and the
 -- calls moved between them are of the same moment, and those are read once.
-SELECT {{cell_slot}} AS slot, NULL::integer AS taken_from, 1 AS sign, tool_name, state,
-       NULL::text AS histogram, NULL::integer AS bucket, sum(call_count)::bigint AS calls,
-       sum(violating_call_count)::bigint, sum(violation_count)::bigint, sum(prompt_tokens),
-       sum(completion_tokens)
-FROM rollup
-WHERE {{cell_hours}}
-  AND state <> 'started'
-GROUP BY 1, tool_name, state
-UNION ALL
-SELECT slot, NULL, 1, tool_name, NULL, sum(histogram)::text, NULL, 0, 0, 0, 0, 0
-FROM (
-    SELECT {{cell_slot}} AS slot, {{cell_slot}} > 0 AS is_current, tool_name, histogram
-    FROM latency
+WITH whole AS (
+    SELECT {{cell_slot}} AS slot, tool_name, sum(completed_count - failed_count)::bigint AS ok,
+           sum(failed_count)::bigint AS failed, sum(violating_call_count)::bigint AS violating,
+           sum(violation_count)::bigint AS violations, sum(prompt_tokens) AS prompt,
+           sum(completion_tokens) AS completion, sum(histogram) AS histogram
+    FROM rollup
     WHERE {{cell_hours}}
-) AS whole
+    GROUP BY 1, tool_name
+)
+SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, NULL::text AS histogram,
+       NULL::integer AS bucket, ok, failed, 0::bigint AS open, violating, violations, prompt,
+       completion
+FROM whole
+UNION ALL
+SELECT slot, NULL, 1, tool_name, sum(histogram)::text, NULL, 0, 0, 0, 0, 0, 0, 0
+FROM (SELECT slot, slot > 0 AS is_current, tool_name, histogram FROM whole) AS each
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT slot, taken_from, sign, tool_name, state, NULL, bucket, count(*),
-       count(*) FILTER (WHERE violation_count > 0), sum(violation_count), sum(prompt_tokens),
-       sum(completion_tokens)
+SELECT slot, taken_from, sign, tool_name, NULL, bucket, count(*) FILTER (WHERE state = 'ok'),
+       count(*) FILTER (WHERE state = 'failed'), 0, count(*) FILTER (WHERE violation_count > 0),
+       sum(violation_count), sum(prompt_tokens), sum(completion_tokens)
 FROM (
     SELECT piece.slot, piece.taken_from, i.*,
            (coalesce(piece.slot, 0) > 0)::integer
@@ -75,18 +76,18 @@ FROM (
     ) AS i
 ) AS single
 GROUP BY GROUPING SETS (
-    (slot, taken_from, tool_name, state), (slot, taken_from, bucket), (sign, tool_name, bucket)
+    (slot, taken_from, tool_name), (slot, taken_from, bucket), (sign, tool_name, bucket)
 )
 UNION ALL
-SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1, NULL, 1, tool_name, state, NULL,
-       NULL, count(*), 0, 0, 0, 0
+SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1, NULL, 1, tool_name, NULL, NULL, 0,
+       0, count(*), 0, 0, 0, 0
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
   AND started_at >= %(start)s
   AND started_at < %(end)s
   AND end_batch_id IS NULL
-GROUP BY 1, tool_name, state
+GROUP BY 1, tool_name
 
 -- figures_before --
 -- Whether there are calls of hours before an instant.

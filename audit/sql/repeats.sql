@@ -1,12 +1,11 @@
 -- calls_by_hour --
 -- How many calls started in each UTC hour of a range, the newest first: how far back may be looked.
-SELECT hour_at, sum(call_count)::bigint
+SELECT hour_at, sum(started_count)::bigint
 FROM rollup
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
   AND hour_at > %(start)s - interval '1 hour'
   AND hour_at < %(end)s
-  AND state = 'started'
 GROUP BY hour_at
 ORDER BY hour_at DESC
 

@@ -57,6 +57,6 @@ WHERE tenant_id = %(tenant_id)s
 WITH gone AS (
     DELETE FROM rollup
     WHERE tenant_id = %(tenant_id)s AND started_on < %(before)s
-    RETURNING state, call_count
+    RETURNING started_count
 )
-SELECT coalesce(sum(call_count) FILTER (WHERE state = 'started'), 0)::bigint FROM gone
+SELECT coalesce(sum(started_count), 0)::bigint FROM gone

@@ -1,13 +1,14 @@
 -- summary_hours --
--- The counters of whole hours, per state.
-SELECT state, sum(call_count), sum(violating_call_count),
-       sum(violation_count), sum(prompt_tokens), sum(completion_tokens)
+-- The counters of whole hours, and their histogram as a number (audit/histogram.py).
+SELECT coalesce(sum(histogram), 0)::text, coalesce(sum(started_count), 0),
+       coalesce(sum(completed_count), 0), coalesce(sum(failed_count), 0),
+       coalesce(sum(violating_call_count), 0), coalesce(sum(violation_count), 0),
+       coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)
 FROM rollup
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_hour)s::date AND %(last_hour)s::date
   AND hour_at >= %(first_hour)s
   AND hour_at < %(last_hour)s
-GROUP BY state
 
 -- summary_edges --
 -- The same of the two ends of a range that are not whole hours, from the calls themselves.
@@ -20,17 +21,8 @@ WHERE tenant_id = %(tenant_id)s
   AND ((started_at >= %(start)s AND started_at < %(first_hour)s)
        OR (started_at >= %(last_hour)s AND started_at < %(end)s))
 
--- latency_hours --
--- The histogram of whole hours, as a number (audit/histogram.py).
-SELECT coalesce(sum(histogram), 0)::text
-FROM latency
-WHERE tenant_id = %(tenant_id)s
-  AND started_on BETWEEN %(first_hour)s::date AND %(last_hour)s::date
-  AND hour_at >= %(first_hour)s
-  AND hour_at < %(last_hour)s
-
 -- latency_edges --
--- The same of the two ends, by the formula of audit/histogram.py.
+-- The histogram of the two ends, by the formula of audit/histogram.py.
 SELECT CASE WHEN duration_us < %(lowest_us)s THEN 0
             ELSE least(1 + floor(ln(duration_us / %(lowest_us)s::float8) / %(log_growth)s::float8),
                        %(last_bucket)s)

@@ -69,10 +69,9 @@ LIMIT %(limit)s
 -- when each version first ran in it.
 SELECT tool_name, tool_version, sum(calls)::bigint, min(first_at)
 FROM (
-    SELECT tool_name, tool_version, sum(call_count) AS calls, min(hour_at) AS first_at
+    SELECT tool_name, tool_version, sum(started_count) AS calls, min(hour_at) AS first_at
     FROM rollup
     WHERE {{cell_hours}}
-      AND state = 'started'
       AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
     GROUP BY tool_name, tool_version
     UNION ALL

@@ -30,16 +30,17 @@ _RECOUNTS = {
         FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2
     """,
     "rollup": f"""
-        SELECT started_on, {_HOUR}, tool_name, tool_version, 'started', '', count(*), 0, 0, 0, 0,
-               0, 0
-        FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4
-        UNION ALL
-        SELECT started_on, {_HOUR}, tool_name, tool_version, state, error_type, count(*),
+        SELECT started_on, {_HOUR}, tool_name, tool_version, count(*), count(end_batch_id),
+               count(*) FILTER (WHERE state = 'failed'),
                count(*) FILTER (WHERE violation_count > 0), sum(violation_count)::bigint,
-               sum(duration_us)::bigint, sum(prompt_tokens)::bigint,
+               coalesce(sum(duration_us), 0)::bigint, sum(prompt_tokens)::bigint,
                sum(completion_tokens)::bigint, count(*) FILTER (WHERE cache_hit)
-        FROM invocation WHERE tenant_id = %(tenant_id)s AND state <> 'open'
-        GROUP BY 1, 2, 3, 4, 5, 6
+        FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4
+    """,
+    "error_rollup": f"""
+        SELECT started_on, {_HOUR}, tool_name, tool_version, error_type, count(*)
+        FROM invocation WHERE tenant_id = %(tenant_id)s AND state = 'failed'
+        GROUP BY 1, 2, 3, 4, 5
     """,
     "violation_day": """
         SELECT started_on, tool_name, tool_version, path_pattern, code, strategy, outcome,
@@ -55,10 +56,14 @@ _KEPT = {
         FROM trace WHERE tenant_id = %(tenant_id)s
     """,
     "rollup": """
-        SELECT started_on, hour_at, tool_name, tool_version, state, error_type, call_count,
-               violating_call_count, violation_count, duration_us, prompt_tokens,
+        SELECT started_on, hour_at, tool_name, tool_version, started_count, completed_count,
+               failed_count, violating_call_count, violation_count, duration_us, prompt_tokens,
                completion_tokens, cache_hit_count
-        FROM rollup WHERE tenant_id = %(tenant_id)s AND call_count <> 0
+        FROM rollup WHERE tenant_id = %(tenant_id)s AND started_count <> 0
+    """,
+    "error_rollup": """
+        SELECT started_on, hour_at, tool_name, tool_version, error_type, call_count
+        FROM error_rollup WHERE tenant_id = %(tenant_id)s AND call_count <> 0
     """,
     "violation_day": """
         SELECT started_on, tool_name, tool_version, path_pattern, code, strategy, outcome,
@@ -87,7 +92,7 @@ type _Place = tuple[uuid.UUID, int]
 
 
 def assert_consistent(tenant: Tenant) -> None:
-    """Fail unless trace, rollup, latency, violation, ledger and log agree with the calls."""
+    """Fail unless trace, rollups, violation, ledger and log agree with the calls."""
     with tenant_scope(tenant.id):
         for table, recount in _RECOUNTS.items():
             assert _rows(tenant, _KEPT[table]) == _rows(tenant, recount), table
@@ -121,7 +126,7 @@ def _latencies(tenant: Tenant) -> list[tuple[Any, ...]]:
     kept = _rows(
         tenant,
         "SELECT started_on, hour_at, tool_name, tool_version, histogram::text"
-        " FROM latency WHERE tenant_id = %(tenant_id)s AND histogram <> 0",
+        " FROM rollup WHERE tenant_id = %(tenant_id)s AND histogram <> 0",
     )
     return sorted(((*key, histogram.from_number(number)) for *key, number in kept), key=repr)
 

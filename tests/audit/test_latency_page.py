@@ -499,7 +499,7 @@ def test_only_the_days_of_the_range_are_read_and_calls_along_an_index(log: Log) 
             cursor.execute("SET LOCAL enable_seqscan = off")
             cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", parameters)
             plan = "\n".join(row[0] for row in cursor.fetchall())
-        for table in ("invocation", "rollup", "latency", "trace"):
+        for table in ("invocation", "rollup", "error_rollup", "trace"):
             read = days_read(plan, table)
             assert all(first <= day <= last for day in read), (name, table)
         assert "Seq Scan on" not in plan, plan

@@ -35,7 +35,7 @@ _TABLES = {
     "violation_day": {"tenant_id"},
     "trace": {"tenant_id"},
     "rollup": {"tenant_id"},
-    "latency": {"tenant_id"},
+    "error_rollup": {"tenant_id"},
     "producer": _HEARD,
 }
 
@@ -91,4 +91,4 @@ def test_every_order_of_the_same_events_leaves_the_same_index(pytestconfig: pyte
         if number % RECOUNT_EVERY == 0:
             assert_consistent(tenant)
     assert expected is not None
-    assert all(expected[table] for table in ("invocation", "trace", "rollup", "latency"))
+    assert all(expected[table] for table in ("invocation", "trace", "rollup", "error_rollup"))

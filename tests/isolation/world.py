@@ -40,11 +40,10 @@ _FITTING: dict[str, dict[str, Any]] = {
     "tool_change": {"kind": "published", "number": 1, "ordinal": 1, "attempted_on": None},
     "tool_draft": {"base_number": 1, "revision": 1, "on_collision": "throw"},
     "invocation": {"state": "failed", "violation_count": 1, "attempt": 1},
-    "rollup": {"state": "failed"},
+    "rollup": {"histogram": 1},
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
     "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},
     "payload_search_hit": {"kind": "start"},
-    "latency": {"histogram": 1},
     "report": {"kind": "day", "made_as": "person", "time_zone": "UTC", "again_of": None},
     "report_schedule": {"kinds": ["day"], "time_zone": "UTC", "keep_days": 400},
     "rejected_event": {

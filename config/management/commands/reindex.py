@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     help = (
         "Read the log again, in the order of the ledger, and make the index what it says: calls,"
-        " violations, traces, rollups, latencies, producers and gaps. With --check nothing is"
+        " violations, traces, rollups, producers and gaps. With --check nothing is"
         " changed: exits with 1 and names what differs. Not from the log, and left as it is:"
         " calls of which an event was erased (and then all producers and gaps), days without"
         " partitions or before those that are kept, the inbox, the registry, what people did."

@@ -1,0 +1,8 @@
+from django.db import migrations
+
+from config.migrations import RunSQLFile
+
+
+class Migration(migrations.Migration):
+    dependencies = [("audit", "0014_report")]
+    operations = [RunSQLFile("0015_wide_rollup")]
