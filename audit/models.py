@@ -43,6 +43,8 @@ class Batch(models.Model):
     answer = models.TextField()
     leaves = models.BinaryField()
     payload = models.BinaryField(null=True)
+    is_own = models.BooleanField(default=False)
+    """Whether it is an entry of the server's own (`audit.ledger.entries`), not of executors."""
 
     objects = TenantQuerySet["Batch"].as_manager()
 
@@ -52,6 +54,43 @@ class Batch(models.Model):
 
     def __str__(self) -> str:
         return str(self.batch_id)
+
+
+class LedgerCheckpoint(models.Model):
+    """Size and root of a tenant's ledger at some moment, as they were signed."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "epoch", "size")
+    tenant_id = models.UUIDField()
+    epoch = models.IntegerField()
+    size = models.BigIntegerField()
+    origin = models.TextField()
+    root = models.BinaryField()
+    note = models.TextField()
+    signed_at = models.DateTimeField()
+
+    objects = TenantQuerySet["LedgerCheckpoint"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "ledger_checkpoint"
+
+    def __str__(self) -> str:
+        return f"{self.origin} at {self.size}"
+
+
+class LedgerKey(models.Model):
+    """A public key of this installation, whichever tenant's log it signs."""
+
+    public_key = models.BinaryField(primary_key=True)
+    created_at = models.DateTimeField()
+    signs_until = models.DateTimeField(null=True)
+
+    class Meta:
+        managed = False
+        db_table = "ledger_key"
+
+    def __str__(self) -> str:
+        return bytes(self.public_key).hex()
 
 
 class Resolution(models.TextChoices):

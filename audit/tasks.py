@@ -10,6 +10,9 @@ from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
 from audit import partitions, payload_search, retention
+from audit.ledger import keys, signer
+from audit.ledger.private_files import PrivateFileError
+from audit.ledger.statements import KEEPER
 from audit.log import LogPayloadError
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment
@@ -17,6 +20,8 @@ from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
 _log = logging.getLogger(__name__)
+
+_LEDGER_SECONDS = 2.0
 
 
 # Hourly, though two weeks lie ahead: a worker that was away for long catches up soon.
@@ -96,6 +101,40 @@ def expire(tenant_id: str) -> None:
 def _expire_soon(tenant_id: str) -> None:
     with suppress(AlreadyEnqueued):  # it waits for its turn
         expire.configure(queueing_lock=f"expire {tenant_id}").defer(tenant_id=tenant_id)
+
+
+# With the seconds as sixth: an entry is signed within a minute, on a busy worker, too.
+@app.periodic(cron="* * * * * */10")
+@app.task(queueing_lock="keep_ledgers")
+def keep_ledgers(timestamp: int) -> None:
+    """Fold what came into each tenant's ledger, and sign what is due."""
+    if KEEPER not in connections:
+        _log.warning("DATABASE_KEEPER_URL is not set: ledgers must be signed by others")
+        return
+    for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
+        _keep_ledger(tenant_id)
+
+
+@app.task
+def keep_ledger(tenant_id: str) -> None:
+    """Go on with one tenant's ledger, of which much came at once."""
+    _keep_ledger(UUID(tenant_id))
+
+
+def _keep_ledger(tenant_id: UUID) -> None:
+    try:
+        has_more = signer.keep(tenant_id, timezone.now(), seconds=_LEDGER_SECONDS)
+    except keys.NoKeyError as error:
+        _log.debug("ledger of tenant %s: %s", tenant_id, error)
+        return
+    except PrivateFileError as error:
+        _log.error("ledger of tenant %s: nothing is signed: %s", tenant_id, error)
+        return
+    if has_more:
+        with suppress(AlreadyEnqueued):  # it waits for its turn
+            keep_ledger.configure(queueing_lock=f"ledger {tenant_id}").defer(
+                tenant_id=str(tenant_id)
+            )
 
 
 # A worker that was killed leaves its task as under way for ever; each of ours can be run again.

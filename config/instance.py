@@ -6,6 +6,7 @@ management command finds the embedded database without being told.
 
 import json
 import os
+import re
 import secrets
 from functools import cache
 from pathlib import Path
@@ -63,6 +64,12 @@ def save_secrets(values: dict[str, str]) -> None:
             f"cannot write to {VAR} (TOOLTRAIL_VAR): {error.strerror}"
         ) from error
     load_secrets.cache_clear()
+
+
+def name_of_host(hosts: list[str]) -> str:
+    """What to call this installation: the first of its hosts that is a name, or localhost."""
+    names = [host for host in hosts if re.fullmatch(r"[a-z0-9][a-z0-9.-]*", host)]
+    return names[0] if names else "localhost"
 
 
 def embedded_url(role: str) -> str | None:

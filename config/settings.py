@@ -3,6 +3,7 @@
 Without DATABASE_URL the embedded PostgreSQL under `var/` is used (`manage.py up` makes it).
 """
 
+from pathlib import Path
 from typing import Any
 
 from django.utils.csp import CSP
@@ -24,6 +25,10 @@ WEB_PROCESSES: int = instance.WEB_PROCESSES
 EVENTS_PER_SECOND: int = env.integer("TOOLTRAIL_EVENTS_PER_SECOND", 0)  # of one API key; 0: any
 METRICS_DIR = instance.VAR / "metrics"
 METRICS_TOKEN = env.text("TOOLTRAIL_METRICS_TOKEN", "")
+# The worker's own: the private key, and what was signed last. Web servers do not read it.
+LEDGER_DIR = Path(env.text("TOOLTRAIL_LEDGER_DIR", str(instance.VAR / "ledger"))).resolve()
+# In the name of every log, hence never to be changed once somebody keeps a checkpoint.
+LEDGER_HOST = env.text("TOOLTRAIL_LEDGER_HOST", instance.name_of_host(ALLOWED_HOSTS))
 
 INSTALLED_APPS = [
     "config",

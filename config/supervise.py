@@ -74,6 +74,8 @@ def worker_command() -> list[str]:
     return [
         *(sys.executable, "manage.py", "procrastinate", "worker"),
         *("--concurrency", "1", "--shutdown-graceful-timeout", "2"),
+        # Some are due every few seconds: kept, they would be a million rows in a few months.
+        *("--delete-jobs", "successful"),
     ]
 
 

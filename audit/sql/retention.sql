@@ -19,6 +19,7 @@ WITH next AS (
       AND b.batch_id = n.batch_id
       AND n.is_over
       AND b.payload IS NOT NULL
+      AND NOT b.is_own  -- what the server says of the log stays
 )
 SELECT max(end_index), count(*) FROM next WHERE is_over
 

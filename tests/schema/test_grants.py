@@ -50,6 +50,11 @@ NARROWER = {
         "UPDATE (invocation_id)",
         "UPDATE (call_started_at)",
     },
+    # The tree and what was signed are the worker's, as the keeper.
+    "ledger_tile": {"SELECT"},
+    "ledger_checkpoint": {"SELECT"},
+    "ledger_signer": {"SELECT"},
+    "ledger_key": {"SELECT"},
     # It would take everything of the tenant along.
     "tenant": {"SELECT", "INSERT", "UPDATE"},
     "tenant_setting": {"SELECT", "INSERT", "UPDATE"},
@@ -60,6 +65,12 @@ NARROWER = {
 KEEPERS = {
     "batch": {"SELECT", "UPDATE (payload)"},
     "rejected_event": {"SELECT", "UPDATE (raw)"},
+    # It folds and signs: what is there grows at its end, and never goes.
+    "ledger_head": {"SELECT"},
+    "ledger_tile": {"SELECT", "INSERT", "UPDATE (hashes)"},
+    "ledger_checkpoint": {"SELECT", "INSERT"},
+    "ledger_signer": {"SELECT", "INSERT", "UPDATE (refusal)", "UPDATE (since)"},
+    "ledger_key": {"SELECT", "INSERT", "UPDATE (signs_until)"},
 }
 
 
@@ -105,7 +116,9 @@ def test_the_application_may_do_just_what_it_needs(owner: psycopg.Connection[Any
     assert grants(owner, APP) == expected
 
 
-def test_the_keeper_may_blank_payloads_and_nothing_else(owner: psycopg.Connection[Any]) -> None:
+def test_the_keeper_may_blank_payloads_and_keep_the_ledger_and_nothing_else(
+    owner: psycopg.Connection[Any],
+) -> None:
     assert grants(owner, KEEPER) == KEEPERS
 
 
@@ -170,6 +183,9 @@ PARTITION = Partition(datetime.now(UTC).date(), "invocation").name
         "DELETE FROM tenant",
         "TRUNCATE batch",
         "TRUNCATE invocation",
+        "UPDATE ledger_tile SET hashes = ''",
+        "INSERT INTO ledger_checkpoint SELECT * FROM ledger_checkpoint",
+        "UPDATE ledger_key SET signs_until = NULL",
         "DELETE FROM violation",
         "UPDATE violation SET code = ''",
         "UPDATE action SET verb = ''",
@@ -217,6 +233,9 @@ def test_the_application_deletes_no_call_that_is_told(acme: Cast, table: str) ->
         "UPDATE batch SET leaves = ''",
         "DELETE FROM batch",
         "TRUNCATE batch",
+        "DELETE FROM ledger_tile",
+        "UPDATE ledger_checkpoint SET note = ''",
+        "DELETE FROM ledger_checkpoint",
         f"SELECT * FROM {PARTITION}",
         "SET ROLE tooltrail_owner",
     ],

@@ -1,0 +1,116 @@
+"""Beginning a tenant's log anew, after a restore or when what was signed last is lost.
+
+For operators: the signer refuses a log that is not the one it signed, and nothing but this makes
+it go on. The log gets another name (origin) and an entry that names the last signed checkpoint,
+so that whoever keeps that one sees that entries after the restored ones are gone, and who said so.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from tooltrail.ledger import Checkpoint, FormatError, Kind, parse_note
+from tooltrail.ledger.lines import to_base64
+
+from audit.ledger import private_files, signer_state
+from audit.ledger.entries import append_entry
+from audit.ledger.keys import StoredKey
+from audit.ledger.signer import standing
+from audit.ledger.signer_state import SignerState, origin_of
+from audit.ledger.statements import OWNER, run
+from audit.models import LedgerCheckpoint
+from tenants.actions import record_action
+from tenants.models import Tenant
+from tenants.scope import tenant_scope
+
+
+class NoEpochError(Exception):
+    """There is nothing a new epoch could follow; the message says why."""
+
+
+def begin_epoch(
+    tenant: Tenant, reason: str, operator: str, now: datetime, *, previous: str | None = None
+) -> SignerState:
+    """Begin the tenant's next epoch; tiles are made, and a checkpoint signed, by the worker.
+
+    `previous` is a signed note that takes the place of what the signer knows, which may be lost.
+    May be run again after it was interrupted. Raises NoEpochError, PrivateFileError.
+    """
+    with private_files.locked():
+        state = signer_state.load(tenant.id)
+        with tenant_scope(tenant.id):
+            published = standing(tenant.id).epoch
+            epoch = max(
+                -1 if state is None else state.epoch, -1 if published is None else published
+            )
+            if epoch < 0:
+                raise NoEpochError(f"nothing was ever signed of the log of {tenant.slug}")
+            epoch += 1
+            note = previous or (state and state.note) or _last_published(tenant.id)
+            new = SignerState(epoch, origin_of(tenant.id, epoch))
+            named = _named(note)
+            record_action(
+                tenant, operator, "ledger.epoch", new.origin, reason=reason, previous=named
+            )
+            append_entry(
+                tenant.id,
+                Kind.EPOCH,
+                {
+                    "epoch": epoch,
+                    "origin": new.origin,
+                    "reason": reason,
+                    "by": operator,
+                    "previous": named,
+                },
+                now,
+            )
+        with tenant_scope(tenant.id, using=OWNER):
+            run("lock_tiles", tenant_id=tenant.id, using=OWNER)
+            run("forget_tiles", tenant_id=tenant.id, using=OWNER)
+        signer_state.save(tenant.id, new)
+    return new
+
+
+def announce_keys(
+    tenant: Tenant, new: StoredKey, old: Sequence[StoredKey], operator: str, now: datetime
+) -> None:
+    """Write into the tenant's log that a key takes over: signed by the old one, too."""
+    with tenant_scope(tenant.id):
+        record_action(tenant, operator, "ledger.key", to_base64(new.public()))
+        append_entry(
+            tenant.id,
+            Kind.KEY,
+            {
+                "public_key": to_base64(new.public()),
+                "by": operator,
+                "replaces": [
+                    {
+                        "public_key": to_base64(key.public()),
+                        "signs_until": key.signs_until and key.signs_until.isoformat(),
+                    }
+                    for key in old
+                ],
+            },
+            now,
+        )
+
+
+def _last_published(tenant_id: UUID) -> str:
+    newest = LedgerCheckpoint.objects.for_tenant(tenant_id).order_by("-epoch", "-size").first()
+    return newest.note if newest is not None else ""
+
+
+def _named(note: str) -> dict[str, str | int] | None:
+    """What a note says, whose signatures are the reader's to check. Raises NoEpochError."""
+    if not note:
+        return None
+    try:
+        checkpoint = Checkpoint.parse(parse_note(note.encode())[0])
+    except FormatError as error:
+        raise NoEpochError(f"the last checkpoint is none: {error}") from error
+    return {
+        "origin": checkpoint.origin,
+        "size": checkpoint.size,
+        "root": to_base64(checkpoint.root),
+        "note": note,
+    }

@@ -1,0 +1,113 @@
+"""From the leaves in the log to tiles: what came since the last time, in the order of the log.
+
+A slice is one transaction of the keeper's. It begins where the tiles end and adds whole batches,
+so whoever is killed has added nothing or all of it. Two workers at once wait for each other, so
+that an epoch can begin with no tiles at all; without that they would make the same tiles of the
+same leaves (`grow_tiles`).
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from tooltrail.ledger import Tile, root_of
+
+from audit import pg_arrays
+from audit.ledger.statements import KEEPER, run
+from tenants.scope import tenant_scope
+
+BATCHES = 200
+"""Read at once: at most 200,000 leaves, 6.4 MB."""
+_LEAF = 32  # bytes
+_HEIGHT = 8
+_FULL = 1 << _HEIGHT
+
+
+class LogBrokenError(Exception):
+    """The log itself is no log any more; the message says where and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """How many leaves the tiles have, and whether there may be more to fold."""
+
+    size: int
+    has_more: bool
+
+
+def fold_slice(tenant_id: UUID, *, batches: int = BATCHES) -> Folded:
+    """Add the next batches' leaves to the tenant's tiles. Raises LogBrokenError.
+
+    1 to 2 µs an event; nothing is changed when nothing has come.
+    """
+    with tenant_scope(tenant_id, using=KEEPER):
+        run("lock_tiles", tenant_id=tenant_id, using=KEEPER)
+        ((_, size, *_),) = run("ledger_standing", tenant_id=tenant_id, using=KEEPER)
+        read = run(
+            "leaves_from",
+            tenant_id=tenant_id,
+            using=KEEPER,
+            first_index=size,
+            batch_limit=batches,
+        )
+        leaves = _joined(size, read)
+        if leaves:
+            grown = list(grow(size, leaves, lambda tile: _stored(tenant_id, tile)))
+            run(
+                "grow_tiles",
+                tenant_id=tenant_id,
+                using=KEEPER,
+                levels=pg_arrays.ints([tile.level for tile, _ in grown]),
+                indexes=pg_arrays.bigints([tile.index for tile, _ in grown]),
+                hashes=pg_arrays.blobs([data for _, data in grown]),
+            )
+    return Folded(size + len(leaves) // _LEAF, len(read) == batches)
+
+
+def grow(size: int, leaves: bytes, stored: Callable[[Tile], bytes]) -> Iterable[tuple[Tile, bytes]]:
+    """The tiles that change when leaf hashes are added to a log of `size`, level by level.
+
+    Pure. `stored` is asked for the last tile of a level where it is partial, as wide as it is.
+    """
+    level, added = 0, leaves
+    while added:
+        index, width = size >> _HEIGHT, size & (_FULL - 1)
+        data = (stored(Tile(level, index, width)) if width else b"") + added
+        roots = []
+        for at in range(0, len(data), _FULL * _LEAF):
+            hashes = data[at : at + _FULL * _LEAF]
+            tile = Tile(level, index + at // (_FULL * _LEAF), len(hashes) // _LEAF)
+            yield tile, hashes
+            if tile.width == _FULL:
+                roots.append(root_of(tile.hashes(hashes)))
+        level, size, added = level + 1, index, b"".join(roots)
+
+
+def _joined(size: int, read: Iterable[tuple[int, int, bytes]]) -> bytes:
+    parts = []
+    for first_index, event_count, leaves in read:
+        if first_index != size:
+            raise LogBrokenError(f"the log has a batch at {first_index:,}, not at {size:,}")
+        if len(leaves) != event_count * _LEAF:
+            raise LogBrokenError(
+                f"the batch at {first_index:,} has leaves of {len(leaves):,} bytes,"
+                f" not of {event_count:,} events"
+            )
+        parts.append(leaves)
+        size += event_count
+    return b"".join(parts)
+
+
+def _stored(tenant_id: UUID, tile: Tile) -> bytes:
+    found = run(
+        "tiles",
+        tenant_id=tenant_id,
+        using=KEEPER,
+        levels=pg_arrays.ints([tile.level]),
+        indexes=pg_arrays.bigints([tile.index]),
+        widths=pg_arrays.ints([tile.width]),
+    )
+    data: bytes = found[0][2] if found else b""
+    if len(data) != tile.width * _LEAF:
+        raise LogBrokenError(f"{tile.path} is not as wide as the tiles beside it say")
+    return data

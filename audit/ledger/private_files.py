@@ -1,0 +1,77 @@
+"""Files of the worker's own: readable by nobody else, replaced whole, on the disk when written."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.conf import settings
+
+
+class PrivateFileError(Exception):
+    """A file cannot be read or written, or others may read it; the message is one line."""
+
+
+def folder() -> Path:
+    """Where they lie (`TOOLTRAIL_LEDGER_DIR`)."""
+    path: Path = settings.LEDGER_DIR
+    return path
+
+
+def read(path: Path) -> bytes | None:
+    """Its content, None without it. Raises PrivateFileError, also where others may read it."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                raise PrivateFileError(f"{path} can be read by others: chmod 600 it")
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PrivateFileError(f"{error.strerror}: {path}") from error
+
+
+def write(path: Path, data: bytes) -> None:
+    """Replace a file; once this returns it is there after a power cut. Raises PrivateFileError."""
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        _make_folder(path.parent)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        raise PrivateFileError(f"{error.strerror}: {error.filename or path}") from error
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Be the only one on this machine who signs, until the block ends."""
+    try:
+        _make_folder(folder())
+        descriptor = os.open(folder() / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise PrivateFileError(f"{error.strerror}: {error.filename}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make_folder(path: Path) -> None:
+    if not path.is_dir():
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,68 @@
+"""What was signed last of each tenant's log, in a file each, outside the database.
+
+Written before a checkpoint is published, and with the whole note: whoever is killed in between
+publishes that very note later, and never another one of the same size.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from tooltrail.ledger import EMPTY_ROOT
+
+from audit.ledger import private_files
+
+
+@dataclass(frozen=True, slots=True)
+class SignerState:
+    """The last checkpoint of a log. `note` is '' before the first of an epoch."""
+
+    epoch: int
+    origin: str
+    size: int = 0
+    root: bytes = EMPTY_ROOT
+    note: str = ""
+    signed_at: datetime | None = None
+
+
+def origin_of(tenant_id: UUID, epoch: int) -> str:
+    """The name of a tenant's log. One that was begun anew is another log: it has its number."""
+    name = f"{settings.LEDGER_HOST}/log/{tenant_id}"
+    return f"{name}/{epoch}" if epoch else name
+
+
+def load(tenant_id: UUID) -> SignerState | None:
+    """The state of a tenant's log; None before it was first signed. Raises PrivateFileError."""
+    path = private_files.folder() / f"{tenant_id}.json"
+    data = private_files.read(path)
+    if data is None:
+        return None
+    try:
+        document = json.loads(data)
+        signed_at = document["signed_at"]
+        return SignerState(
+            int(document["epoch"]),
+            str(document["origin"]),
+            int(document["size"]),
+            bytes.fromhex(document["root"]),
+            str(document["note"]),
+            None if signed_at is None else datetime.fromisoformat(signed_at),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise private_files.PrivateFileError(f"{path} is not a signer's state") from error
+
+
+def save(tenant_id: UUID, state: SignerState) -> None:
+    """Replace the state; it survives a power cut once this returns. Raises PrivateFileError."""
+    document = {
+        "epoch": state.epoch,
+        "origin": state.origin,
+        "size": state.size,
+        "root": state.root.hex(),
+        "note": state.note,
+        "signed_at": state.signed_at and state.signed_at.isoformat(),
+    }
+    path = private_files.folder() / f"{tenant_id}.json"
+    private_files.write(path, json.dumps(document, indent=1).encode())

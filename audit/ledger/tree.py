@@ -1,0 +1,84 @@
+"""The tree of a tenant's ledger, answered from its stored tiles."""
+
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+from django.db import DEFAULT_DB_ALIAS
+from tooltrail.ledger import (
+    Subtree,
+    Tile,
+    consistency_proof,
+    inclusion_proof,
+    subtrees_in,
+    tiles_of_consistency,
+    tiles_of_inclusion,
+    tiles_of_root,
+    tree_root,
+)
+
+from audit import pg_arrays
+from audit.ledger.statements import run
+
+LEAF = 32  # bytes
+
+
+class StoredTree:
+    """The first `size` entries of a tenant's ledger. Needs the tenant's scope on `using`.
+
+    Each answer costs one query for at most two tiles of each level, four levels at 100 million
+    entries. Where a tile is missing or not as wide as it should be FormatError is raised; whether
+    they are the right hashes only a signed root can tell.
+    """
+
+    def __init__(self, tenant_id: UUID, size: int, *, using: str = DEFAULT_DB_ALIAS) -> None:
+        self._tenant_id = tenant_id
+        self.size = size
+        self._using = using
+        self._known: dict[tuple[int, int], bytes] = {}
+
+    def root(self) -> bytes:
+        """The RFC 6962 root."""
+        return tree_root(self.size, self._subtrees(tiles_of_root(self.size)))
+
+    def inclusion(self, index: int) -> list[bytes]:
+        """The proof that it has the entry at `index`. Raises ProofError beyond its end."""
+        tiles = tiles_of_inclusion(index, self.size)
+        return inclusion_proof(index, self.size, self._subtrees(tiles))
+
+    def consistency(self, old: int) -> list[bytes]:
+        """The proof that its first `old` entries are the log as it was. Raises ProofError."""
+        tiles = tiles_of_consistency(old, self.size)
+        return consistency_proof(old, self.size, self._subtrees(tiles))
+
+    def leaf(self, index: int) -> bytes:
+        """The leaf hash at `index`, below the size."""
+        return self._subtrees({self._tile_of(index)})(0, index)
+
+    def tile(self, tile: Tile) -> bytes:
+        """A tile's hashes, as wide as `tile` says, which must not be wider than it is here."""
+        self._read({tile})
+        return self._known[tile.level, tile.index][: tile.width * LEAF]
+
+    def _tile_of(self, index: int) -> Tile:
+        number = index >> 8
+        return Tile(0, number, min(256, self.size - (number << 8)))
+
+    def _subtrees(self, tiles: Collection[Tile]) -> Subtree:
+        self._read(tiles)
+        read: Callable[[Tile], bytes] = self.tile
+        return subtrees_in(read, self.size)
+
+    def _read(self, tiles: Collection[Tile]) -> None:
+        missing = [tile for tile in tiles if (tile.level, tile.index) not in self._known]
+        if not missing:
+            return
+        found = run(
+            "tiles",
+            tenant_id=self._tenant_id,
+            using=self._using,
+            levels=pg_arrays.ints([tile.level for tile in missing]),
+            indexes=pg_arrays.bigints([tile.index for tile in missing]),
+            widths=pg_arrays.ints([tile.width for tile in missing]),
+        )
+        self._known |= {(tile.level, tile.index): b"" for tile in missing}
+        self._known |= {(level, index): hashes for level, index, hashes in found}

@@ -1,0 +1,83 @@
+-- ledger_standing --
+-- How far a tenant's log goes, how far it is folded, what was signed last, and what the signer
+-- says: as of one moment, so that the log is never shorter than its tiles unless it was cut.
+SELECT coalesce((SELECT size FROM ledger_head WHERE tenant_id = %(tenant_id)s), 0),
+       coalesce(t.folded, 0), c.epoch, c.size, c.root, c.signed_at, s.refusal
+FROM (SELECT 1) AS one
+LEFT JOIN LATERAL (
+    SELECT tile_index * 256 + length(hashes) / 32 AS folded
+    FROM ledger_tile
+    WHERE tenant_id = %(tenant_id)s AND level = 0
+    ORDER BY tile_index DESC
+    LIMIT 1
+) AS t ON true
+LEFT JOIN LATERAL (
+    SELECT epoch, size, root, signed_at
+    FROM ledger_checkpoint
+    WHERE tenant_id = %(tenant_id)s
+    ORDER BY epoch DESC, size DESC
+    LIMIT 1
+) AS c ON true
+LEFT JOIN ledger_signer s ON s.tenant_id = %(tenant_id)s
+
+-- lock_tiles --
+-- One at a time changes a tenant's tiles, until commit.
+SELECT pg_advisory_xact_lock(hashtextextended('ledger_tile ' || %(tenant_id)s::text, 0))
+
+-- leaves_from --
+-- The next batches' leaf hashes, in the order of the log.
+SELECT first_index, event_count, leaves
+FROM batch
+WHERE tenant_id = %(tenant_id)s AND first_index >= %(first_index)s AND event_count > 0
+ORDER BY first_index
+LIMIT %(batch_limit)s
+
+-- grow_tiles --
+-- Tiles as wide as they have become. Another worker may have come further: nothing shrinks, and
+-- what a tile has stays.
+INSERT INTO ledger_tile AS t (tenant_id, level, tile_index, hashes)
+SELECT %(tenant_id)s, level, tile_index, hashes
+FROM unnest(%(levels)b::integer[], %(indexes)b::bigint[], %(hashes)b::bytea[])
+    AS u (level, tile_index, hashes)
+ON CONFLICT (tenant_id, level, tile_index) DO UPDATE SET hashes = excluded.hashes
+WHERE length(excluded.hashes) > length(t.hashes)
+  AND substring(excluded.hashes FOR length(t.hashes)) = t.hashes
+
+-- tiles --
+-- Some tiles, at least as wide as they were asked for.
+SELECT t.level, t.tile_index, substring(t.hashes FOR wanted.width * 32)
+FROM unnest(%(levels)b::integer[], %(indexes)b::bigint[], %(widths)b::integer[])
+    AS wanted (level, tile_index, width)
+JOIN ledger_tile t
+  ON t.tenant_id = %(tenant_id)s
+ AND t.level = wanted.level
+ AND t.tile_index = wanted.tile_index
+
+-- publish_checkpoint --
+-- What was signed; once more is once.
+INSERT INTO ledger_checkpoint (tenant_id, epoch, size, origin, root, note, signed_at)
+VALUES (%(tenant_id)s, %(epoch)s, %(size)s, %(origin)s, %(root)s, %(note)s, %(signed_at)s)
+ON CONFLICT DO NOTHING
+
+-- note_refusal --
+-- What the signer says from now on. Nothing is returned when it has said so before.
+INSERT INTO ledger_signer AS s (tenant_id, refusal, since)
+VALUES (%(tenant_id)s, %(refusal)s, %(now)s)
+ON CONFLICT (tenant_id) DO UPDATE SET refusal = excluded.refusal, since = excluded.since
+WHERE s.refusal IS DISTINCT FROM excluded.refusal
+RETURNING 1
+
+-- forget_tiles --
+-- Tiles are made of the log, and can be made again. As the owner, for a new epoch.
+DELETE FROM ledger_tile WHERE tenant_id = %(tenant_id)s
+
+-- insert_own_batch --
+-- An entry the server makes itself.
+INSERT INTO batch (
+    tenant_id, batch_on, batch_id, received_at, first_index, event_count, body_sha256, answer,
+    leaves, payload, is_own
+)
+VALUES (
+    %(tenant_id)s, %(batch_on)s, %(batch_id)s, %(now)s, %(first_index)s, 1, %(body_sha256)s, '{}',
+    %(leaves)s, %(payload)s, true
+)
