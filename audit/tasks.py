@@ -14,6 +14,7 @@ from audit.ledger import keys, signer
 from audit.ledger.private_files import PrivateFileError
 from audit.ledger.statements import KEEPER
 from audit.log import LogPayloadError
+from audit.replay import job as replay_job
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment
 from tenants.models import Tenant
@@ -48,6 +49,18 @@ def search_payloads(tenant_id: str, search_id: str) -> None:
     except LogPayloadError as error:
         _log.error("search %s stopped: a payload of the log %s", search_id, error)
         payload_search.fail_search(tenant, search)
+
+
+@app.task
+def replay_calls(tenant_id: str, replay_id: str) -> None:
+    """Go on with a replay for a few seconds, then let other tasks have their turn."""
+    tenant, replay = UUID(tenant_id), UUID(replay_id)
+    try:
+        if replay_job.run_slice(tenant, replay):
+            replay_calls.defer(tenant_id=tenant_id, replay_id=replay_id)
+    except LogPayloadError as error:
+        _log.error("replay %s stopped: a payload of the log %s", replay, error)
+        replay_job.fail_replay(tenant, replay, f"A payload of the log {error}.")
 
 
 # Not at midnight: tenants have midnights of their own, and a worker may have been away.

@@ -406,6 +406,7 @@ def imagined(world: World) -> World:
         view_id=uuid_utils.compat.uuid7(),
         search_id=uuid_utils.compat.uuid7(),
         report_id=uuid_utils.compat.uuid7(),
+        replay_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),
     )

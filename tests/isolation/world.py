@@ -44,6 +44,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
     "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},
     "payload_search_hit": {"kind": "start"},
+    "tool_replay": {"state": "done", "call_limit": 1, "base_number": 1, "findings": ""}
+    | {"cursor_at": None, "cursor_id": None},
     "report": {"kind": "day", "made_as": "person", "time_zone": "UTC", "again_of": None},
     "report_schedule": {"kinds": ["day"], "time_zone": "UTC", "keep_days": 400},
     "rejected_event": {
@@ -72,6 +74,7 @@ class World:
     view_id: UUID
     search_id: UUID
     report_id: UUID
+    replay_id: UUID
     api_key: ApiKey
     membership: Membership
 
@@ -106,6 +109,7 @@ def make_world(name: str) -> World:
         view_id=uuid_utils.compat.uuid7(),
         search_id=uuid_utils.compat.uuid7(),
         report_id=uuid_utils.compat.uuid7(),
+        replay_id=uuid_utils.compat.uuid7(),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
     )
@@ -178,6 +182,8 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.view_id
     if (table, column) == ("report", "id"):
         return world.report_id
+    if (table, column) == ("tool_replay", "id"):
+        return world.replay_id
     if (table, column) == ("report", "figures"):
         return json.dumps(gather(TimeRange(world.at - timedelta(days=1), world.at, UTC), world.at))
     if (table, column) in {("payload_search", "id"), ("payload_search_hit", "search_id")}:

@@ -1,0 +1,67 @@
+"""The calls a replay reads: those of one tool that have ended, newest first."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from itertools import starmap
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from audit.queries import rows
+from audit.queries.call_list import Cursor
+
+
+class ReplayedCall(NamedTuple):
+    """A call, and where its events lie in the log. A tuple: there are 100,000 of them."""
+
+    started_on: date
+    started_at: datetime
+    invocation_id: UUID
+    start_batch_id: UUID | None
+    start_pos: int | None
+    end_batch_id: UUID
+    end_pos: int
+
+    @property
+    def start(self) -> tuple[UUID, int] | None:
+        """The place of its start, if that has come."""
+        if self.start_batch_id is None or self.start_pos is None:
+            return None
+        return self.start_batch_id, self.start_pos
+
+    @property
+    def end(self) -> tuple[UUID, int]:
+        """The place of its end."""
+        return self.end_batch_id, self.end_pos
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRange:
+    """Calls of a tool that started in a range of time."""
+
+    tool_name: str
+    since: datetime
+    until: datetime
+
+    def count(self, limit: int) -> int:
+        """How many there are, or the limit."""
+        ((count,),) = rows("replayed_count", {**self._parameters(), "count_limit": limit})
+        return int(count)
+
+    def before(self, cursor: Cursor, size: int) -> list[ReplayedCall]:
+        """The next of them."""
+        parameters = self._parameters() | {
+            "last_day": min(self.until, cursor.at).astimezone(UTC).date(),
+            "at": cursor.at,
+            "id": cursor.id,
+            "page_limit": size,
+        }
+        return list(starmap(ReplayedCall, rows("replayed_calls", parameters)))
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            "tool": self.tool_name,
+            "since": self.since,
+            "until": self.until,
+            "first_day": self.since.astimezone(UTC).date(),
+            "last_day": self.until.astimezone(UTC).date(),
+        }

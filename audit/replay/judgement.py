@@ -1,0 +1,253 @@
+"""What two contracts find in one stored event: the current version's, and a draft's. Pure.
+
+The rules are the guard's own (`tooltrail.guard`): its reading of schemas, its paths and codes,
+JavaScript's values, patterns in linear time. jsonschema-rs says yes or no, which is all that most
+calls take; what it refuses is explained.
+
+What is judged is what the tool returned: `guard.received` where the executor sent it, otherwise
+the data of the envelope, otherwise an output that is no envelope; and the arguments it was called
+with. Not judged, and counted as that: calls that returned nothing, whose payload is erased, cut
+short or not captured, and those whose guard gave something else and did not say in place of what.
+Nothing is held against a value that was redacted: what stood there is not known.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+from tooltrail.guard import SchemaError
+from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
+from tooltrail.guard.strip import strip
+from tooltrail.redact import MARK
+
+Side = Literal["output", "args"]
+Skipped = Literal["erased", "nothing", "incomplete", "replaced"]
+
+PATH_MAX: Final = 300
+"""Characters of a path that are told apart: a path may name any member of an output."""
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+_WHOLE: Final = {"output": ("$.output.data", "$.guard.received"), "args": ("$.args",)}
+_LEFT_OUT: Final = ("not captured", "shape only", "too long", "not JSON")
+
+
+class Kind(NamedTuple):
+    """A path with `[*]` for indexes, and a code: what violations are counted by."""
+
+    path: str
+    code: str
+
+
+class Verdict(NamedTuple):
+    """What is wrong with one value by either contract, and what its executor reported then."""
+
+    now: frozenset[Kind]
+    """By the current version."""
+    then: frozenset[Kind]
+    """By the draft."""
+    known: frozenset[Kind]
+    """Recorded with the call. Of arguments nothing is."""
+    cured: frozenset[Kind]
+    """Those of them where the draft finds nothing any more."""
+
+
+_NONE: Final[frozenset[Kind]] = frozenset()
+PASSED: Final = Verdict(_NONE, _NONE, _NONE, _NONE)
+
+
+class Broken(NamedTuple):
+    """A violation by the draft, as it is shown beside a call: the message quotes the payload."""
+
+    path: str
+    code: str
+    message: str
+
+
+class Value(NamedTuple):
+    """What is judged, and what the executor's guard made of it."""
+
+    value: Any
+    is_stripped: bool = False
+    """Whether the guard removes what is not declared before it looks."""
+    known: tuple[tuple[str, str], ...] = ()
+    """Exact path and code of each violation that was reported."""
+
+
+class UnusableSchemaError(ValueError):
+    """A schema the guard cannot judge by, with the reason in one line."""
+
+
+class Judge:
+    """The two schemas of one side, ready; None for a side without one: then anything passes."""
+
+    def __init__(
+        self, side: Side, now: Mapping[str, Any] | None, then: Mapping[str, Any] | None
+    ) -> None:
+        """Raises UnusableSchemaError."""
+        self.side = side
+        self._now = _compiled(now, f"The current version's {_NAMES[side]}")
+        self._then = _compiled(then, f"The draft's {_NAMES[side]}")
+
+    def judge(self, raw: bytes | None) -> Verdict | Skipped:
+        """The verdict on an event, or why there is none."""
+        read = _read_output(raw) if self.side == "output" else _read_args(raw)
+        if isinstance(read, str):
+            return read
+        now = _found(self._now, read)
+        then = now if self._then is self._now else _found(self._then, read)
+        if not (now or then or read.known):
+            return PASSED
+        paths = {path for path, _ in then}
+        return Verdict(
+            _kinds(now),
+            _kinds(then),
+            _kinds(read.known),
+            _kinds(each for each in read.known if each[0] not in paths),
+        )
+
+    def explain(self, raw: bytes | None) -> list[Broken]:
+        """What the draft finds wrong with an event, with the guard's words for it."""
+        read = _read_output(raw) if self.side == "output" else _read_args(raw)
+        if isinstance(read, str) or self._then is None:
+            return []
+        marked = _marked(read.value)
+        return [
+            Broken(each.path, each.code, each.message)
+            for each in self._then.violations(_as_judged(self._then, read))
+            if each.path not in marked
+        ]
+
+
+_NAMES: Final = {"output": "output schema", "args": "input schema"}
+
+
+def _compiled(schema: Mapping[str, Any] | None, name: str) -> CompiledSchema | None:
+    if schema is None:
+        return None
+    try:
+        return compile_schema(schema)
+    except SchemaError as error:
+        raise UnusableSchemaError(f"{name} cannot be judged by: {error}") from None
+
+
+def _found(schema: CompiledSchema | None, read: Value) -> Collection[tuple[str, str]]:
+    """Path and code of each violation."""
+    if schema is None or not (violations := schema.violations(read.value)):
+        return ()
+    if read.is_stripped:
+        violations = schema.violations(_as_judged(schema, read))
+    marked = _marked(read.value)
+    return [(each.path, each.code) for each in violations if each.path not in marked]
+
+
+def _as_judged(schema: CompiledSchema, read: Value) -> Any:
+    return strip(schema.root, read.value)[0] if read.is_stripped else read.value
+
+
+def _kinds(found: Iterable[tuple[str, str]]) -> frozenset[Kind]:
+    return frozenset(Kind(_INDEX.sub("[*]", path)[:PATH_MAX], code) for path, code in found)
+
+
+def _marked(value: Any) -> frozenset[str]:
+    """The paths at which a value was taken out, as the guard writes paths."""
+    return frozenset(_marks(value))
+
+
+def _marks(value: Any) -> Iterator[str]:
+    waiting = [("$", value)]
+    while waiting:
+        path, each = waiting.pop()
+        if each == MARK:
+            yield path
+        elif isinstance(each, dict):
+            waiting += [(f"{path}.{name}", member) for name, member in each.items()]
+        elif isinstance(each, list):
+            waiting += [(f"{path}[{at}]", item) for at, item in enumerate(each)]
+
+
+class _Event(msgspec.Struct, gc=False):
+    output: Any = None
+    args: Any = msgspec.UNSET
+    guard: Any = None
+    removed: Any = None
+    otlp: Any = msgspec.UNSET
+
+
+_DECODER: Final = msgspec.json.Decoder(_Event)
+
+
+def _decoded(raw: bytes) -> _Event:
+    try:
+        return _DECODER.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass  # 1e999 and lone surrogates, which Python has words for
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        return _Event()
+    if not isinstance(document, dict):
+        return _Event()
+    return _Event(**{k: v for k, v in document.items() if k in _Event.__struct_fields__})
+
+
+def _read_output(raw: bytes | None) -> Value | Skipped:
+    if raw is None:
+        return "erased"
+    end = _decoded(raw)
+    guard = end.guard if isinstance(end.guard, dict) else {}
+    if guard.get("outcome", "passed") != "passed":
+        if "received" not in guard:
+            return "replaced"
+        value = guard["received"]
+    else:
+        value = _data(end.output)
+        if value is msgspec.UNSET:
+            return "nothing"
+    if value == MARK or (end.removed and _is_left_out(end.removed, "output")):
+        return "incomplete"
+    reported = guard.get("violations")
+    if not reported:
+        return Value(value)
+    return Value(value, guard.get("strategy") == "strip-extra", tuple(_known(reported)))
+
+
+def _read_args(raw: bytes | None) -> Value | Skipped:
+    if raw is None:
+        return "erased"
+    start = _decoded(raw)
+    if start.args is msgspec.UNSET or (start.args is None and start.otlp is not msgspec.UNSET):
+        return "nothing"
+    if start.args == MARK or (start.removed and _is_left_out(start.removed, "args")):
+        return "incomplete"
+    return Value(start.args)
+
+
+def _data(output: Any) -> Any:
+    """What an output holds of what the tool returned; UNSET for nothing."""
+    if isinstance(output, dict):
+        if output.get("status") == "ok" and "data" in output:
+            return output["data"]
+        if output.get("status") == "error" and isinstance(output.get("error"), dict):
+            return msgspec.UNSET
+    return msgspec.UNSET if output is None else output
+
+
+def _known(reported: Any) -> Iterator[tuple[str, str]]:
+    for each in reported if isinstance(reported, list) else ():
+        if not isinstance(each, dict):
+            continue
+        # What was stripped although the schema allows it is no violation.
+        if each.get("severity", "error") == "error" or each.get("code") == "COERCED":
+            yield str(each.get("path", "")), str(each.get("code", ""))
+
+
+def _is_left_out(notes: Any, side: Side) -> bool:
+    """Whether the executor says that it did not send the whole value."""
+    return any(
+        isinstance(note, dict)
+        and note.get("path") in _WHOLE[side]
+        and str(note.get("reason", "")).startswith(_LEFT_OUT)
+        for note in (notes if isinstance(notes, list) else ())
+    )

@@ -1,0 +1,268 @@
+"""How fast stored outputs are judged again: `uv run bench/replay.py [--calls 20000]`.
+
+Starts a PostgreSQL of its own, records calls of one tool through the log, and replays them against
+a draft as the worker does, in this process: outputs of 50 fields, of which `--failing` percent
+break the draft, each with its arguments. `--among 10` puts every call among nine of other tools,
+whose events are then inflated for nothing. Prints outputs a second, and the microseconds an output
+of each part; fails under the limit of 20,000 a second for calls of one tool alone.
+"""
+
+import argparse
+import json
+import os
+import random
+import secrets
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+LIMIT = 20_000  # outputs a second
+BATCH = 250  # calls
+FIELDS = 50
+_TYPES: list[dict[str, Any]] = [
+    {"type": "string"},
+    {"type": "integer"},
+    {"type": "number", "minimum": 0},
+    {"type": "string", "enum": ["open", "closed", "unknown"]},
+    {"type": "array", "items": {"type": "string", "maxLength": 40}},
+]
+_VALUES: list[Any] = ["some text", 7, 1.5, "open", ["a", "b"]]
+
+
+def schema(required: int) -> dict[str, Any]:
+    """An output of 50 fields, of which the first so many are required."""
+    names = [f"field_{n}" for n in range(FIELDS)]
+    return {
+        "type": "object",
+        "properties": {name: _TYPES[n % 5] for n, name in enumerate(names)},
+        "required": names[:required],
+        "additionalProperties": False,
+    }
+
+
+def events(rng: random.Random, at: datetime, tool: str, failing: float) -> Iterator[bytes]:
+    """A call's two events; a failing one has two fields of the wrong type, and one too few."""
+    shared = {
+        "invocation_id": str(UUID(int=rng.getrandbits(128), version=4)),
+        "trace_id": f"{rng.getrandbits(128):032x}",
+        "tool_name": tool,
+        "call_id": f"{rng.getrandbits(256):064x}",
+        "started_at": at.isoformat(),
+    }
+    args = {"query": f"{rng.getrandbits(200):x}", "limit": rng.randrange(100)}
+    data = {f"field_{n}": _VALUES[n % 5] for n in range(FIELDS)}
+    data["field_0"] = f"{rng.getrandbits(100):x}"
+    if rng.random() < failing:
+        data |= {"field_1": "seven", "field_3": "ajar"}
+        del data[f"field_{FIELDS - 1}"]
+    yield json.dumps({"type": "toolExecutionStart", **shared, "args": args}).encode()
+    end = {
+        "type": "toolExecutionEnd",
+        **shared,
+        "ended_at": at.isoformat(),
+        "duration_ms": 12.5,
+        "is_error": False,
+        "output": {"status": "ok", "data": data, "meta": {"took_ms": 12}},
+    }
+    yield json.dumps(end).encode()
+
+
+def record(tenant_id: UUID, calls: int, among: int, failing: float) -> None:
+    """Record calls of the tool, each with those of others around it, evenly over a day."""
+    from audit.batch_ids import BatchId
+    from audit.body import split_lines
+    from audit.ingest import record_batch
+    from tenants.models import new_id
+
+    rng = random.Random(7)
+    now = datetime.now(UTC)
+    total = calls * among
+    for first in range(0, total, BATCH):
+        lines: list[bytes] = []
+        for n in range(first, min(first + BATCH, total)):
+            at = now - timedelta(days=1) * (total - n) / total
+            tool = "bench" if n % among == 0 else f"other_{n % among}"
+            lines += events(rng, at, tool, failing)
+        body = b"\n".join(lines)
+        answer = record_batch(
+            tenant_id, body, split_lines(body), BatchId(new_id()), datetime.now(UTC)
+        )
+        if rejected := json.loads(answer)["rejected"]:
+            raise SystemExit(rejected[0])
+
+
+def analyze() -> None:
+    """What autovacuum does in time."""
+    from django.db import connections
+
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE invocation")
+
+
+class Times:
+    """What each part took, without what parts within it took."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, float] = {}
+        self._inner: list[float] = []
+
+    def timed(self, part: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, timed."""
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            self._inner.append(0.0)
+            began = time.process_time()
+            try:
+                return run(*args, **kwargs)
+            finally:
+                took = time.process_time() - began
+                self.taken[part] = self.taken.get(part, 0.0) + took - self._inner.pop()
+                if self._inner:
+                    self._inner[-1] += took
+
+        return wrapped
+
+
+@contextmanager
+def measured(times: Times) -> Iterator[None]:
+    """Within it the parts of a replay are timed."""
+    from audit import log
+    from audit.queries.replays import ReplayRange
+    from audit.replay import job, judgement
+    from audit.replay.tally import Tally
+
+    parts = [
+        (ReplayRange, "before", "find calls"),
+        (job, "read_events", "read log"),
+        (log, "unpack", "inflate, split"),
+        (judgement, "_decoded", "parse"),
+        (judgement, "_found", "validate"),
+        (Tally, "add", "count"),
+    ]
+    with ExitStack() as stack:
+        for owner, name, part in parts:
+            stack.enter_context(patch.object(owner, name, times.timed(part, getattr(owner, name))))
+        yield
+
+
+def replay(tenant_id: UUID, calls: int) -> tuple[float, float, dict[str, Any]]:
+    """Replay so many calls; seconds by the clock, of this processor, and what was found."""
+    from audit.models import Replay
+    from audit.queries.replays import ReplayRange
+    from audit.replay import job
+    from tenants.scope import tenant_scope
+    from tools_registry.models import Tool
+
+    now = datetime.now(UTC)
+    with tenant_scope(tenant_id):
+        proposal = job.Proposal(1, {"type": "object"}, schema(FIELDS))
+        found = ReplayRange("bench", now - timedelta(days=2), now)
+        tool = Tool.objects.get(tenant_id=tenant_id, name="bench")
+        pk = job.start_replay(tool, proposal, found, calls, "bench").id
+    began, began_at = time.process_time(), time.perf_counter()
+    while job.run_slice(tenant_id, pk):
+        pass
+    took, waited = time.process_time() - began, time.perf_counter() - began_at
+    with tenant_scope(tenant_id):
+        done = Replay.objects.for_tenant(tenant_id).get(id=pk)
+    assert done.state == "done", done.problem
+    assert done.read_count == calls
+    return waited, took, json.loads(done.findings)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--calls", type=int, default=20_000)
+    options.add_argument("--failing", type=float, default=5.0, help="percent")
+    options.add_argument("--among", type=int, default=1)
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder, _database(Path(folder)):
+        from tenants.provision import ensure_tenant
+        from tenants.scope import tenant_scope
+        from tools_registry.changes import Publisher
+        from tools_registry.models import Tool
+        from tools_registry.schemas import ToolContract
+        from tools_registry.versions import publish_version
+
+        tenant = ensure_tenant("bench", "Bench")
+        contract = ToolContract(
+            name="bench",
+            description="",
+            input_schema={"type": "object"},
+            output_schema=schema(FIELDS // 2)
+            | {"properties": {f"field_{n}": {} for n in range(FIELDS)}},
+        )
+        with tenant_scope(tenant.id):
+            tool = Tool.objects.create(tenant=tenant, name="bench")
+            publish_version(tool, contract, Publisher())
+        record(tenant.id, asked.calls, asked.among, asked.failing / 100)
+        analyze()
+        runs = [replay(tenant.id, asked.calls)[:2] for _ in range(3)]
+        waited, best = min(runs)
+        times = Times()
+        with measured(times):
+            *_, findings = replay(tenant.id, asked.calls)
+        outputs = findings["output"]
+        broken = outputs["newly_violating"]
+        print(f"{asked.calls:,} outputs of {FIELDS} fields, {broken:,} of them newly violating")
+        rate = asked.calls / waited
+        print(f"{'outputs a second':24}{rate:10,.0f}   by the clock; limit {LIMIT:,}")
+        print(f"{'':24}{asked.calls / best:10,.0f}   by this processor, without PostgreSQL")
+        print(f"{'µs an output':24}{best / asked.calls * 1e6:10.1f}")
+        for part, seconds in times.taken.items():
+            print(f"  {part:22}{seconds / asked.calls * 1e6:10.1f}")
+        return int(asked.among == 1 and rate < LIMIT)
+
+
+@contextmanager
+def _database(folder: Path) -> Iterator[None]:
+    folder.chmod(0o711)  # as root, PostgreSQL may run as another user
+    os.environ |= {
+        "TOOLTRAIL_VAR": str(folder / "var"),
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+    }
+    from config import database
+    from config.embedded import EmbeddedPostgres
+
+    server = EmbeddedPostgres(folder / "postgres", settings=("fsync = off",))
+    server.start()
+    try:
+        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+        name = f"bench_{uuid.uuid4().hex[:8]}"
+        database.initialise(server.admin_url, passwords, name)
+        for variable, role in (
+            ("DATABASE_URL", database.APP),
+            ("DATABASE_OWNER_URL", database.OWNER),
+            ("DATABASE_KEEPER_URL", database.KEEPER),
+        ):
+            url = database.role_url(server.admin_url, role, passwords[role], name)
+            os.environ[variable] = url
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+        from django.db import connections
+
+        from audit import partitions
+
+        call_command("migrate", database="owner", verbosity=0)
+        partitions.apply(partitions.missing(datetime.now(UTC).date()))
+        yield
+        connections.close_all()
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
