@@ -12,8 +12,9 @@ from typing import Any
 from uuid import UUID
 
 import uuid_utils.compat
-from django.db import connection
+from django.db import connection, connections
 from django.test import Client
+from tooltrail.ledger import root_of
 
 from audit.log import pack
 from audit.reports.figures import gather
@@ -28,13 +29,22 @@ from tests.factories import make_user
 # Tables of tenants that hold no text, hence no canary.
 WITHOUT_TEXT = {
     "ledger_head": "a number",
+    "ledger_tile": "hashes",
     "membership": "a role",
     "payload_search_hit": "ids, and which of a call's two events",
     "report_schedule": "kinds of reports, and the name of a zone",
 }
 
+# What the worker alone writes, as the keeper.
+_KEEPERS = {"ledger_tile", "ledger_checkpoint", "ledger_signer"}
+
 # What a constraint or a reader asks for; everything else is filled in by its type.
+_LEAVES = bytes(64)
 _FITTING: dict[str, dict[str, Any]] = {
+    "batch": {"first_index": 0, "is_own": False},
+    "ledger_head": {"size": 2},
+    "ledger_tile": {"level": 0, "tile_index": 0, "hashes": _LEAVES},
+    "ledger_checkpoint": {"epoch": 0, "size": 2, "root": root_of([_LEAVES[:32], _LEAVES[32:]])},
     "tool_version": {"number": 1, "on_collision": "throw"},
     "tool": {"latest_number": 1, "current_number": 1, "change_count": 1},
     "tool_change": {"kind": "published", "number": 1, "ordinal": 1, "attempted_on": None},
@@ -115,8 +125,11 @@ def make_world(name: str) -> World:
     )
     with tenant_scope(tenant.id):
         for table in tenant_tables():
-            if count_rows(table) == 0:
+            if count_rows(table) == 0 and table not in _KEEPERS:
                 _insert(world, table)
+    with tenant_scope(tenant.id, using="keeper"):
+        for table in sorted(_KEEPERS):
+            _insert(world, table, using="keeper")
     return world
 
 
@@ -141,8 +154,8 @@ def count_rows(table: str, containing: str = "") -> int:
         return int(cursor.fetchone()[0])
 
 
-def _insert(world: World, table: str) -> None:
-    with connection.cursor() as cursor:
+def _insert(world: World, table: str, *, using: str = "default") -> None:
+    with connections[using].cursor() as cursor:
         cursor.execute(
             "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
             " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
@@ -172,7 +185,7 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         "event_count": 2,
         "hour_at": world.at.replace(minute=0, second=0, microsecond=0),
         "payload": pack((secrets.token_bytes(32), raw) for raw in _events(world)),
-        "leaves": bytes(64),
+        "leaves": _LEAVES,
     }
     if (table, column) == ("tool", "id"):
         return world.tool_id
