@@ -142,7 +142,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = instance.VAR / "static"
 WHITENOISE_USE_FINDERS = DEBUG
 STORAGES = {
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "config.static_storage.StaticStorage"},
 }
 
 # Nothing inline: agent-controlled text must not become a script or a style anywhere.

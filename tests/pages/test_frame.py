@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.finders import get_finders
 from django.template.loader import get_template
 from django.test import Client
 
 from config.settings import BASE_DIR
+from config.static_storage import StaticStorage
 from tests.factories import Cast
 
 TEMPLATES = sorted((BASE_DIR / "templates").rglob("*.html"))
@@ -115,6 +117,23 @@ def test_vendored_files_are_named_with_their_licence() -> None:
     for licence in folder.rglob("LICENSE"):
         assert str(licence.relative_to(folder)) in listed
     assert settings.STATIC_URL
+
+
+def test_a_page_asks_for_its_frame_in_one_style_sheet(tmp_path: Path) -> None:
+    """Of those in a folder, each line that imports another is what it names, once collected."""
+    served = StaticStorage(location=tmp_path)
+    found = {name: (source, name) for finder in get_finders() for name, source in finder.list([])}
+    for name, (source, path) in found.items():
+        with source.open(path) as file:
+            served.save(name, file)
+    problems = [each for *_, each in served.post_process(found) if isinstance(each, Exception)]
+    frame = (tmp_path / served.stored_name("css/app.css")).read_text()
+
+    assert problems == []
+    assert "@import" not in frame
+    for part in ("vendor/tabler/1.6.1/tabler.min.css", "css/tokens.css"):
+        assert Path(str(finders.find(part))).read_text() in frame
+    assert "@import" not in (tmp_path / served.stored_name("css/timeline.css")).read_text()
 
 
 def test_what_templates_use_of_tabler_is_in_our_build_of_it() -> None:
