@@ -1,0 +1,107 @@
+"""Whom a change of a contract breaks, and what differs as JSON."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from tests.tools_registry.contracts import make_contract
+from tests.tools_registry.schema_samples import some_value
+from tools_registry.contract_diff import ContractDiff, Side, Verdict, compare_contracts
+from tools_registry.json_diff import json_diff
+from tools_registry.schemas import ToolContract
+
+COMPATIBLE, BREAKING, UNKNOWN = Verdict
+
+
+def diff(old: dict[str, Any], new: dict[str, Any]) -> ContractDiff:
+    return compare_contracts(
+        *(ToolContract.model_validate(make_contract(**each)) for each in (old, new))
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "for_callers", "for_consumers"),
+    [
+        ({"maximum": 1}, {"maximum": 2}, COMPATIBLE, BREAKING),
+        ({"maximum": 2}, {"maximum": 1}, BREAKING, COMPATIBLE),
+        ({"type": "string"}, {"type": "integer"}, BREAKING, BREAKING),
+        ({"pattern": "a"}, {"pattern": "b"}, UNKNOWN, UNKNOWN),
+        ({"title": "a"}, {"title": "b"}, COMPATIBLE, COMPATIBLE),
+    ],
+)
+def test_callers_and_consumers_are_broken_by_the_opposite(
+    old: Any, new: Any, for_callers: Verdict, for_consumers: Verdict
+) -> None:
+    for member, side, verdict in (
+        ("input_schema", Side.INPUT, for_callers),
+        ("output_schema", Side.OUTPUT, for_consumers),
+    ):
+        found = diff({member: old}, {member: new})
+        [one] = found.changes
+        assert (one.side, one.verdict) == (side, verdict)
+        assert one.reason.endswith(".")
+        assert found.verdict(side) == verdict
+        assert found.is_breaking == (verdict != COMPATIBLE)
+
+
+def test_results_that_are_checked_no_longer_break_consumers() -> None:
+    checked, unchecked = {"output_schema": {"type": "object"}}, {"output_schema": None}
+    assert diff(checked, unchecked).verdict(Side.OUTPUT) == BREAKING
+    assert diff(unchecked, checked).verdict(Side.OUTPUT) == COMPATIBLE
+    assert diff(unchecked, unchecked).changes == []
+
+
+def test_flags_and_labels_are_told_and_break_nobody() -> None:
+    found = diff({}, {"trusted": True, "description": "Better.", "meta": {"a": 1}})
+    assert [one.change.keyword for one in found.changes] == ["description", "trusted", "meta"]
+    assert not found.is_breaking
+
+
+def test_what_breaks_comes_first() -> None:
+    found = diff(
+        {"input_schema": {"minimum": 1, "maximum": 1}},
+        {"input_schema": {"minimum": 0, "maximum": 0}},
+    )
+    assert [one.verdict for one in found.changes] == [BREAKING, COMPATIBLE]
+
+
+def test_the_raw_difference_is_of_the_whole_contract() -> None:
+    found = diff({}, {"trusted": True, "input_schema": {"type": "object"}})
+    assert [(one.pointer, one.kind) for one in found.raw] == [
+        ("/input_schema/properties", "remove"),
+        ("/trusted", "replace"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ({"a": 1}, {"a": 1}, []),
+        ({"a": 1}, {"a": True}, [("/a", "replace", 1, True)]),
+        ({"a/b": 1}, {"c~d": 1}, [("/c~0d", "add", None, 1), ("/a~1b", "remove", 1, None)]),
+        ([1, 2, 3], [2, 3], [("/0", "remove", 1, None)]),
+        ([1, 2], [1, 9, 2], [("/1", "add", None, 9)]),
+        ([{"a": 1}], [{"a": 2}], [("/0/a", "replace", 1, 2)]),
+        ({"a": []}, {"a": {}}, [("/a", "replace", [], {})]),
+    ],
+)
+def test_two_documents(old: Any, new: Any, told: list[Any]) -> None:
+    found = [(one.pointer, one.kind, one.before, one.after) for one in json_diff(old, new)]
+    assert found == told
+
+
+def test_long_lists_are_compared_item_by_item() -> None:
+    old = list(range(50_000))
+    [change] = json_diff(old, [*old, "new"])
+    assert (change.pointer, change.after) == ("/50000", "new")
+
+
+def test_there_is_a_difference_if_and_only_if_the_documents_differ() -> None:
+    chance = random.Random(7)
+    for _ in range(3_000):
+        old, new = some_value(chance), some_value(chance)
+        is_same = json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
+        assert (not list(json_diff(old, new))) == is_same
+        assert list(json_diff(old, old)) == []

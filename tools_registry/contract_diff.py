@@ -1,0 +1,128 @@
+"""Whom another contract of a tool breaks: who calls it, and who reads what it returns. Pure.
+
+For callers, all arguments that were accepted must still be; for consumers, no result may come
+that could not have come before. What nobody can decide is not called compatible.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from tools_registry.json_diff import JSONChange, json_diff
+from tools_registry.schema_diff import Effect, SchemaChange, compare_schemas
+from tools_registry.schema_diff.effect import ABSENT
+from tools_registry.schemas import ToolContract
+
+
+class Side(StrEnum):
+    """Of a contract."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    REST = "contract"
+    """Description, flags and labels."""
+
+
+class Verdict(StrEnum):
+    """On a change, for those it concerns: callers of inputs, consumers of outputs."""
+
+    COMPATIBLE = "compatible"
+    BREAKING = "breaking"
+    UNKNOWN = "unknown"
+
+
+_REASONS = {
+    (Side.INPUT, Effect.NONE): "The same arguments are accepted.",
+    (Side.INPUT, Effect.WIDER): "All arguments that were accepted still are.",
+    (Side.INPUT, Effect.NARROWER): "Arguments that were accepted may be refused.",
+    (Side.INPUT, Effect.UNDECIDED): "Whether all arguments are still accepted is not decided.",
+    (Side.OUTPUT, Effect.NONE): "The same results may come.",
+    (Side.OUTPUT, Effect.NARROWER): "Only results come that could have come before.",
+    (Side.OUTPUT, Effect.WIDER): "Results may come that could not have come before.",
+    (Side.OUTPUT, Effect.UNDECIDED): "Whether other results may come is not decided.",
+}
+_BREAKING = {Side.INPUT: Effect.NARROWER, Side.OUTPUT: Effect.WIDER}
+_NOTE = "It is read, and checks nothing."
+_FLAG = "It tells hosts and registries how to treat the tool, and checks nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class ContractChange:
+    """One difference between two contracts, and whether it breaks whom it concerns."""
+
+    side: Side
+    change: SchemaChange
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class ContractDiff:
+    """All differences between two contracts of a tool."""
+
+    changes: list[ContractChange]
+    old: dict[str, Any]
+    new: dict[str, Any]
+
+    def verdict(self, side: Side) -> Verdict:
+        """The worst of a side's changes."""
+        found = {one.verdict for one in self.changes if one.side is side}
+        for worst in (Verdict.BREAKING, Verdict.UNKNOWN):
+            if worst in found:
+                return worst
+        return Verdict.COMPATIBLE
+
+    @property
+    def is_breaking(self) -> bool:
+        """Whether callers or consumers may break: also where that is not decided."""
+        return any(one.verdict is not Verdict.COMPATIBLE for one in self.changes)
+
+    @cached_property
+    def raw(self) -> list[JSONChange]:
+        """The same as a difference of two JSON documents."""
+        return list(json_diff(self.old, self.new))
+
+
+def compare_contracts(old: ToolContract, new: ToolContract) -> ContractDiff:
+    """What differs between two contracts; inputs first, what breaks before what does not."""
+    inputs = compare_schemas(old.input_schema, new.input_schema)
+    changes = [_judged(Side.INPUT, change) for change in inputs]
+    changes += [_judged(Side.OUTPUT, change) for change in _compare_outputs(old, new)]
+    documents = [one.model_dump(exclude={"name"}) for one in (old, new)]
+    for member in ("description", "trusted", "ephemeral", "on_collision", "meta"):
+        before, after = (document[member] for document in documents)
+        if before != after:
+            change = SchemaChange(member, member, before, after, Effect.NONE)
+            reason = _FLAG if member in ("trusted", "ephemeral", "on_collision") else _NOTE
+            changes.append(ContractChange(Side.REST, change, Verdict.COMPATIBLE, reason))
+    order = [Verdict.BREAKING, Verdict.UNKNOWN, Verdict.COMPATIBLE]
+    changes.sort(key=lambda one: ([*Side].index(one.side), order.index(one.verdict)))
+    return ContractDiff(changes, *documents)
+
+
+def _compare_outputs(old: ToolContract, new: ToolContract) -> list[SchemaChange]:
+    before, after = old.output_schema, new.output_schema
+    if before is None and after is None:
+        return []
+    if before is None:
+        return [SchemaChange("$", "schema", ABSENT, after, Effect.NARROWER)]
+    if after is None:
+        why = "results are checked no longer"
+        return [SchemaChange("$", "schema", before, ABSENT, Effect.WIDER, why)]
+    return compare_schemas(before, after)
+
+
+def _judged(side: Side, change: SchemaChange) -> ContractChange:
+    breaking = _BREAKING[side]
+    if change.is_note:
+        return ContractChange(side, change, Verdict.COMPATIBLE, _NOTE)
+    if change.effect is Effect.UNDECIDED:
+        verdict, reason = Verdict.UNKNOWN, _REASONS[side, Effect.UNDECIDED]
+    elif change.effect & breaking:
+        verdict, reason = Verdict.BREAKING, _REASONS[side, breaking]
+    else:
+        verdict, reason = Verdict.COMPATIBLE, _REASONS[side, change.effect]
+    if change.why and verdict is not Verdict.COMPATIBLE:
+        reason = f"{reason[:-1]}: {change.why}."
+    return ContractChange(side, change, verdict, reason)

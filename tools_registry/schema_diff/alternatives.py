@@ -1,0 +1,132 @@
+"""Keywords that hold schemas for the same value: `anyOf`, `oneOf`, `allOf`.
+
+Of `anyOf`, a value needs one; so an alternative that came only adds, unless others cover it, and
+one that went only takes away. `oneOf` comes here only if its alternatives overlap, and then is
+compared no further.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tools_registry.schema_diff.effect import ABSENT, NOTES, Effect, by_presence, effect_of
+from tools_registry.schema_diff.keywords import compare_notes
+from tools_registry.schema_diff.reading import Node, View
+
+if TYPE_CHECKING:
+    from tools_registry.schema_diff.comparison import Comparison, Findings, Place
+
+_ALTERNATIVES_TRIED = 20
+
+
+def compare_alternatives(
+    comparison: "Comparison", old: View, new: View, place: "Place", found: "Findings"
+) -> bool:
+    """Note what is another in the three keywords; whether that was all of the two views."""
+    if ("anyOf" in old) != ("anyOf" in new) and _compare_to_one(comparison, old, new, place, found):
+        return True
+    _compare_conjuncts(comparison, old.get("allOf", ()), new.get("allOf", ()), place, found)
+    ones, others = old.get("oneOf", ABSENT), new.get("oneOf", ABSENT)
+    if ones is ABSENT or others is ABSENT:
+        if ones is not others:
+            found.add(place, "oneOf", ones, others, by_presence(ones, others))
+    else:
+        went, came, _ = _unlike(comparison, ones, others, place)
+        if went or came:
+            why = "its alternatives overlap, and exactly one may be met"
+            found.add(place, "oneOf", ones, others, Effect.UNDECIDED, why)
+    if "anyOf" in old and "anyOf" in new:
+        _compare_unions(comparison, old["anyOf"], new["anyOf"], place, found)
+    elif "anyOf" in old or "anyOf" in new:
+        sides = old.get("anyOf", ABSENT), new.get("anyOf", ABSENT)
+        found.add(place, "anyOf", *sides, by_presence(*sides))
+    return False
+
+
+def _compare_conjuncts(
+    comparison: "Comparison",
+    old: Sequence[Node],
+    new: Sequence[Node],
+    place: "Place",
+    found: "Findings",
+) -> None:
+    went, came, alike = _unlike(comparison, old, new, place)
+    for before, after in alike + (_pairs(went, came)):
+        comparison.compare(before, after, place.beside(), found)
+    if len(went) != len(came):
+        for node in went:
+            found.add(place, "allOf", node, ABSENT, Effect.WIDER)
+        for node in came:
+            found.add(place, "allOf", ABSENT, node, Effect.NARROWER)
+
+
+def _compare_unions(
+    comparison: "Comparison",
+    old: Sequence[Node],
+    new: Sequence[Node],
+    place: "Place",
+    found: "Findings",
+) -> None:
+    went, came, alike = _unlike(comparison, old, new, place)
+    for before, after in alike + _pairs(went, came):
+        comparison.compare(before, after, place.beside(), found)
+    if len(went) == len(came):
+        return
+    beside = place.beside()
+    for node in went:
+        is_covered = any(
+            not comparison.effect(node, each, beside) & Effect.NARROWER for each in new
+        )
+        found.add(place, "anyOf", node, ABSENT, effect_of(loses=not is_covered, gains=False))
+    for node in came:
+        is_covered = any(not comparison.effect(each, node, beside) & Effect.WIDER for each in old)
+        found.add(place, "anyOf", ABSENT, node, effect_of(loses=False, gains=not is_covered))
+
+
+def _compare_to_one(
+    comparison: "Comparison", old: View, new: View, place: "Place", found: "Findings"
+) -> bool:
+    """One schema against alternatives: it became one of them, and the others came or went.
+
+    That is how a value becomes nullable. Returns whether it is so.
+    """
+    is_wider = "anyOf" in new
+    union, single = (new, old) if is_wider else (old, new)
+    alternatives = union["anyOf"]
+    if union.keys() - NOTES - {"anyOf"} or len(alternatives) > _ALTERNATIVES_TRIED:
+        return False
+    node = comparison.keep({word: value for word, value in single.items() if word not in NOTES})
+    beside = place.beside()
+    pairs = [(node, each) if is_wider else (each, node) for each in alternatives]
+    effects = [comparison.effect(before, after, beside) for before, after in pairs]
+    likest = min(range(len(pairs)), key=lambda index: effects[index].bit_count())
+    if effects[likest] & Effect.OTHER == Effect.OTHER:
+        return False
+    for note in compare_notes(old, new):
+        found.add(place, note.keyword, note.before, note.after, note.effect)
+    before, after = pairs[likest]
+    comparison.compare(before, after, beside, found)
+    for index, alternative in enumerate(alternatives):
+        if index != likest and is_wider:
+            found.add(place, "anyOf", ABSENT, alternative, Effect.WIDER)
+        elif index != likest:
+            found.add(place, "anyOf", alternative, ABSENT, Effect.NARROWER)
+    return True
+
+
+def _unlike(
+    comparison: "Comparison", old: Sequence[Node], new: Sequence[Node], place: "Place"
+) -> tuple[list[Node], list[Node], list[tuple[Node, Node]]]:
+    """What went, what came, and the pairs that mean the same, in the order of the new ones."""
+    went, came, alike = list(old), [], []
+    for node in new:
+        for index, candidate in enumerate(went):
+            if comparison.is_alike(candidate, node, place.beside()):
+                alike.append((went.pop(index), node))
+                break
+        else:
+            came.append(node)
+    return went, came, alike
+
+
+def _pairs(went: Sequence[Node], came: Sequence[Node]) -> list[tuple[Node, Node]]:
+    return list(zip(went, came, strict=True)) if len(went) == len(came) else []

@@ -1,0 +1,330 @@
+"""Two schemas side by side: every difference, and what it does to the values accepted.
+
+A difference is called WIDER or NARROWER only if that is certain of all values whatever; the
+differences of a whole are joined by `|`. What is true of each part is true of the whole because
+the keywords of a schema are joined by "and"; where several keywords act as one (properties and
+what is additional to them, alternatives, `contains` and its counts) they are compared as one.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tools_registry.schema_diff.alternatives import compare_alternatives
+from tools_registry.schema_diff.effect import ABSENT, Effect, SchemaChange, by_presence, joined
+from tools_registry.schema_diff.keywords import compare_keywords, same_json
+from tools_registry.schema_diff.reading import NOTHING, Document, Node, UndecidedError, View
+
+TRIES_MAX = 8_000
+"""Pairs of schemas looked at to find which alternative became which: within others, they
+multiply. About half a second."""
+DEPTH_MAX = 60
+_INFINITY = float("inf")
+_UNEVALUATED = {"unevaluatedProperties", "unevaluatedItems"}
+_OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "propertyNames"}
+_OF_ARRAYS = {"prefixItems", "items", "contains"}
+_OF_ANYTHING = {"not", "if", "dependentSchemas", *_UNEVALUATED}
+_DIALECTS = "the same words mean other things in another dialect"
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def compare_schemas(old: Node, new: Node) -> list[SchemaChange]:
+    """All differences between two schemas, in the order of the new one's members.
+
+    What is not found out is a change with the effect UNDECIDED that says why.
+    """
+    if same_json(old, new):
+        return []
+    changes: list[SchemaChange] = []
+    try:
+        before, after = Document(old), Document(new)
+        if before.dialect != after.dialect:
+            dialects = before.dialect, after.dialect
+            changes.append(SchemaChange("$", "$schema", *dialects, Effect.UNDECIDED, _DIALECTS))
+        Comparison(before, after).compare(old, new, Place("$"), Findings(changes))
+    except UndecidedError as error:
+        why = str(error)
+        changes.append(SchemaChange("$", "$schema", ABSENT, ABSENT, Effect.UNDECIDED, why))
+    return changes
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a pair of schemas stands."""
+
+    path: str
+    is_flipped: bool = False
+    """Whether an odd number of `not` is around it."""
+    level: int = 0
+    """How far into the value; alternatives are on the level of what they are alternatives of."""
+    depth: int = 0
+
+    def below(self, step: str) -> "Place":
+        """A part of the value."""
+        return Place(self.path + step, self.is_flipped, self.level + 1, self.depth + 1)
+
+    def beside(self, *, flips: bool = False) -> "Place":
+        """The same value, another schema."""
+        return Place(self.path, self.is_flipped != flips, self.level, self.depth + 1)
+
+
+class Findings:
+    """The changes found so far, and the pairs that need not be looked at again."""
+
+    def __init__(self, changes: list[SchemaChange]) -> None:
+        self.changes = changes
+        self.done: set[tuple[int, int, bool]] = set()
+
+    def apart(self) -> "Findings":
+        """Findings of their own, for what must know of everything beside it."""
+        return Findings([])
+
+    def add(
+        self, place: Place, keyword: str, before: Any, after: Any, effect: Effect, why: str = ""
+    ) -> None:
+        """Note a change; `effect` is the one at its place, without any `not` around it."""
+        effect = effect.flipped() if place.is_flipped else effect
+        self.changes.append(SchemaChange(place.path, keyword, before, after, effect, why))
+
+
+class _DifferentError(Exception):
+    """A first difference was found, and no other is asked for."""
+
+
+class _Trial(Findings):
+    """Of a pair that is tried: nothing of it is told."""
+
+    def __init__(self, *, is_ended_by_any: bool) -> None:
+        super().__init__([])
+        self._is_ended_by_any = is_ended_by_any
+
+    def apart(self) -> Findings:
+        """A trial, too."""
+        return _Trial(is_ended_by_any=self._is_ended_by_any)
+
+    def add(
+        self, place: Place, keyword: str, before: Any, after: Any, effect: Effect, why: str = ""
+    ) -> None:
+        """The same. Raises _DifferentError for what ends the trial."""
+        if effect is not Effect.NONE and self._is_ended_by_any:
+            raise _DifferentError
+        super().add(place, keyword, before, after, effect, why)
+
+
+class Comparison:
+    """Walks two documents. `compare` adds to the findings; nothing here raises into it."""
+
+    def __init__(self, old: Document, new: Document) -> None:
+        self.old = old
+        self.new = new
+        self._tries = 0
+        self._open: dict[tuple[int, int, bool], int] = {}
+        """Pairs under way, and on which level of the value: references may lead back to them."""
+        self._kept: list[Any] = []
+
+    def compare(self, old: Node, new: Node, place: Place, found: Findings) -> None:
+        """Note what is another in `new`. Raises UndecidedError if there is too much to look at."""
+        pair = (id(old), id(new), place.is_flipped)
+        if pair in found.done or (isinstance(old, bool) and old is new):
+            return
+        self._tries += isinstance(found, _Trial)
+        if self._tries > TRIES_MAX:
+            raise UndecidedError("there are too many alternatives within alternatives")
+        level = self._open.get(pair)
+        if level is not None:
+            # Of a smaller part of the value what holds of the whole may be taken for granted.
+            if level == place.level:
+                found.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, "it contains itself")
+            return
+        if place.depth > DEPTH_MAX:
+            found.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, "it is nested too deep")
+            return
+        try:
+            before, after = self.old.view(old), self.new.view(new)
+        except UndecidedError as error:
+            found.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, str(error))
+            return
+        with self._under_way(pair, place.level):
+            self.compare_views(before, after, place, found)
+        found.done.add(pair)
+
+    def compare_views(self, old: View, new: View, place: Place, found: Findings) -> None:
+        """The same of what the two stand for."""
+        if old is NOTHING or new is NOTHING:
+            if old is not new:
+                effect = Effect.WIDER if old is NOTHING else Effect.NARROWER
+                found.add(place, "schema", _shown(old), _shown(new), effect)
+            return
+        # Apart from all others: "unevaluated" must see also what was noted elsewhere before.
+        here = found if _UNEVALUATED.isdisjoint(old.keys() & new.keys()) else found.apart()
+        if not compare_alternatives(self, old, new, place, here):
+            for one in compare_keywords(old, new):
+                here.add(place, one.keyword, one.before, one.after, one.effect, one.why)
+            words = old.keys() | new.keys()
+            if not _OF_OBJECTS.isdisjoint(words):
+                self._compare_properties(old, new, place, here)
+            if not _OF_ARRAYS.isdisjoint(words):
+                self._compare_items(old, new, place, here)
+                self._compare_contains(old, new, place, here)
+            if not _OF_ANYTHING.isdisjoint(words):
+                self._compare_conditions(old, new, place, here)
+                self._compare_unevaluated(old, new, place, here)
+        if here is not found:
+            found.changes += here.changes
+
+    def effect(self, old: Node, new: Node, place: Place) -> Effect:
+        """What putting one schema in another's place would do; nothing is noted."""
+        found = _Trial(is_ended_by_any=False)
+        self.compare(old, new, place, found)
+        effect = joined(change.effect for change in found.changes)
+        return effect.flipped() if place.is_flipped else effect
+
+    def is_alike(self, old: Node, new: Node, place: Place) -> bool:
+        """Whether the two accept the same for all that can be seen."""
+        try:
+            self.compare(old, new, place, _Trial(is_ended_by_any=True))
+        except _DifferentError:
+            return False
+        return True
+
+    def keep(self, node: View) -> View:
+        """Make a schema that is written nowhere live as long as the ids of the others."""
+        self._kept.append(node)
+        return node
+
+    @contextmanager
+    def _under_way(self, pair: tuple[int, int, bool], level: int) -> Iterator[None]:
+        self._open[pair] = level
+        try:
+            yield
+        finally:
+            del self._open[pair]
+
+    def _compare_properties(self, old: View, new: View, place: Place, found: Findings) -> None:
+        olds, news = old.get("properties", {}), new.get("properties", {})
+        rests = old.get("additionalProperties", True), new.get("additionalProperties", True)
+        has_patterns = bool(old.get("patternProperties") or new.get("patternProperties"))
+        for name in (*news, *(name for name in olds if name not in news)):
+            here = place.below(_step(name))
+            if name in olds and name in news:
+                self.compare(olds[name], news[name], here, found)
+                continue
+            # Where only one names it, what is additional in the other is said of it.
+            before, after = olds.get(name, rests[0]), news.get(name, rests[1])
+            if has_patterns:  # which of them it matches is not asked: patterns may be hostile
+                effect = self._beside_patterns(name in news, rests, here)
+            else:
+                effect = self.effect(before, after, here)
+            why = ""
+            if name in news and effect & Effect.NARROWER:
+                why = "whatever was sent under this name was accepted before"
+            elif name in olds and effect & Effect.WIDER:
+                why = "under this name, others are accepted now"
+            sides = olds.get(name, ABSENT), news.get(name, ABSENT)
+            found.add(here, "property", *sides, effect, why)
+        patterns, others = old.get("patternProperties", {}), new.get("patternProperties", {})
+        for pattern in (*others, *(each for each in patterns if each not in others)):
+            here = place.below(f".<{pattern}>")
+            if pattern in patterns and pattern in others:
+                self.compare(patterns[pattern], others[pattern], here, found)
+            else:
+                effect = self._beside_patterns(pattern in others, rests, here)
+                sides = patterns.get(pattern, ABSENT), others.get(pattern, ABSENT)
+                found.add(here, "patternProperties", *sides, effect)
+        self._compare_rest("additionalProperties", old, new, place.below(".*"), found)
+        self._compare_rest("propertyNames", old, new, place.below(".*~"), found)
+
+    def _beside_patterns(self, is_new: bool, rests: tuple[Node, Node], place: Place) -> Effect:
+        """Of names that are additional no longer, or now, if all is accepted as additional."""
+        rest = rests[0] if is_new else rests[1]
+        if not self.is_alike(True, rest, place):
+            return Effect.UNDECIDED
+        return Effect.NARROWER if is_new else Effect.WIDER
+
+    def _compare_items(self, old: View, new: View, place: Place, found: Findings) -> None:
+        olds, news = old.get("prefixItems", []), new.get("prefixItems", [])
+        for index in range(max(len(olds), len(news))):
+            before = olds[index] if index < len(olds) else old.get("items", True)
+            after = news[index] if index < len(news) else new.get("items", True)
+            self.compare(before, after, place.below(f"[{index}]"), found)
+        if len(olds) != len(news):  # what is left over may be another
+            found.add(place, "prefixItems", len(olds), len(news), Effect.NONE)
+        self._compare_rest("items", old, new, place.below("[*]"), found)
+
+    def _compare_rest(
+        self, keyword: str, old: View, new: View, place: Place, found: Findings
+    ) -> None:
+        """A schema for many parts of the value at once; without it, they may be anything."""
+        before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
+        if isinstance(before, dict) and isinstance(after, dict):
+            self.compare(before, after, place, found)
+        elif before is not after:
+            effect = self.effect(old.get(keyword, True), new.get(keyword, True), place)
+            found.add(place, keyword, before, after, effect)
+
+    def _compare_contains(self, old: View, new: View, place: Place, found: Findings) -> None:
+        before, after = old.get("contains", ABSENT), new.get("contains", ABSENT)
+        if before is ABSENT or after is ABSENT:
+            if before is not after:
+                found.add(place, "contains", before, after, by_presence(before, after))
+            return
+        here = place.below("[?]")
+        if "maxContains" not in old and "maxContains" not in new:
+            self.compare(before, after, here, found)
+        elif not self.is_alike(before, after, here):
+            why = "what counts is counted both ways"
+            found.add(here, "contains", before, after, Effect.UNDECIDED, why)
+        for keyword, default, stricter in (("minContains", 1, 1), ("maxContains", _INFINITY, -1)):
+            less = new.get(keyword, default) - old.get(keyword, default)
+            if less and less == less:  # neither equal nor both infinite
+                effect = Effect.NARROWER if less * stricter > 0 else Effect.WIDER
+                sides = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
+                found.add(place, keyword, *sides, effect)
+
+    def _compare_conditions(self, old: View, new: View, place: Place, found: Findings) -> None:
+        for keyword in ("not", "if"):
+            before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
+            if before is ABSENT or after is ABSENT:
+                if before is not after:
+                    found.add(place, keyword, before, after, by_presence(before, after))
+            elif keyword == "not":
+                self.compare(before, after, place.beside(flips=True), found)
+            elif not self.is_alike(before, after, place.beside()):
+                why = "which values a condition is about is not worked out"
+                found.add(place, "if", before, after, Effect.UNDECIDED, why)
+            else:
+                for branch in ("then", "else"):
+                    self.compare(
+                        old.get(branch, True), new.get(branch, True), place.beside(), found
+                    )
+        olds, news = old.get("dependentSchemas", {}), new.get("dependentSchemas", {})
+        for name in (*news, *(each for each in olds if each not in news)):
+            if name in olds and name in news:
+                self.compare(olds[name], news[name], place.beside(), found)
+            else:
+                sides = olds.get(name, ABSENT), news.get(name, ABSENT)
+                found.add(place, "dependentSchemas", *sides, by_presence(*sides))
+
+    def _compare_unevaluated(self, old: View, new: View, place: Place, found: Findings) -> None:
+        for keyword, step in (("unevaluatedProperties", ".*"), ("unevaluatedItems", "[*]")):
+            before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
+            if before is ABSENT or after is ABSENT:
+                if before is not after:
+                    found.add(place, keyword, before, after, by_presence(before, after))
+                continue
+            if any(not change.is_note for change in found.changes):
+                why = "what is left over depends on all that changed beside it"
+                found.add(place, keyword, before, after, Effect.UNDECIDED, why)
+            self.compare(before, after, place.below(step), found)
+
+
+def _step(name: str) -> str:
+    """A property in a path, as JSONPath has it."""
+    return f".{name}" if _PLAIN_NAME.fullmatch(name) else f"[{json.dumps(name)}]"
+
+
+def _shown(view: View) -> Any:
+    return False if view is NOTHING else view or True

@@ -1,0 +1,167 @@
+"""What a schema means once references are followed and older dialects are put into today's words.
+
+A node is a schema as written: an object or a boolean. A view is the object it stands for: without
+`$ref`, with `prefixItems` and `items` as in 2020-12, and with `anyOf` for a `oneOf` whose
+alternatives exclude each other. Nothing is followed out of the document.
+"""
+
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote
+
+from tools_registry.schema_diff.effect import NOTES
+from tools_registry.schema_diff.keywords import allowed_values, types_of
+
+type Node = dict[str, Any] | bool
+type View = dict[str, Any]
+
+NOTHING: View = {"not": {}}
+"""The view of `false`."""
+
+_DEFINITIONS = {"$defs", "definitions"}
+_DYNAMIC = {"$dynamicRef", "$recursiveRef"}
+_ANCHORS = {"$anchor", "$dynamicAnchor", "$recursiveAnchor", *_DYNAMIC}
+_REF_ALONE = ("draft-06", "draft-07")
+"""Dialects in which nothing beside a `$ref` counts."""
+_KNOWN = ("2020-12", "2019-09", *_REF_ALONE)
+_BEHIND_MAX = 60
+_LOOKS_INTO = 4  # levels of properties that tell alternatives apart
+
+
+class UndecidedError(Exception):
+    """What this schema accepts is not found out; says why."""
+
+
+class Document:
+    """One schema with everything it refers to.
+
+    Raises UndecidedError for a dialect nobody here reads.
+    """
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self.dialect = self._read_dialect()
+        self._has_anchors = _mentions(root, _ANCHORS) or (
+            isinstance(root, dict) and any(_mentions(each, {"$id"}) for each in root.values())
+        )
+        self._views: dict[int, tuple[Any, View]] = {}
+
+    def view(self, node: Node) -> View:
+        """What a node stands for. Raises UndecidedError."""
+        if isinstance(node, bool):
+            return {} if node else NOTHING
+        known = self._views.get(id(node))
+        if known is None:
+            # The node is kept: its id is its own as long as it lives.
+            known = self._views[id(node)] = (node, self._read(node, ()))
+        return known[1]
+
+    def _read_dialect(self) -> str:
+        said = self.root.get("$schema", "2020-12") if isinstance(self.root, dict) else "2020-12"
+        for dialect in _KNOWN:
+            if dialect in str(said):
+                return dialect
+        raise UndecidedError(f"the dialect {str(said)[:100]!r} is not read here")
+
+    def _read(self, node: Node, behind: tuple[int, ...]) -> View:
+        if isinstance(node, bool):
+            return {} if node else NOTHING
+        if id(node) in behind:
+            raise UndecidedError("a reference leads back to itself")
+        if len(behind) > _BEHIND_MAX:
+            raise UndecidedError("references lead through too many others")
+        if not _DYNAMIC.isdisjoint(node):
+            raise UndecidedError("where a dynamic reference leads is not followed")
+        behind = (*behind, id(node))
+        view = dict(node)
+        for word in _DEFINITIONS & view.keys():
+            del view[word]
+        if "$ref" in view:
+            target = self._follow(view.pop("$ref"))
+            beside = {word for word in view if word not in NOTES}
+            if beside and self.dialect not in _REF_ALONE:
+                view["allOf"] = [*view.get("allOf", []), target]
+            else:
+                notes = {word: value for word, value in view.items() if word in NOTES}
+                view = {**self._read(target, behind), **notes}
+        if self.dialect != "2020-12":
+            self._modernise(view)
+        alone = view.get("allOf", ())
+        if len(alone) == 1 and not {word for word in view if word not in NOTES} - {"allOf"}:
+            del view["allOf"]
+            view = {**self._read(alone[0], behind), **view}
+        if "oneOf" in view and "anyOf" not in view and self._are_disjoint(view["oneOf"], behind):
+            view["anyOf"] = view.pop("oneOf")
+        return view
+
+    def _modernise(self, view: View) -> None:
+        if isinstance(view.get("items"), list):
+            view["prefixItems"] = view.pop("items")
+            if "additionalItems" in view:
+                view["items"] = view.pop("additionalItems")
+        else:
+            view.pop("additionalItems", None)  # means nothing there
+        if self.dialect in _REF_ALONE:
+            for name, needs in view.pop("dependencies", {}).items():
+                kind = "dependentRequired" if isinstance(needs, list) else "dependentSchemas"
+                view[kind] = {**view.get(kind, {}), name: needs}
+
+    def _follow(self, reference: str) -> Node:
+        if self._has_anchors:
+            raise UndecidedError("it uses anchors or schemas with an $id of their own")
+        if not reference.startswith("#") or reference[1:2] not in ("", "/"):
+            raise UndecidedError(f"the reference {reference[:100]!r} is not a place in it")
+        found: Any = self.root
+        for part in unquote(reference[1:]).split("/")[1:]:
+            part = part.replace("~1", "/").replace("~0", "~")
+            try:
+                found = found[int(part)] if isinstance(found, list) else found[part]
+            except (LookupError, ValueError, TypeError):
+                raise UndecidedError(f"the reference {reference[:100]!r} leads nowhere") from None
+        if not isinstance(found, dict | bool):
+            raise UndecidedError(f"the reference {reference[:100]!r} leads to no schema")
+        return found
+
+    def _are_disjoint(self, nodes: list[Node], behind: tuple[int, ...]) -> bool:
+        if len(nodes) > 50:  # pairs are counted
+            return False
+        views = [self._read(node, behind) for node in nodes]
+        return all(
+            self._exclude(one, other, behind, _LOOKS_INTO)
+            for index, one in enumerate(views)
+            for other in views[:index]
+        )
+
+    def _exclude(self, one: View, other: View, behind: tuple[int, ...], deeper: int) -> bool:
+        """Whether no value is accepted by both; True is certain, False is not."""
+        if not types_of(one) & types_of(other):
+            return True
+        values, others = allowed_values(one), allowed_values(other)
+        if values is not None and others is not None and not values.keys() & others.keys():
+            return True
+        if deeper == 0 or types_of(one) != {"object"} or types_of(other) != {"object"}:
+            return False
+        properties, others_properties = one.get("properties", {}), other.get("properties", {})
+        for name in set(one.get("required", ())) & set(other.get("required", ())):
+            if name in properties and name in others_properties:
+                with suppress(UndecidedError):
+                    mine = self._read(properties[name], behind)
+                    if self._exclude(
+                        mine, self._read(others_properties[name], behind), behind, deeper - 1
+                    ):
+                        return True
+        return False
+
+
+def _mentions(value: Any, words: set[str]) -> bool:
+    """Whether an object anywhere in it has one of these members; data count, too."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if not words.isdisjoint(one):
+                return True
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+    return False
