@@ -62,6 +62,13 @@ def cells(bounds: Sequence[datetime], *, first_single: int | None = None) -> Cel
     slots = list(pairwise(bounds))
     at, n = bounds[0].replace(minute=0, second=0, microsecond=0), 0
     while at < bounds[-1]:
+        while n < len(slots) and slots[n][1] <= at:
+            n += 1
+        inside = n < len(slots) and slots[n][0] <= at and at + HOUR <= slots[n][1]
+        if inside and (first_single is None or n < first_single):
+            hours.append(Hour(at, n))  # as most are
+            at += HOUR
+            continue
         parts: list[tuple[datetime, datetime, int | None]] = []
         if at < bounds[0]:
             parts.append((at, bounds[0], None))

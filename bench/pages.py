@@ -433,6 +433,8 @@ def main() -> int:
             import django
 
             django.setup()
+            import config.wsgi  # as the server does: it imports all views and freezes them
+
             note = folder / "recorded.json"
             if not note.exists():
                 recorded = build(options.calls, options.rounds)

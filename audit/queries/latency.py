@@ -4,7 +4,7 @@ Counts are exact for any range by anybody's clock, percentiles to the 5 % of `au
 as in `audit.queries.over_time`. What only single calls tell is `audit.queries.newest`'s.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,16 +102,22 @@ def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
     parameters = wanted.parameters | slot_parameters(
         (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
     )
-    for slot, taken_from, tool, version, error, number, bucket, *sums in rows(
+    for slot, taken_from, sign, tool, version, error, number, bucket, *sums in rows(
         "latency_by_version", parameters | FORMULA
     ):
         if error is not None:
-            failed = sum(sign * sums[1] for _, sign in _signs(slot, taken_from))
-            found.errors[tool, error] = found.errors.get((tool, error), 0) + failed
+            found.errors[tool, error] = found.errors.get((tool, error), 0) + sign * sums[1]
             continue
         counts = _counts(number) if number else {bucket: sums[0]}
-        for spent, sign in _places(found, slot, taken_from, tool, version):
-            spent.add(sums, counts, sign)
+        if version is not None:
+            found.versions.setdefault((tool, version), Spent()).add(sums, counts, sign)
+            continue
+        for place, way in ((slot, 1), (taken_from, -1)):
+            if place == 0:
+                found.previous.add(sums, counts, way)
+            elif place is not None:
+                found.total.add(sums, counts, way)
+                found.parts[place - 1].add(sums, counts, way)
     found.versions = {key: spent for key, spent in found.versions.items() if spent.calls}
     found.errors = {key: count for key, count in found.errors.items() if count}
     return found
@@ -120,28 +126,3 @@ def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
 def _counts(number: str) -> dict[int, int]:
     """The calls by bucket of a stored histogram, without empty ones."""
     return {n: count for n, count in enumerate(histogram.from_number(number)) if count}
-
-
-def _signs(slot: int | None, taken_from: int | None) -> Iterator[tuple[int | None, int]]:
-    """The slots of the range a row counts for, and whether it is added or taken away."""
-    if slot is None and taken_from is None:
-        yield None, 1
-    if slot:
-        yield slot, 1
-    if taken_from:
-        yield taken_from, -1
-
-
-def _places(
-    found: Latency, slot: int | None, taken_from: int | None, tool: str | None, version: str | None
-) -> Iterator[tuple[Spent, int]]:
-    """All that a row of the statement counts for. Slot 0 is the range before."""
-    for place, sign in ((slot, 1), (taken_from, -1)):
-        if place == 0:
-            yield found.previous, sign
-        elif place is not None:
-            yield found.total, sign
-            yield found.parts[place - 1], sign
-    if tool is not None and version is not None:
-        for _, sign in _signs(slot, taken_from):
-            yield found.versions.setdefault((tool, version), Spent()), sign

@@ -4,14 +4,14 @@
   AND (%(version)s::text IS NULL OR tool_version = %(version)s)
 
 -- latency_by_version --
--- Completed calls, how long they took, their tokens and cache hits: of whole hours by slot, and by
--- tool and version for all slots but the first, which is the range before; of the calls moved by
--- all of it. Failed ones by tool and error, too. Histograms of hours are numbers
--- (audit/histogram.py), those of the calls moved are counts by bucket. One statement, as for the
--- overview (over_time.sql).
-SELECT slot, NULL::integer AS taken_from, tool_name, tool_version, NULL::text AS error_type,
-       sum(histogram)::text AS histogram, NULL::integer AS bucket, sum(calls)::bigint AS calls,
-       sum(failed)::bigint AS failed, sum(prompt), sum(completion), sum(hits)::bigint
+-- Completed calls, how long they took, their tokens and cache hits: by slot, and by tool and
+-- version for all slots but the first, which is the range before. Failed ones by tool and error,
+-- too. Histograms of whole hours are numbers (audit/histogram.py), those of the calls moved are
+-- counts by bucket. One statement, as for the overview (over_time.sql).
+SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, tool_version,
+       NULL::text AS error_type, sum(histogram)::text AS histogram, NULL::integer AS bucket,
+       sum(calls)::bigint AS calls, sum(failed)::bigint AS failed, sum(prompt), sum(completion),
+       sum(hits)::bigint
 FROM (
     SELECT slot, slot > 0 AS is_current, tool_name, tool_version, sum(completed_count) AS calls,
            sum(failed_count) AS failed, sum(prompt_tokens) AS prompt,
@@ -24,18 +24,18 @@ FROM (
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name, tool_version))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT NULL, NULL, tool_name, NULL, error_type, NULL, NULL, 0, sum(call_count)::bigint, 0, 0, 0
+SELECT NULL, NULL, 1, tool_name, NULL, error_type, NULL, NULL, 0, sum(call_count)::bigint, 0, 0, 0
 FROM error_rollup
 WHERE {{cell_hours}}
   AND {{cell_slot}} > 0
   AND {{of_tool}}
 GROUP BY tool_name, error_type
 UNION ALL
-SELECT slot, taken_from, tool_name, tool_version, error_type, NULL, bucket, count(*),
+SELECT slot, taken_from, sign, tool_name, tool_version, error_type, NULL, bucket, count(*),
        count(*) FILTER (WHERE state = 'failed'), sum(prompt_tokens), sum(completion_tokens),
        count(*) FILTER (WHERE cache_hit)
 FROM (
-    SELECT piece.slot, piece.taken_from, i.*
+    SELECT piece.slot, piece.taken_from, i.*, {{piece_sign}} AS sign
     FROM {{cell_pieces}}
     CROSS JOIN LATERAL (
         SELECT tool_name, tool_version, state, error_type, prompt_tokens, completion_tokens,
@@ -48,7 +48,8 @@ FROM (
     ) AS i
 ) AS single
 GROUP BY GROUPING SETS (
-    (slot, taken_from, tool_name, tool_version, bucket), (slot, taken_from, tool_name, error_type)
+    (slot, taken_from, bucket), (sign, tool_name, tool_version, bucket),
+    (sign, tool_name, error_type)
 )
 
 -- tokens_by_run --

@@ -18,6 +18,10 @@ unnest(
     %(piece_taken_from)s::integer[]
 ) AS piece (start_at, end_at, slot, taken_from)
 
+-- {{piece_sign}} --
+-- Whether its calls are added to all slots but the first, taken from them, or neither: 1, -1, 0.
+(coalesce(piece.slot, 0) > 0)::integer - (coalesce(piece.taken_from, 0) > 0)::integer
+
 -- {{piece_calls}} --
 -- The calls of such a stretch. In a LATERAL that ends with LIMIT ALL each is read along the index:
 -- joined with the stretches, or told each one's day, whole days are read and most is thrown away.
@@ -62,9 +66,7 @@ SELECT slot, taken_from, sign, tool_name, NULL, bucket, count(*) FILTER (WHERE s
        count(*) FILTER (WHERE state = 'failed'), 0, count(*) FILTER (WHERE violation_count > 0),
        sum(violation_count), sum(prompt_tokens), sum(completion_tokens)
 FROM (
-    SELECT piece.slot, piece.taken_from, i.*,
-           (coalesce(piece.slot, 0) > 0)::integer
-               - (coalesce(piece.taken_from, 0) > 0)::integer AS sign
+    SELECT piece.slot, piece.taken_from, i.*, {{piece_sign}} AS sign
     FROM {{cell_pieces}}
     CROSS JOIN LATERAL (
         SELECT tool_name, state, violation_count, prompt_tokens, completion_tokens,
