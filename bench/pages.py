@@ -13,6 +13,7 @@ the machine, believe `best`.
 """
 
 import argparse
+import importlib
 import json
 import math
 import os
@@ -433,8 +434,8 @@ def main() -> int:
             import django
 
             django.setup()
-            import config.wsgi  # as the server does: it imports all views and freezes them
-
+            # As the server does, which imports all views and freezes them.
+            importlib.import_module("config.wsgi")
             note = folder / "recorded.json"
             if not note.exists():
                 recorded = build(options.calls, options.rounds)
