@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -13,12 +14,14 @@ from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
 from tools_registry.changes import Publisher
-from tools_registry.models import ToolVersion
+from tools_registry.contract_diff import compare_contracts, diff_document
+from tools_registry.models import Tool, ToolVersion
 from tools_registry.schemas import ToolContract, explain
-from tools_registry.versions import find_versions, register_contracts
+from tools_registry.versions import contract_of, register_contracts
 
 BODY_MAX_BYTES = 5 * 1024 * 1024  # as for events
 TOOLS_MAX = 500  # a request; the SDK sends 100
+DIFFS_MAX, CHANGES_MAX, VALUE_LENGTH = 20, 50, 500  # of what collides, that many are explained
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -39,6 +42,17 @@ _REFUSAL = {
         "name": {"type": ["string", "null"]},
         "code": {"type": "string"},
         "message": {"type": "string"},
+        "diff": {
+            "type": "object",
+            "description": "Of what collides (name_taken): from the current version to it.",
+            "required": ["callers", "consumers", "change_count", "changes"],
+            "properties": {
+                "callers": {"enum": ["compatible", "breaking", "unknown"]},
+                "consumers": {"enum": ["compatible", "breaking", "unknown"]},
+                "change_count": {"type": "integer"},
+                "changes": {"type": "array", "items": {"type": "object"}},
+            },
+        },
     },
 }
 _ANSWER = {
@@ -54,7 +68,7 @@ _ANSWER = {
 }
 _PROBLEMS = (
     *("malformed", "missing_key", "unknown_key", "missing_scope", "method_not_allowed"),
-    *("too_large", "too_many", "unavailable"),
+    *("name_taken", "too_large", "too_many", "unavailable"),
 )
 _REQUEST: dict[str, Any] = {
     "responses": {
@@ -112,7 +126,8 @@ def register_tools(request: HttpRequest) -> HttpResponse:
     Answers 200 with what became of each: `unknown` (digests to be sent whole), `known` and
     `registered` (`{name, version, digest}`), `kept` (`keep`, and the tool exists: nothing
     changed) and `refused` (`{index, name, code, message}`; one bad entry costs that entry).
-    400 for a body that is not such an object, 413 above 5 MiB or 500 entries.
+    400 for a body that is not such an object, 409 if a collision with what is registered is all
+    that came of every entry, 413 above 5 MiB or 500 entries. What collides has a `diff`.
     """
     identity = cast(ApiRequest, request).auth
     body = request.read(BODY_MAX_BYTES + 1)
@@ -154,27 +169,46 @@ def register_tools(request: HttpRequest) -> HttpResponse:
 
     with tenant_scope(identity.tenant_id):
         tenant = Tenant.objects.get(pk=identity.tenant_id)
-        found = find_versions(tenant, mentioned)
-        result = register_contracts(tenant, contracts, Publisher(key_id=identity.key_id))
-    for contract, tool in result.refused:
+        publisher = Publisher(key_id=identity.key_id)
+        result = register_contracts(tenant, contracts, publisher, mentioned=mentioned)
+        collisions = list(_collisions(result.refused))
+    for (contract, tool), diff in zip(result.refused, collisions, strict=True):
         message = (
             f"{tool.name} is registered with another contract (version {tool.current_number}),"
             " and on_collision is throw."
         )
-        refused.append(_refusal(index_of[id(contract)], {"name": tool.name}, "name_taken", message))
-    known = {version.digest: version for version in (*found.values(), *result.known)}
-    return JsonResponse(
-        {
-            "registered": [_row(version) for version in result.registered],
-            "known": [_row(version) for version in known.values()],
-            "unknown": [digest for digest in dict.fromkeys(mentioned) if digest not in found],
-            "kept": [
-                {"name": tool.name, "version": tool.current_number, "digest": contract.digest}
-                for contract, tool in result.kept
-            ],
-            "refused": sorted(refused, key=lambda refusal: refusal["index"]),
-        }
-    )
+        index = index_of[id(contract)]
+        refused.append(_refusal(index, {"name": tool.name}, "name_taken", message) | diff)
+    known = {version.digest: version for version in result.known}
+    answer: dict[str, Any] = {
+        "registered": [_row(version) for version in result.registered],
+        "known": [_row(version) for version in known.values()],
+        "unknown": [digest for digest in dict.fromkeys(mentioned) if digest not in known],
+        "kept": [
+            {"name": tool.name, "version": tool.current_number, "digest": contract.digest}
+            for contract, tool in result.kept
+        ],
+        "refused": sorted(refused, key=lambda refusal: refusal["index"]),
+    }
+    if collisions and len(collisions) == len(entries):
+        return problem("name_taken", answer["refused"][0]["message"], **answer)
+    return JsonResponse(answer)
+
+
+def _collisions(refused: list[tuple[ToolContract, Tool]]) -> Iterator[dict[str, Any]]:
+    """What each contract would have changed; of the first ones, for that takes its time."""
+    for number, (contract, tool) in enumerate(refused):
+        if number >= DIFFS_MAX:
+            yield {}
+            continue
+        current = ToolVersion.objects.select_related("tool").get(
+            tenant=tool.tenant_id,
+            tool=tool,
+            tool__tenant=tool.tenant_id,
+            number=tool.current_number,
+        )
+        diff = compare_contracts(contract_of(current), contract)
+        yield {"diff": diff_document(diff, limit=CHANGES_MAX, value_length=VALUE_LENGTH)}
 
 
 def _row(version: ToolVersion) -> dict[str, Any]:

@@ -4,6 +4,7 @@ For callers, all arguments that were accepted must still be; for consumers, no r
 that could not have come before. What nobody can decide is not called compatible.
 """
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -126,3 +127,30 @@ def _judged(side: Side, change: SchemaChange) -> ContractChange:
     if change.why and verdict is not Verdict.COMPATIBLE:
         reason = f"{reason[:-1]}: {change.why}."
     return ContractChange(side, change, verdict, reason)
+
+
+def diff_document(diff: ContractDiff, *, limit: int, value_length: int) -> dict[str, Any]:
+    """A difference as JSON, its first `limit` changes; longer values are cut to their beginning."""
+
+    def shown(value: Any) -> Any:
+        text = json.dumps(value)
+        return value if len(text) <= value_length else f"{text[:value_length]}…"
+
+    def row(one: ContractChange) -> dict[str, Any]:
+        change = one.change
+        sides = {"before": change.before, "after": change.after}
+        return {
+            "side": one.side,
+            "path": change.path,
+            "keyword": change.keyword,
+            **{name: shown(value) for name, value in sides.items() if value is not ABSENT},
+            "verdict": one.verdict,
+            "reason": one.reason,
+        }
+
+    return {
+        "callers": diff.verdict(Side.INPUT),
+        "consumers": diff.verdict(Side.OUTPUT),
+        "change_count": len(diff.changes),
+        "changes": [row(one) for one in diff.changes[:limit]],
+    }

@@ -9,7 +9,7 @@ from django.utils import timezone
 from tools_registry.changes import Publisher, lock_tool, record_change
 from tools_registry.models import ChangeKind, Tool, ToolDraft, ToolVersion
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import publish_version
+from tools_registry.versions import contract_of, publish_version
 
 
 class DraftExistsError(Exception):
@@ -97,14 +97,6 @@ def publish(
     version = publish_version(draft.tool, contract_of(draft), by, reason=reason)
     _delete(draft)
     return version
-
-
-def contract_of(source: ToolDraft | ToolVersion) -> ToolContract:
-    """The contract of a draft or version, which was checked when it was stored."""
-    members = ToolContract.model_fields.keys() - {"name"}
-    return ToolContract.model_construct(
-        name=source.tool.name, **{member: getattr(source, member) for member in members}
-    )
 
 
 def _lock_revision(draft: ToolDraft, expected: int) -> None:

@@ -11,8 +11,9 @@ from uuid import UUID
 from django.db.models import F
 
 from tenants.models import Tenant
+from tools_registry.attempts import Attempts, expired_among, is_expired, revive
 from tools_registry.changes import Publisher, lock_tool, record_change
-from tools_registry.models import ChangeKind, Tool, ToolVersion
+from tools_registry.models import ChangeKind, Tool, ToolDraft, ToolVersion
 from tools_registry.schemas import ToolContract
 
 
@@ -43,6 +44,20 @@ def find_versions(tenant: Tenant, digests: Sequence[str]) -> dict[str, ToolVersi
         tenant=tenant, tool__tenant=tenant, digest__in=digests
     ).select_related("tool")
     return {version.digest: version for version in versions}
+
+
+def find_version(tool: Tool, number: int) -> ToolVersion | None:
+    """A tool's version of that number. One query."""
+    versions = ToolVersion.objects.filter(tenant=tool.tenant_id, tool=tool, number=number)
+    return versions.filter(tool__tenant=tool.tenant_id).select_related("tool").first()
+
+
+def contract_of(source: ToolDraft | ToolVersion) -> ToolContract:
+    """The contract of a draft or version, which was checked when it was stored."""
+    members = ToolContract.model_fields.keys() - {"name"}
+    return ToolContract.model_construct(
+        name=source.tool.name, **{member: getattr(source, member) for member in members}
+    )
 
 
 def current_versions(tenant_id: UUID, *, after: str = "", size: int) -> list[ToolVersion]:
@@ -104,13 +119,19 @@ def publish_version(
 
 
 def register_contracts(
-    tenant: Tenant, contracts: Sequence[ToolContract], publisher: Publisher
+    tenant: Tenant,
+    contracts: Sequence[ToolContract],
+    publisher: Publisher,
+    *,
+    mentioned: Sequence[str] = (),
 ) -> Registration:
     """Take an executor's contracts, one after the other, by the rules of `on_collision`.
 
-    A known one is no matter. A new one of a new name is version 1. A new one of a known
-    name decides by itself: `replace` becomes the current version, `keep` is left out,
-    `throw` is refused. Source: the ADK's `ToolRegistry.merge`.
+    A known one is no matter, also if it is not the current one (docs/adr/0017); those that are
+    `mentioned` by their digests alone may be. A new one of a new name is version 1, as is one of a
+    name that is free again. A new one of a known name decides by itself: `replace` becomes the
+    current version, `keep` is left out, `throw` is refused; either is put on record. Source: the
+    ADK's `ToolRegistry.merge`.
 
     1. Without any lock, drop what is known: executors start often and change seldom.
     2. Make rows for new names; whoever else does so at the same time wins or waits.
@@ -118,25 +139,35 @@ def register_contracts(
        same tools wait for each other instead of dying.
     4. Look again, because of 3, and publish.
     """
+    digests = [*mentioned, *(contract.digest for contract in contracts)]
+    found = find_versions(tenant, digests)
+    unseen = {contract.name for contract in contracts if contract.digest not in found}
+    expired = {version.tool.name for version in expired_among(found.values())}
     result = Registration()
-    found = find_versions(tenant, [contract.digest for contract in contracts])
-    unseen = [contract for contract in contracts if contract.digest not in found]
-    tools = _lock_tools(tenant, {contract.name for contract in unseen}) if unseen else {}
-    if unseen:
-        found = find_versions(tenant, [contract.digest for contract in contracts])
+    tools: dict[str, Tool] = {}
+    if unseen or expired:
+        tools = _lock_tools(tenant, unseen | expired)
+        found = find_versions(tenant, digests)
+        for version in expired_among(found.values()):
+            revive(version, tools[version.tool.name], publisher)
+    attempts = Attempts(tools[name] for name in unseen)
+    result.known = [found[digest] for digest in dict.fromkeys(mentioned) if digest in found]
     for contract in contracts:
         known = found.get(contract.digest)
         if known is not None:
             result.known.append(known)
             continue
         tool = tools[contract.name]
-        if tool.latest_number == 0 or contract.on_collision == "replace":
+        is_free = tool.current_number == 0 or contract.on_collision == "replace"
+        if is_free or is_expired(tool):
             version = publish_version(tool, contract, publisher)
             found[version.digest] = version
             result.registered.append(version)
         elif contract.on_collision == "keep":
+            attempts.record(tool, contract, ChangeKind.KEPT, publisher)
             result.kept.append((contract, tool))
         else:
+            attempts.record(tool, contract, ChangeKind.REFUSED, publisher)
             result.refused.append((contract, tool))
     return result
 

@@ -16,7 +16,7 @@ from tools_registry.changes import Publisher, timeline, version_states
 from tools_registry.models import State, Tool, ToolDraft, ToolVersion
 from tools_registry.schemas import ToolContract
 from tools_registry.tools import NameTakenError, create_tool, describe_tool
-from tools_registry.versions import AlreadyPublishedError, publish_version
+from tools_registry.versions import AlreadyPublishedError, contract_of, publish_version
 
 
 def contract(**overrides: Any) -> ToolContract:
@@ -110,7 +110,7 @@ def test_a_tool_has_one_draft(tool: Tool, by: Publisher) -> None:
 
 
 def test_a_draft_of_what_is_published_already_stays_a_draft(tool: Tool, by: Publisher) -> None:
-    draft = drafts.create_draft(tool, drafts.contract_of(version_of(tool)), by)
+    draft = drafts.create_draft(tool, contract_of(version_of(tool)), by)
     with pytest.raises(AlreadyPublishedError, match="version 1"):
         drafts.publish(draft, by, expected_revision=1)
     assert drafts.find_draft(tool) == draft

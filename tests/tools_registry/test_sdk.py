@@ -1,6 +1,11 @@
 """The SDK and the registry understand each other: digest first, then whole, then nothing."""
 
+from pathlib import Path
+
+import pytest
+from tooltrail import Trail
 from tooltrail.announcement import Announcement, Announcer
+from tooltrail.errors import ToolNameTaken
 from tooltrail.transport import Transport
 
 from tenants.keys import create_key
@@ -8,7 +13,8 @@ from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.factories import Cast
 from tests.server import LiveServer
-from tools_registry.models import ToolVersion
+from tools_registry.changes import timeline
+from tools_registry.models import Tool, ToolVersion
 
 
 def get_weather(city: str) -> dict[str, float]:
@@ -34,3 +40,19 @@ def test_a_decorated_function_is_in_the_registry(live_server: LiveServer, acme: 
     assert version.digest == announcement.digest
     assert version.input_schema["properties"]["city"]["type"] == "string"
     assert version.meta == {"team": "maps"}
+
+
+def test_strict_raises_what_the_registry_says_of_another_contract(
+    live_server: LiveServer, acme: Cast, tmp_path: Path
+) -> None:
+    _, key = create_key(acme.tenant, "executor", [Scope.REGISTRY, Scope.INGEST])
+    trail = Trail(live_server.url, key, spool_dir=tmp_path, register="strict")
+    first, second = (trail.tool(description=text)(get_weather) for text in ("a", "b"))
+    assert first("London") == {"celsius": 21.5}
+    with pytest.raises(ToolNameTaken, match="on_collision is throw") as raised:
+        second("London")
+    assert [change["keyword"] for change in raised.value.diff["changes"]] == ["description"]
+    trail.close(5)
+    with tenant_scope(acme.tenant.id):
+        kinds = [change.kind for change in timeline(Tool.objects.get(), size=9)]
+    assert kinds == ["refused", "published"]

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,12 +20,12 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic_core import to_jsonable_python
 
-from tooltrail.errors import InvalidInitialToolValue
+from tooltrail.errors import InvalidInitialToolValue, ToolNameTaken
 from tooltrail.guard.reading import copy_schema
 from tooltrail.redact import opaque
 from tooltrail.tools.digest import tool_digest
 from tooltrail.tools.tool import Tool
-from tooltrail.transport import Answer, Transport
+from tooltrail.transport import Answer, Transport, UnreachableError
 
 logger = logging.getLogger("tooltrail")
 
@@ -121,6 +121,7 @@ class Announcer:
         self._waiting: list[Announcement] = []
         self._retry_at = 0.0
         self._is_refused = False
+        self._told: dict[str, ToolNameTaken | None] = {}
 
     def add(self, announcement: Announcement) -> str | None:
         """Have a tool announced after the next batch. Returns its digest, None if it has none."""
@@ -130,9 +131,37 @@ class Announcer:
         except Exception as error:  # whatever hints and schemas are made of
             self._complain(error)
             return None
-        with self._lock:
-            self._waiting.append(announcement)
+        if digest not in self._told:
+            with self._lock:
+                self._waiting.append(announcement)
         return digest
+
+    def register(self, announcements: Sequence[Announcement], transport: Transport) -> None:
+        """Tell of tools now, and each once; `transport` is not the one `announce` is given.
+
+        Raises ToolNameTaken, again each time; UnreachableError.
+        """
+        by_digest: dict[str, Announcement] = {}
+        for announcement in announcements:
+            with suppress(Exception), _describing:  # `add` complains
+                by_digest[announcement.digest] = announcement
+        untold = [tool for digest, tool in by_digest.items() if digest not in self._told]
+        for start in range(0, len(untold), TOOLS_PER_POST):
+            tools = untold[start : start + TOOLS_PER_POST]
+            answer = _tell(transport, tools)
+            if not _is_taken_in(answer) and not _is_final(answer):
+                raise UnreachableError(f"it answers {answer.status}")
+            taken = {}
+            for refusal in _refusals(answer):
+                if refusal.get("code") == "name_taken":
+                    error = ToolNameTaken(str(refusal.get("message")), refusal.get("diff") or {})
+                    taken[refusal.get("name")] = error
+            self._told |= {tool.digest: taken.get(tool.name) for tool in tools}
+            _warn_of_refusals(one for one in _refusals(answer) if one.get("name") not in taken)
+        for digest in by_digest:
+            refused = self._told[digest]
+            if refused is not None:
+                raise refused
 
     def add_tool(self, tool: Tool) -> str | None:
         """The same of a `Tool`, the first time only."""
@@ -148,6 +177,7 @@ class Announcer:
         child._tools = self._tools
         child._waiting = list(self._waiting)
         child._is_refused = self._is_refused
+        child._told = dict(self._told)
         return child
 
     def announce(self, transport: Transport) -> None:
@@ -156,15 +186,9 @@ class Announcer:
             return
         with self._lock:
             tools = self._waiting[:TOOLS_PER_POST]
-        by_digest = {tool.digest: tool for tool in tools}
-        answer = transport.post_tools([{"digest": digest} for digest in by_digest])
-        unknown = answer.document.get("unknown")
-        if answer.status == 200 and isinstance(unknown, list):
-            wanted = [by_digest[digest].body() for digest in unknown if digest in by_digest]
-            if wanted:
-                answer = transport.post_tools(wanted)
-                _warn_of_refusals(answer.document.get("refused"))
-        if answer.status == 200 or _is_final(answer):
+        answer = _tell(transport, tools)
+        _warn_of_refusals(_refusals(answer))
+        if _is_taken_in(answer) or _is_final(answer):
             with self._lock:
                 self._waiting = self._waiting[len(tools) :]
         else:
@@ -194,17 +218,40 @@ def _first_paragraph(fn: Callable[..., Any]) -> str:
     return (inspect.getdoc(fn) or "").split("\n\n")[0].replace("\n", " ").strip()
 
 
-def _warn_of_refusals(refused: Any) -> None:
-    """Say which tools the registry did not take, for instance because the name is taken."""
+def _tell(transport: Transport, tools: Sequence[Announcement]) -> Answer:
+    """Mention tools by their digests, and send those that are unknown. Raises UnreachableError."""
+    by_digest = {tool.digest: tool for tool in tools}
+    answer = transport.post_tools([{"digest": digest} for digest in by_digest])
+    unknown = answer.document.get("unknown")
+    if answer.status == 200 and isinstance(unknown, list):
+        wanted = [by_digest[digest].body() for digest in unknown if digest in by_digest]
+        if wanted:
+            answer = transport.post_tools(wanted)
+    return answer
+
+
+def _refusals(answer: Answer) -> Iterator[Mapping[str, Any]]:
+    """The tools the registry did not take, for instance because the name is taken."""
+    refused = answer.document.get("refused")
     for refusal in refused if isinstance(refused, list) else ():
         if isinstance(refusal, Mapping):
-            name, message = refusal.get("name"), refusal.get("message")
-            logger.warning("tooltrail: the registry does not take %s: %s", name, message)
+            yield refusal
+
+
+def _warn_of_refusals(refusals: Iterable[Mapping[str, Any]]) -> None:
+    for refusal in refusals:
+        name, message = refusal.get("name"), refusal.get("message")
+        logger.warning("tooltrail: the registry does not take %s: %s", name, message)
+
+
+def _is_taken_in(answer: Answer) -> bool:
+    """Whether each tool was looked at; 409: none was taken, all their names were."""
+    return answer.status in (200, 409)
 
 
 def _is_final(answer: Answer) -> bool:
     """Whether asking again is of no use: refused, malformed, or a server without a registry."""
-    return 400 <= answer.status < 500 and answer.status not in (408, 425, 429)
+    return 400 <= answer.status < 500 and answer.status not in (408, 409, 425, 429)
 
 
 def _before_fork() -> None:

@@ -6,7 +6,7 @@ an output schema are `tooltrail.guard.ValidationError`, which is not one of thes
 
 # ruff: noqa: N818 — a class carries the name of its code, so that either finds the other.
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -70,6 +70,21 @@ class ToolAlreadyRegistered(TooltrailError):
     default_message = (
         "A tool with this name is already registered. Pass overwrite: true to replace it."
     )
+
+
+class ToolNameTaken(ToolAlreadyRegistered):
+    """The server's registry has another contract of this name, and `on_collision` is "throw".
+
+    `diff` is what the registry says differs between its current version and this one: `callers`
+    and `consumers` ("compatible", "breaking", "unknown") and `changes`. Raised only by a trail
+    with `register="strict"`.
+    """
+
+    code = "E_TOOL_NAME_TAKEN"
+
+    def __init__(self, message: str, diff: Mapping[str, Any]) -> None:
+        self.diff = diff
+        super().__init__(message)
 
 
 class InvalidInitialToolCallValue(TooltrailError, TypeError):

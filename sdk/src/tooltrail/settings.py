@@ -17,6 +17,7 @@ logger = logging.getLogger("tooltrail")
 SpoolMode = Literal["process", "fsync", "memory"]
 CaptureMode = Literal["full", "shape", "none"]
 WhenFull = Literal["drop", "raise"]
+RegisterMode = Literal["warn", "strict"]
 
 MIB = 1024 * 1024
 
@@ -89,6 +90,13 @@ class Settings:
         "drop",
         "`drop`: payloads go first, then the oldest events, each loss declared. "
         "`raise`: a tool that cannot be recorded does not run.",
+    )
+    register: str = _option(
+        "TOOLTRAIL_REGISTER",
+        _one_of("warn", "strict"),
+        "warn",
+        "What becomes of a tool whose name the registry refuses: `warn` once and run it, or "
+        "`strict`: ask before it first runs, and raise `ToolNameTaken`.",
     )
     capture: str = _option(
         "TOOLTRAIL_CAPTURE",

@@ -4,8 +4,8 @@ Owns the decorator's options, the trace scope and the life of the parts behind i
 shipper are made with the first event, made anew in a forked child and closed with the process.
 Building events is `recording`'s, keeping them the spool's, sending them the shipper's.
 
-Nothing here raises into the host, with two exceptions asked for by name: an output guard that
-throws, and `when_full="raise"`.
+Nothing here raises into the host, with three exceptions asked for by name: an output guard that
+throws, `when_full="raise"`, and `register="strict"`.
 """
 
 import atexit
@@ -26,13 +26,14 @@ from tooltrail.capture import Capture, encode_json
 from tooltrail.decorator import Arguments, make_output_guard, wrap
 from tooltrail.events import NAME_MAX_LENGTH
 from tooltrail.guard import unwrap
-from tooltrail.producer import Producer, Stats
+from tooltrail.producer import USER_AGENT, Producer, Stats
 from tooltrail.recording import Append, Call, Clock, ToolSpec
 from tooltrail.redact import Note, Redactor
 from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
-from tooltrail.settings import CaptureMode, Settings, SpoolMode, WhenFull
+from tooltrail.settings import CaptureMode, RegisterMode, Settings, SpoolMode, WhenFull
 from tooltrail.spool import SpoolFullError
 from tooltrail.tools.tool import Tool
+from tooltrail.transport import Transport, UnreachableError
 from tooltrail.turns import Turn
 from tooltrail.verdicts import report_text
 
@@ -61,6 +62,7 @@ class Trail:
         max_bytes: int | None = None,
         max_age_days: float | None = None,
         when_full: WhenFull | None = None,
+        register: RegisterMode | None = None,
         redact: Redactor | bool = True,
         capture: CaptureMode | None = None,
         max_payload_bytes: int | None = None,
@@ -76,6 +78,7 @@ class Trail:
             max_bytes=max_bytes,
             max_age_days=max_age_days,
             when_full=when_full,
+            register=register,
             capture=capture,
             max_payload_bytes=max_payload_bytes,
             exit_timeout=exit_timeout,
@@ -180,6 +183,7 @@ class Trail:
         def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             nonlocal spec
             if spec is None:  # not when decorating: hints may name what is defined later
+                self._register([announcement])
                 digest = self._announcer.add(announcement)
                 spec = ToolSpec(announcement.name, version or digest, timeouts_ms, rule)
             return self._begin(spec, *arguments.bind(args, kwargs))
@@ -265,10 +269,12 @@ class Trail:
         """Tell the registry of tools before they run, once each: `announce(registry.all())`.
 
         Their `on_collision` decides what becomes of a name that is taken. Never raises for
-        what the server answers, now or later.
+        what the server answers, now or later, but ToolNameTaken with `register="strict"`.
         """
         if not self.is_enabled:
             return
+        tools = list(tools)
+        self._register(Announcement.of(tool) for tool in tools)
         for tool in tools:
             self._announcer.add_tool(tool)
         producer = self._producer or self._make_producer()
@@ -276,7 +282,23 @@ class Trail:
             producer.shipper.wake()
 
     def _version_of(self, tool: Tool) -> str | None:
-        return None if tool.ephemeral or not self.is_enabled else self._announcer.add_tool(tool)
+        if tool.ephemeral or not self.is_enabled:
+            return None
+        self._register(Announcement.of(each) for each in (tool,))
+        return self._announcer.add_tool(tool)
+
+    def _register(self, announcements: Iterable[Announcement]) -> None:
+        """With `register="strict"`, ask the registry before a tool runs. Raises ToolNameTaken."""
+        url, api_key = self.settings.url, self.settings.api_key
+        if self.settings.register != "strict" or not self.is_enabled or not (url and api_key):
+            return
+        transport = Transport(url, api_key, USER_AGENT)
+        try:
+            self._announcer.register(list(announcements), transport)
+        except UnreachableError as error:
+            self._warn_once(f"the registry is not reached, tools run without its word: {error}")
+        finally:
+            transport.close()
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Record one event of the wire contract, in snake case. Never raises.

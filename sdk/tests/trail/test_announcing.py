@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tooltrail import Trail
+from tooltrail.errors import ToolAlreadyRegistered, ToolNameTaken
 from tooltrail.guard import guard
 from tooltrail.testing import MemoryTrail
 from tooltrail.tools import OnCollision, Tool, ToolRegistry
@@ -108,6 +109,82 @@ def test_what_the_registry_refuses_is_said(
 
     assert "the registry does not take weigh: another contract" in caplog.text
     assert "measure" not in caplog.text
+
+
+def refusing(request: Request) -> Reply | None:
+    """The answer of a registry to which all names are taken."""
+    if request.path != "/api/v1/tools":
+        return None
+    tools = json.loads(request.body)["tools"]
+    if "name" not in tools[0]:
+        return 200, {"unknown": [tool["digest"] for tool in tools]}, {}
+    diff = {"callers": "breaking", "consumers": "compatible", "changes": []}
+    refused = [
+        {"name": tool["name"], "code": "name_taken", "message": "another contract", "diff": diff}
+        for tool in tools
+    ]
+    return 409, {"code": "name_taken", "refused": refused}, {}
+
+
+def test_a_name_that_is_taken_is_warned_of_once_and_the_tool_runs(
+    make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.plan = refusing
+    trail = make_trail()
+    double = trail.tool(lambda n: 2 * n)
+    assert [double(1), double(2)] == [2, 4]
+    trail.announce([make_tool("weigh", on_collision="throw")])
+    assert trail.flush(20)
+    assert trail.close(20)
+    assert caplog.text.count("another contract") == 2
+    assert "takes no tools from this key" not in caplog.text
+
+
+def test_strict_raises_with_the_difference_before_the_tool_runs(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    server.plan = refusing
+    trail, ran = make_trail(register="strict"), []
+
+    @trail.tool(name="weigh")
+    def weigh(n: int) -> None:
+        ran.append(n)
+
+    for _ in range(2):
+        with pytest.raises(ToolNameTaken, match="another contract") as raised:
+            weigh(1)
+    assert raised.value.diff["callers"] == "breaking"
+    assert (raised.value.status, ran) == (409, [])
+    assert isinstance(raised.value, ToolAlreadyRegistered)
+    assert len(server.requests) == 2, "asked once: by digest, then whole"
+    tool = make_tool("measure", on_collision="throw")
+    with pytest.raises(ToolNameTaken):
+        trail.announce([tool])
+    with pytest.raises(ToolNameTaken):
+        execute(trail, tool)
+
+
+def test_strict_runs_what_the_registry_takes_and_tells_of_it_once(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    server.plan = registry = Registry()
+    trail = make_trail(register="strict")
+    double = trail.tool(name="double")(lambda n: 2 * n)
+    assert [double(1), double(2)] == [2, 4]
+    assert trail.close(20)
+    assert [body["name"] for body in registry.told] == ["double"]
+    assert len(registry.mentioned) == 1
+    assert server.events[0]["tool_version"] == registry.mentioned[0]
+
+
+def test_strict_stops_no_tool_when_the_registry_is_away(
+    make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.plan = lambda request: (503, {}, {}) if request.path == "/api/v1/tools" else None
+    trail = make_trail(register="strict")
+    double = trail.tool(lambda n: 2 * n)
+    assert [double(1), double(2)] == [2, 4]
+    assert caplog.text.count("registry is not reached") == 1
 
 
 def test_a_tool_of_one_turn_leaves_no_version_behind(trail: MemoryTrail) -> None:

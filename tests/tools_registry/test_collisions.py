@@ -1,0 +1,181 @@
+"""A name that is taken: what is answered, what is put on record, and which names are free again."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tenants.keys import create_key
+from tenants.models import Scope
+from tenants.scope import tenant_scope
+from tests.factories import Cast
+from tests.tools_registry.contracts import make_contract
+from tools_registry import attempts
+from tools_registry.changes import Publisher, timeline
+from tools_registry.models import ChangeKind, State, Tool, ToolChange, ToolVersion
+from tools_registry.states import retire, state_of
+from tools_registry.versions import find_version
+
+
+class Executor:
+    """One key, and what it tells the registry."""
+
+    def __init__(self, cast: Cast) -> None:
+        self.cast = cast
+        self.key_id, key = self._make_key(cast)
+        self._client = Client(headers={"Authorization": f"Bearer {key}"})
+
+    def _make_key(self, cast: Cast) -> tuple[str, str]:
+        row, text = create_key(cast.tenant, "executor", [Scope.REGISTRY])
+        return row.key_id, text
+
+    def tell(self, *tools: Any, status: int = 200) -> Any:
+        answer = self._client.post(
+            "/api/v1/tools", {"tools": list(tools)}, content_type="application/json"
+        )
+        assert answer.status_code == status, answer.content
+        return answer.json()
+
+    def changes(self, name: str = "get_weather") -> list[ToolChange]:
+        with tenant_scope(self.cast.tenant.id):
+            return timeline(Tool.objects.get(name=name), size=200)[::-1]
+
+    def kinds(self) -> list[str]:
+        return [change.kind for change in self.changes()]
+
+
+@pytest.fixture
+def executor(acme: Cast) -> Executor:
+    return Executor(acme)
+
+
+def test_the_same_contract_is_no_matter(executor: Executor) -> None:
+    for _ in range(3):
+        executor.tell(make_contract())
+    executor.tell({"digest": make_contract()["digest"]})
+    [change] = executor.changes()
+    assert (change.kind, change.number, change.key_id) == ("published", 1, executor.key_id)
+
+
+def test_throw_is_refused_with_the_difference(executor: Executor) -> None:
+    executor.tell(make_contract())
+    narrower = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}}
+    answer = executor.tell(make_contract(input_schema=narrower), status=409)
+    assert (answer["code"], answer["status"]) == ("name_taken", 409)
+    [refusal] = answer["refused"]
+    diff = refusal["diff"]
+    assert (diff["callers"], diff["consumers"], diff["change_count"]) == (
+        "breaking",
+        "compatible",
+        1,
+    )
+    [change] = diff["changes"]
+    assert (change["path"], change["keyword"], change["after"]) == ("$.city", "maxLength", 9)
+    assert "before" not in change
+    assert change["verdict"] == "breaking"
+
+
+def test_a_collision_among_others_does_not_cost_them(executor: Executor) -> None:
+    executor.tell(make_contract())
+    answer = executor.tell(make_contract(description="b"), make_contract(name="other"))
+    assert [row["name"] for row in answer["registered"]] == ["other"]
+    assert answer["refused"][0]["diff"]["callers"] == "compatible"
+
+
+def test_long_values_are_cut_in_the_difference(executor: Executor) -> None:
+    executor.tell(make_contract())
+    answer = executor.tell(make_contract(description="x" * 5_000), status=409)
+    after = answer["refused"][0]["diff"]["changes"][0]["after"]
+    assert (len(after), after[-1]) == (501, "…")
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind", "status"), [("keep", "kept", 200), ("throw", "refused", 409)]
+)
+def test_an_attempt_is_on_record_with_its_contract_once_a_day(
+    executor: Executor, policy: str, kind: str, status: int
+) -> None:
+    executor.tell(make_contract())
+    brought = make_contract(description="b", on_collision=policy)
+    for _ in range(3):
+        executor.tell(brought, status=status)
+    assert executor.kinds() == ["published", kind]
+    attempt = executor.changes()[1]
+    assert (attempt.number, attempt.digest) == (1, brought["digest"])
+    assert attempt.key_id == executor.key_id
+    with tenant_scope(executor.cast.tenant.id):
+        assert ToolChange.objects.get(pk=attempt.pk).contract["description"] == "b"
+    another = Executor(executor.cast)
+    another.tell(brought, status=status)
+    assert executor.kinds() == ["published", kind, kind]
+
+
+def test_no_executor_fills_the_record(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "PER_DAY", 3)
+    executor.tell(make_contract())
+    for number in range(6):
+        executor.tell(make_contract(description=f"b{number}", on_collision="keep"))
+    assert executor.kinds() == ["published", "kept", "kept", "kept"]
+
+
+def test_a_replacement_is_published_by_the_key(executor: Executor) -> None:
+    executor.tell(make_contract())
+    executor.tell(make_contract(description="b", on_collision="replace"))
+    assert [(one.kind, one.number, one.key_id) for one in executor.changes()] == [
+        ("published", 1, executor.key_id),
+        ("published", 2, executor.key_id),
+    ]
+
+
+def test_an_earlier_version_is_known_and_does_not_come_back_by_itself(executor: Executor) -> None:
+    first, second = make_contract(), make_contract(description="b", on_collision="replace")
+    executor.tell(first)
+    executor.tell(second)
+    executor.tell(first)
+    with tenant_scope(executor.cast.tenant.id):
+        assert Tool.objects.get().current_number == 2
+    assert len(executor.changes()) == 2
+
+
+def _expire(cast: Cast) -> None:
+    with tenant_scope(cast.tenant.id):
+        tool = Tool.objects.get()
+        version = find_version(tool, tool.current_number)
+        assert version is not None
+        retire(version, Publisher(), reason="Nobody called it.")
+
+
+def _state(cast: Cast, number: int = 1) -> State:
+    with tenant_scope(cast.tenant.id):
+        return state_of(ToolVersion.objects.select_related("tool").get(number=number))
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_tool_of_a_turn_that_comes_back_is_restored(executor: Executor, is_whole: bool) -> None:
+    contract = make_contract(ephemeral=True)
+    executor.tell(contract)
+    _expire(executor.cast)
+    for _ in range(2):
+        executor.tell(contract if is_whole else {"digest": contract["digest"]})
+    assert executor.kinds() == ["published", "retired", "restored"]
+    assert _state(executor.cast) == State.PUBLISHED
+
+
+def test_the_name_of_a_tool_of_a_turn_is_free_again(executor: Executor) -> None:
+    executor.tell(make_contract(ephemeral=True))
+    executor.tell(make_contract(description="b", ephemeral=True), status=409)
+    _expire(executor.cast)
+    answer = executor.tell(make_contract(description="b", ephemeral=True))
+    assert [row["version"] for row in answer["registered"]] == [2]
+
+
+def test_what_a_person_retired_stays_retired(executor: Executor) -> None:
+    contract = make_contract(ephemeral=True)
+    executor.tell(contract)
+    with tenant_scope(executor.cast.tenant.id):
+        version = ToolVersion.objects.select_related("tool").get()
+        retire(version, Publisher(executor.cast.editor))
+    executor.tell(contract)
+    executor.tell(make_contract(description="b", ephemeral=True), status=409)
+    assert _state(executor.cast) == State.RETIRED
+    assert ChangeKind.RESTORED not in executor.kinds()
