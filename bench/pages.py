@@ -113,6 +113,7 @@ PAGES = [
     Page("API: violations, 30 days", "/api/v1/violations?range=30d", API),
     Page("API: single violations", "/api/v1/violations/rows?range=30d", API),
     Page("API: the same of a tool", "/api/v1/violations/rows?range=30d&tool=tool_7", API),
+    Page("API: repeats of a day", "/api/v1/repeats?range=24h", API),
     Page("API: latency, 24 hours", "/api/v1/latency", API),
     Page("API: tokens, 24 hours", "/api/v1/tokens", API),
     Page("API: producers", "/api/v1/producers", API),

@@ -28,7 +28,7 @@ from audit.time_range import TimeRange
 from tenants.scope import current_tenant_id
 
 CALLS = 400_000
-"""Calls that are looked at."""
+"""Calls that are looked at, if nobody asks for fewer."""
 CANDIDATES = 2_000
 """Call ids of which an index is asked whether they loop in a trace."""
 REPEATS, LOOPS = 200, 200
@@ -68,10 +68,15 @@ class Compared:
     """How many different ones there are among them."""
 
 
-def find_repeats(of: TimeRange, tool: str | None, polling: Sequence[str]) -> Repeats:
-    """The identical calls of a range, without those of polling tools. Five statements."""
+def find_repeats(
+    of: TimeRange, tool: str | None, polling: Sequence[str], *, at_most: int = CALLS
+) -> Repeats:
+    """The identical calls of a range, without those of polling tools. Five statements.
+
+    Of so many calls at most, the newest whole hours', but for the newest hour, which is whole.
+    """
     parameters = _parameters(of, tool, polling)
-    since = _looked_at_since(of, parameters)
+    since = _looked_at_since(of, parameters, at_most)
     parameters |= {"start": since, "first_day": since.astimezone(UTC).date()}
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL work_mem = '{_WORK_MEM}'")
@@ -165,15 +170,15 @@ def _parameters(of: TimeRange, tool: str | None, polling: Sequence[str]) -> dict
     }
 
 
-def _looked_at_since(of: TimeRange, parameters: dict[str, Any]) -> datetime:
-    """The start of the range, or of the first of its newest hours that hold no more than `CALLS`.
+def _looked_at_since(of: TimeRange, parameters: dict[str, Any], at_most: int) -> datetime:
+    """The start of the range, or of the first of its newest hours that hold no more calls.
 
     Of the newest hour alone all calls are looked at, however many.
     """
     seen, since = 0, of.start
     for hour, calls in rows("calls_by_hour", parameters):
         seen += calls
-        if seen > CALLS and since != of.start:
+        if seen > at_most and since != of.start:
             return since
         since = max(hour, of.start)
         if since == of.start:

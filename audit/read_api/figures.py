@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Query
+from pydantic import Field
 
 from audit import latency_export, repeats_export, violation_export
 from audit.polling import polling_tools
 from audit.queries.latency import Spent, ToolFilter, latency
-from audit.queries.repeats import find_repeats
+from audit.queries.repeats import CALLS, find_repeats
 from audit.queries.summary import summary
 from audit.queries.traces import BEGINNING, END
 from audit.queries.violations import Sample, SamplePlace, ViolationFilter, samples, violations
@@ -51,6 +52,8 @@ class RepeatsAsked(Ranged):
     """Only calls of this tool, by its exact name."""
     kind: Literal["all", "loop", "repeat"] = "all"
     """Which are listed."""
+    look_at: Annotated[int, Field(ge=1, le=CALLS)] = 60_000
+    """How many calls are looked at: the newest whole hours with no more, one at least."""
 
 
 @reads(router, "/summary", figure_schemas.Summary, tag="figures", problems=("range",))
@@ -158,13 +161,14 @@ def list_tokens(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, A
 def list_repeats(request: HttpRequest, asked: Query[RepeatsAsked]) -> dict[str, Any]:
     """Identical calls (one tool, one call id): loops in one trace, and repeats in any traces.
 
-    Calls from `from` on were looked at: that may be later than asked, where a range holds too
-    many. Wasted are all calls but the first. Listed are the most frequent, without tools that
-    are meant to poll; the totals are of all.
+    Calls from `from` on were looked at: that is later than asked where a range holds more than
+    `look_at`, of which the default answers within 0.1 s. Wasted are all calls but the first.
+    Listed are the most frequent, without tools that are meant to poll; the totals are of all.
     """
     of = asked.read_range()
     polling = polling_tools()
-    found = find_repeats(of, ToolFilter.read(given(tool=asked.tool)).tool, polling)
+    tool = ToolFilter.read(given(tool=asked.tool)).tool
+    found = find_repeats(of, tool, polling, at_most=asked.look_at)
     return {
         "from": found.since.astimezone(UTC),
         "to": of.end.astimezone(UTC),

@@ -181,6 +181,24 @@ def test_a_range_is_any_length_or_two_instants(
         assert all(bound.utcoffset() == timedelta() for bound in bounds)
 
 
+def test_of_repeats_as_many_calls_are_looked_at_as_are_asked_for(acme: Cast) -> None:
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    for ago in (0, 0, 1, 1, 1, 2):
+        at = hour - timedelta(hours=ago)
+        send_events(acme.tenant, make_call(call_id="a" * 64, started_at=at))
+    client = reader(acme)
+
+    def asked(**parameters: int) -> tuple[int, datetime]:
+        query: dict[str, str | int] = {"range": "24h", **parameters}
+        said = client.get("/api/v1/repeats", query).json()
+        return said["repeated_calls"], datetime.fromisoformat(said["from"])
+
+    assert asked()[0] == 6
+    assert asked(look_at=5) == (5, hour - timedelta(hours=1))
+    assert asked(look_at=4) == asked(look_at=1) == (2, hour)  # the newest hour is whole
+    assert client.get("/api/v1/repeats", {"look_at": 0}).status_code == 422
+
+
 def test_a_filter_with_a_typing_error_is_refused_not_ignored(record: Record) -> None:
     said = record.get("violations", tol="search").json()
     assert (said["code"], said["parameter"]) == ("parameter", "tol")

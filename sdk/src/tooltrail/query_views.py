@@ -212,6 +212,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "code": {"help": "only this code"},
     "path": {"help": "only at this path, with [*] for indexes"},
     "outcome": {"help": "only those of which guards made this"},
+    "look_at": {"help": "the newest calls, at most 400000 (60000)", "type": int},
     "rows": {"help": "single violations, not kinds", "action": "store_true"},
     "state": {"help": "only in this state"},
     "trace": {"help": "how the trace id begins"},
@@ -338,7 +339,7 @@ VIEWS: dict[str, View] = {
             _TRACE,
             _column("CALL ID", "call_id", is_elastic=True, goes=1),
         ),
-        options=(*_RANGE, "tool"),
+        options=(*_RANGE, "tool", "look_at"),
         facts=_repeats,
     ),
     "open": View(

@@ -59,7 +59,8 @@ def add_parser(verbs: Any) -> None:
             more: dict[str, Any] = {"nargs": "*"} if argument == "q" else {}
             of.add_argument(argument, metavar="TERM" if more else "ID", help=told, **more)
         for option in view.options:
-            of.add_argument(f"--{option}", dest=f"ask_{option}", **OPTIONS[option])
+            flag = f"--{option.replace('_', '-')}"
+            of.add_argument(flag, dest=f"ask_{option}", **OPTIONS[option])
         if view.is_paged or "rows" in view.options:
             of.add_argument("--limit", type=_positive, default=ROWS, help=f"rows at most ({ROWS})")
             of.add_argument("--all", action="store_true", help="all rows, page by page")
