@@ -6,6 +6,7 @@ from audit.converters import DayConverter, FreeTextConverter
 from audit.views.call_detail import call_detail, call_event
 from audit.views.call_export import call_export
 from audit.views.call_list import call_complete, call_count, call_list, call_tail
+from audit.views.draft_review import draft_publish, draft_review
 from audit.views.inbox import (
     inbox_detail,
     inbox_discard,
@@ -25,6 +26,7 @@ from audit.views.repeats import (
     repeat_page,
     repeat_results,
 )
+from audit.views.replays import replay_cancel, replay_detail, replay_start
 from audit.views.reports import (
     report_again,
     report_create,
@@ -89,6 +91,12 @@ urlpatterns = [
     path("inbox/<uuid:pk>", inbox_detail, name="inbox_detail"),
     path("inbox/<uuid:pk>/send", inbox_send, name="inbox_send"),
     path("inbox/<uuid:pk>/discard", inbox_discard, name="inbox_discard"),
+    # /tools, where the log is read
+    path("tools/<uuid:pk>/draft/review", draft_review, name="draft_review"),
+    path("tools/<uuid:pk>/draft/publish", draft_publish, name="draft_publish"),
+    path("tools/<uuid:pk>/replays", replay_start, name="replay_start"),
+    path("tools/<uuid:pk>/replays/<uuid:replay_id>", replay_detail, name="replay_detail"),
+    path("tools/<uuid:pk>/replays/<uuid:replay_id>/cancel", replay_cancel, name="replay_cancel"),
     # /settings
     path("settings/tenant", tenant_settings, name="tenant_settings"),
     path("settings/redaction", redaction_settings, name="redaction_settings"),

@@ -2,11 +2,15 @@
 
 from django.urls import path
 
-from tools_registry import views
+from tools_registry import draft_views, views
 
 urlpatterns = [
     path("tools/", views.tool_list, name="tool_list"),
     path("tools/find", views.tool_find, name="tool_find"),
     path("tools/<uuid:pk>", views.tool_detail, name="tool_detail"),
     path("tools/<uuid:pk>/<int:number>", views.tool_detail, name="tool_version"),
+    path("tools/<uuid:pk>/draft", draft_views.draft_edit, name="draft_edit"),
+    path("tools/<uuid:pk>/draft/begin", draft_views.draft_begin, name="draft_begin"),
+    path("tools/<uuid:pk>/draft/check", draft_views.draft_check, name="draft_check"),
+    path("tools/<uuid:pk>/draft/discard", draft_views.draft_discard, name="draft_discard"),
 ]

@@ -1,5 +1,6 @@
 """The calls a replay reads: those of one tool that have ended, newest first."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import starmap
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from audit.queries import rows
-from audit.queries.call_list import Cursor
+from audit.queries.call_list import Cursor, ListedCall
 
 
 class ReplayedCall(NamedTuple):
@@ -65,3 +66,15 @@ class ReplayRange:
             "first_day": self.since.astimezone(UTC).date(),
             "last_day": self.until.astimezone(UTC).date(),
         }
+
+
+def sampled_calls(places: Collection[tuple[date, UUID]]) -> dict[UUID, ListedCall]:
+    """The calls at these days that have these ids, by id. One statement, or none."""
+    if not places:
+        return {}
+    parameters = {
+        "days": sorted({day for day, _ in places}),
+        "invocation_ids": [pk for _, pk in places],
+    }
+    calls = (ListedCall(*row) for row in rows("calls_by_id", parameters))
+    return {call.invocation_id: call for call in calls}

@@ -28,6 +28,7 @@ Skipped = Literal["erased", "nothing", "incomplete", "replaced"]
 PATH_MAX: Final = 300
 """Characters of a path that are told apart: a path may name any member of an output."""
 
+_UNTOLD: Final = ("ENUM_MISMATCH", "PATTERN_MISMATCH", "CONSTRAINT_VIOLATION")
 _INDEX: Final = re.compile(r"\[\d+\]")
 _WHOLE: Final = {"output": ("$.output.data", "$.guard.received"), "args": ("$.args",)}
 _LEFT_OUT: Final = ("not captured", "shape only", "too long", "not JSON")
@@ -58,11 +59,18 @@ PASSED: Final = Verdict(_NONE, _NONE, _NONE, _NONE)
 
 
 class Broken(NamedTuple):
-    """A violation by the draft, as it is shown beside a call: the message quotes the payload."""
+    """A violation by the draft, as it is shown beside a call: it quotes the payload."""
 
     path: str
     code: str
     message: str
+    received: str
+    """What was there, where the message does not say it."""
+
+    @property
+    def kind(self) -> Kind:
+        """What it is counted as."""
+        return _kind(self.path, self.code)
 
 
 class Value(NamedTuple):
@@ -114,7 +122,12 @@ class Judge:
             return []
         marked = _marked(read.value)
         return [
-            Broken(each.path, each.code, each.message)
+            Broken(
+                each.path,
+                each.code,
+                each.message,
+                each.received if each.code in _UNTOLD else "",
+            )
             for each in self._then.violations(_as_judged(self._then, read))
             if each.path not in marked
         ]
@@ -147,7 +160,11 @@ def _as_judged(schema: CompiledSchema, read: Value) -> Any:
 
 
 def _kinds(found: Iterable[tuple[str, str]]) -> frozenset[Kind]:
-    return frozenset(Kind(_INDEX.sub("[*]", path)[:PATH_MAX], code) for path, code in found)
+    return frozenset(_kind(path, code) for path, code in found)
+
+
+def _kind(path: str, code: str) -> Kind:
+    return Kind(_INDEX.sub("[*]", path)[:PATH_MAX], code)
 
 
 def _marked(value: Any) -> frozenset[str]:

@@ -198,6 +198,26 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers=SENT,
     ),
+    "tools/<uuid:pk>/draft/review": Object(lambda world: _tool(world) + "/draft/review"),
+    # Without a revision nothing is published: the form says so.
+    "tools/<uuid:pk>/draft/publish": Object(
+        lambda world: _tool(world) + "/draft/publish",
+        is_read=False,
+        role=Role.EDITOR,
+        answers={"POST": 422},
+    ),
+    "tools/<uuid:pk>/replays": Object(
+        lambda world: _tool(world) + "/replays", is_read=False, role=Role.EDITOR, answers=DEED
+    ),
+    "tools/<uuid:pk>/replays/<uuid:replay_id>": Object(
+        lambda world: f"{_tool(world)}/replays/{world.replay_id}"
+    ),
+    "tools/<uuid:pk>/replays/<uuid:replay_id>/cancel": Object(
+        lambda world: f"{_tool(world)}/replays/{world.replay_id}/cancel",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
     # pages of the registry
     "tools/": Listing("/tools/"),
     "tools/find": Object(
@@ -205,6 +225,21 @@ ROUTES: dict[str, Visit] = {
     ),
     "tools/<uuid:pk>": Object(lambda world: f"/tools/{world.tool_id}"),
     "tools/<uuid:pk>/<int:number>": Object(lambda world: f"/tools/{world.tool_id}/1"),
+    "tools/<uuid:pk>/draft": Object(
+        lambda world: _tool(world) + "/draft", role=Role.EDITOR, answers=FORM
+    ),
+    "tools/<uuid:pk>/draft/begin": Object(
+        lambda world: _tool(world) + "/draft/begin", is_read=False, role=Role.EDITOR, answers=DEED
+    ),
+    "tools/<uuid:pk>/draft/check": Object(
+        lambda world: _tool(world) + "/draft/check", is_read=False, role=Role.EDITOR, answers=SENT
+    ),
+    "tools/<uuid:pk>/draft/discard": Object(
+        lambda world: _tool(world) + "/draft/discard",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
     # sign-in and settings
     "login": Open("/login", "signing in", answers=FORM, signed_in={"GET": 302, "POST": 302}),
     "logout": Open("/logout", "signing out", answers=DEED),
@@ -371,6 +406,10 @@ def make_trace(world: World) -> bytes:
         ],
     }
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+
+
+def _tool(world: World) -> str:
+    return f"/tools/{world.tool_id}"
 
 
 def _call(world: World) -> str:

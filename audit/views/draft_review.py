@@ -1,0 +1,98 @@
+"""A draft before it is published: what it would break, and publishing it with a reason."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from audit.figures import count, counted
+from audit.forms import PublishForm, ReplayForm
+from audit.models import Replay, ReplayState
+from audit.replay import job
+from audit.views.replays import proposal_of, replay_context
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.models import Role
+from tools_registry.changes import Publisher
+from tools_registry.drafts import StaleDraftError, find_draft, publish
+from tools_registry.models import Tool, ToolDraft
+from tools_registry.versions import AlreadyPublishedError
+
+
+@require_safe
+@tenant_page()
+def draft_review(request: TenantRequest, pk: UUID) -> HttpResponse:
+    """What the draft would break, by the last replay; replaying and publishing it."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    return _page(request, tool, find_draft(tool))
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Publish the draft, if it is the revision that was read; what breaks needs a reason."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    draft = find_draft(tool)
+    if draft is None:
+        messages.error(request, "There is no draft to publish.")
+        return redirect("draft_review", tool.pk)
+    breaking = breaks(tool, draft)
+    form = PublishForm(request.POST, revision=draft.revision, needs_reason=bool(breaking))
+    if not form.is_valid():
+        return _page(request, tool, draft, form, status=422)
+    try:
+        version = publish(
+            draft,
+            Publisher(request.user),
+            expected_revision=form.cleaned_data["revision"],
+            reason=form.cleaned_data["reason"],
+        )
+    except (StaleDraftError, AlreadyPublishedError) as error:
+        messages.error(request, str(error))
+        return redirect("draft_review", tool.pk)
+    messages.success(request, f"Version {version.number} is published, and the current one.")
+    return redirect(version)
+
+
+def breaks(tool: Tool, draft: ToolDraft) -> list[str]:
+    """What is known to break if the draft is published, a line each."""
+    replay = _last_replay(tool)
+    if replay is None or not job.is_of(replay, tool, proposal_of(draft)):
+        return []
+    if not replay.newly_violating_count:
+        return []
+    read = counted(replay.read_count, "call")
+    return [f"Of {read} replayed, {count(replay.newly_violating_count)} would newly violate."]
+
+
+def _last_replay(tool: Tool) -> Replay | None:
+    """The newest replay that has come to its end, or is on its way."""
+    replays = Replay.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
+    return replays.exclude(state=ReplayState.CANCELLED, read_count=0).order_by("-id").first()
+
+
+def _page(
+    request: TenantRequest,
+    tool: Tool,
+    draft: ToolDraft | None,
+    form: PublishForm | None = None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    replay = _last_replay(tool)
+    breaking = breaks(tool, draft) if draft else []
+    context: dict[str, Any] = {
+        "tool": tool,
+        "draft": draft,
+        "breaking": breaking,
+        "may_edit": has_role(request.membership, Role.EDITOR),
+        "replay_form": ReplayForm(now=timezone.now(), zone=timezone.get_current_timezone()),
+        "publish_form": form
+        or PublishForm(revision=draft.revision if draft else 0, needs_reason=bool(breaking)),
+    }
+    if replay is not None:
+        context |= replay_context(replay, tool, draft, request.membership)
+    return render(request, "audit/draft_review.html", context, status=status)

@@ -1,0 +1,121 @@
+"""What is said of a contract as a person types it, and of the examples it is tried on."""
+
+import json
+from typing import Any
+
+import pytest
+from tooltrail.guard import validate
+
+from tools_registry.contract_check import PROBLEMS_MAX, Checked, check_typed
+from tools_registry.schemas import SCHEMA_MAX_BYTES
+
+TYPED: dict[str, Any] = {
+    "description": "Tells the weather.",
+    "input_schema": '{"type": "object"}',
+    "output_schema": '{"type": "object", "required": ["celsius"]}',
+    "trusted": False,
+    "ephemeral": False,
+    "on_collision": "throw",
+    "meta": "",
+}
+
+
+def check(examples: dict[str, str] | None = None, known: Any = (), **typed: Any) -> Checked:
+    return check_typed("get_weather", TYPED | typed, examples or {}, known=known)
+
+
+def test_what_is_right_becomes_a_contract() -> None:
+    found = check(output_schema="  ", meta='{"team": "sky"}')
+    assert found.problems == []
+    assert found.contract is not None
+    assert (found.contract.output_schema, found.contract.meta) == (None, {"team": "sky"})
+
+
+@pytest.mark.parametrize(
+    ("typed", "member", "said"),
+    [
+        ({"input_schema": ""}, "input_schema", "is missing"),
+        ({"input_schema": "{"}, "input_schema", "in line 1, column 2"),
+        ({"output_schema": '{\n  "a": 1,\n}'}, "output_schema", "in line 2"),
+        ({"meta": "[]"}, "meta", "is no JSON object"),
+        ({"meta": '{"a": 1, "a": 2}'}, "meta", "'a' occurs twice"),
+        ({"meta": '{"a": NaN}'}, "meta", "NaN is no JSON number"),
+        ({"meta": '{"a": 1e999}'}, "meta", "a number JSON has no word for"),
+        ({"meta": '{"a": ' + "9" * 5000 + "}"}, "meta", "is no JSON a contract can hold"),
+        ({"meta": '{"a":' * 5000 + "1" + "}" * 5000}, "meta", "nested deeper"),
+        ({"description": "a\0b"}, "description", "U+0000"),
+        ({"description": "x" * 20_001}, "description", "at most 20000"),
+    ],
+)
+def test_what_is_wrong_is_said_of_its_member(typed: dict[str, Any], member: str, said: str) -> None:
+    found = check(**typed)
+    assert found.contract is None
+    (problem,) = found.problems
+    assert (problem.member, problem.is_warning) == (member, False)
+    assert said in problem.message
+
+
+def test_the_metaschema_says_where() -> None:
+    schema = {"type": "objekt", "properties": {"a/b": {"minimum": "1"}}, "required": "x"}
+    found = check(output_schema=json.dumps(schema))
+    assert {(each.member, each.pointer) for each in found.problems} == {
+        ("output_schema", "/type"),
+        ("output_schema", "/properties/a~1b/minimum"),
+        ("output_schema", "/required"),
+    }
+    many = {"properties": {f"p{n}": {"type": "x"} for n in range(99)}}
+    assert len(check(output_schema=json.dumps(many)).problems) == PROBLEMS_MAX
+    seventh = {"$schema": "http://json-schema.org/draft-07/schema#", "minLength": -1}
+    assert [each.pointer for each in check(output_schema=json.dumps(seventh)).problems] == [
+        "/minLength"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"$ref": "https://example.com/x.json"}, "a schema must stand alone"),
+        ({"$ref": "#"}, "without end"),
+        ({"$ref": "#/$defs/none"}, ""),
+        ({"pattern": "^(?!a)"}, "cannot run in linear time"),
+        ({"pattern": "(a{1000}){1000}"}, '"(a{1000}){1000}"'),
+        ({"enum": ["x" * 1_000_000]}, f"more than {SCHEMA_MAX_BYTES:,}"),
+        ({"$schema": "https://example.com/mine"}, ""),
+    ],
+)
+def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], said: str) -> None:
+    found = check(output_schema=json.dumps(schema))
+    assert found.contract is None
+    (problem,) = found.problems
+    assert said in problem.message
+    assert 0 < len(problem.message) < 500
+    assert "\n" not in problem.message
+
+
+def test_a_schema_in_use_that_guards_cannot_judge_by_is_only_warned_of() -> None:
+    looking_ahead = {"type": "object", "properties": {"mail": {"pattern": "^(?!\\.)"}}}
+    text = json.dumps(looking_ahead)
+    assert check(input_schema=text).contract is None
+    found = check(input_schema=text, known=[looking_ahead])
+    assert found.contract is not None
+    assert [each.is_warning for each in found.problems] == [True]
+
+
+def test_examples_fare_as_with_the_guard() -> None:
+    texts = '{"celsius": 1}\n---\n{"kelvin": 1}\n ---- \n{oops\n---\n\n---\n'
+    found = check({"output_schema": texts, "input_schema": "[]"})
+    by_number = {each.number: each for each in found.examples if each.member == "output_schema"}
+    assert list(by_number) == [1, 2, 3]
+    assert by_number[1].fits
+    schema = json.loads(TYPED["output_schema"])
+    assert list(by_number[2].violations) == validate({"kelvin": 1}, schema).violations
+    assert "no JSON" in by_number[3].problem
+    (args,) = [each for each in found.examples if each.member == "input_schema"]
+    assert [each.code for each in args.violations] == ["WRONG_TYPE"]
+    assert found.contract is not None, "examples are no part of the contract"
+
+
+def test_an_example_without_a_schema_is_not_judged() -> None:
+    (example,) = check({"output_schema": "1"}, output_schema="{").examples
+    assert not example.fits
+    assert "no usable schema" in example.problem
