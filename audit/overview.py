@@ -40,6 +40,7 @@ class Tile:
     change: Change | None
     look: str
     course: list[float | None]
+    note_change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             relative(now.calls, before.calls, "count"),
             "accent",
             [part.calls for part in parts],
+            difference(now.open, before.open) if is_comparable else None,
         ),
         Tile(
             "Failed",
@@ -101,9 +103,10 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             slow,
             f"p99 {value_text(p99, 'duration')}" if p99 else "",
             "",
-            relative(p95, before.duration_ms(0.95), "duration", more_is="worse"),
+            _both(slower(now, before, 0.5), slower(now, before, 0.95)),
             "accent",
             [part.duration_ms(0.95) for part in parts],
+            slower(now, before, 0.99),
         ),
         Tile(
             "Tokens",
@@ -222,6 +225,31 @@ def relative(
     text = f"{size:,.0f}" if size >= 9.95 else f"{size:.1f}"
     was = figures.short_count(round(before)) if unit == "count" else value_text(before, unit)
     return Change(f"{_sign(change)}{text}{figures.NBSP}%", goodness, was)
+
+
+def slower(now: Figures, before: Figures, share: float) -> Change | None:
+    """By how many percent a percentile of durations is more, which is worse, or less."""
+    durations = now.duration_ms(share), before.duration_ms(share)
+    return relative(*durations, "duration", more_is="worse")
+
+
+def difference(now: int, before: int) -> Change | None:
+    """By how many a number is more, which is worse, or less; None where there never were any."""
+    if not now and not before:
+        return None
+    more = now - before
+    goodness: Goodness = "worse" if more > 0 else "better" if more < 0 else "other"
+    text = f"{_sign(more)}{figures.short_count(abs(more))}" if more else "as many"
+    return Change(text, goodness, figures.short_count(before))
+
+
+def _both(first: Change | None, second: Change | None) -> Change | None:
+    """Two changes as one, which is as good as the second."""
+    if first is None or second is None:
+        return second
+    return Change(
+        f"{first.text} · {second.text}", second.goodness, f"{first.before} · {second.before}"
+    )
 
 
 def points(now: float | None, before: float | None) -> Change | None:

@@ -54,6 +54,7 @@ def test_figures_stand_against_the_range_before(acme: Cast) -> None:
     calls += [make_call(started_at=NOW - timedelta(hours=3)) for _ in range(8)]
     calls += [make_call(started_at=NOW - timedelta(hours=3), output=FAILED, guard=broken())] * 2
     calls += [make_call(started_at=NOW - timedelta(hours=60))]
+    calls += [make_call(is_open=True, started_at=NOW - timedelta(hours=n)) for n in (2, 3, 30)]
     send_events(acme.tenant, [event for call in calls for event in call])
     client = signed_in(acme.viewer)
     tiles = {one.name: one for one in client.get("/").context["tiles"]}
@@ -66,6 +67,9 @@ def test_figures_stand_against_the_range_before(acme: Cast) -> None:
     assert changes["Calls"] == ("+80 %", "other")
     assert changes["Failed"] == ("−8.89 pt", "better")
     assert changes["Break their schema"] == ("+11.11 pt", "worse")
+    assert changes["p50 · p95"] == ("+0.0 % · +0.0 %", "other")
+    notes = {name: one.note_change.text for name, one in tiles.items() if one.note_change}
+    assert notes == {"Calls": "+1", "p50 · p95": "+0.0\xa0%"}
     # Of the seven days before nothing is kept: there is nothing to compare with.
     assert not any(one.change for one in client.get("/?range=7d").context["tiles"])
 
