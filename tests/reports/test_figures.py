@@ -19,6 +19,7 @@ from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in, text
 from tests.audit.posting import post
+from tests.audit.test_open_list_page import kinds, send_each
 from tests.factories import Cast, make_call, make_cast, make_ingest_key, send_events
 from tests.reports.making import days_ago, record, report_of
 from tests.tools_registry.contracts import make_contract
@@ -162,6 +163,22 @@ def test_every_figure_is_the_pages(cast: Cast, zone: str, asked: dict[str, str])
     assert {name: f"{found['open'][name]:,}" for name in tally} == tally
     repeats = client.get(f"/repeats/?{asked_for(report)}").context["found"]
     assert found["repeats"]["repeated_calls"] == repeats.repeated_calls
+
+
+def test_open_calls_are_the_open_pages(acme: Cast) -> None:
+    """Overdue, crashed and orphan ones, too, which no random call is."""
+    send_each(acme)
+    found = report_of(acme, kind="range", **{"from": f"{NOW - timedelta(days=1):%Y-%m-%d}"}).figures
+    own = {
+        name: count
+        for name, count in found["open"].items()
+        if name in kinds(acme) or name == "open"
+    }
+    listed = {kind or "open": len(tools) for kind, tools in kinds(acme).items()}
+    assert own == listed
+    assert listed == {"open": 7, "running": 4, "overdue": 2, "crashed": 2, "orphan": 1}
+    for kind, number in listed.items():
+        assert len(api(acme, f"/api/v1/open?kind={kind}")["calls"]) == number
 
 
 def test_the_range_before_is_the_overviews(cast: Cast) -> None:
