@@ -17,15 +17,20 @@ from audit.views.replays import proposal_of, replay_context
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 from tools_registry.changes import Publisher
+from tools_registry.contract_diff import ContractDiff, Verdict, compare_contracts
 from tools_registry.drafts import StaleDraftError, find_draft, publish
-from tools_registry.models import Tool, ToolDraft
-from tools_registry.versions import AlreadyPublishedError
+from tools_registry.models import Tool, ToolDraft, ToolVersion
+from tools_registry.versions import AlreadyPublishedError, contract_of
+
+CHANGES_SHOWN = 30
+LINES_MAX = 5
+"""Changes that are named beside the button."""
 
 
 @require_safe
 @tenant_page()
 def draft_review(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """What the draft would break, by the last replay; replaying and publishing it."""
+    """What the draft changes and would break, by its schemas and by the last replay."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     return _page(request, tool, find_draft(tool))
 
@@ -39,7 +44,7 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     if draft is None:
         messages.error(request, "There is no draft to publish.")
         return redirect("draft_review", tool.pk)
-    breaking = breaks(tool, draft)
+    breaking = breaks(tool, draft, _diff(tool, draft))
     form = PublishForm(request.POST, revision=draft.revision, needs_reason=bool(breaking))
     if not form.is_valid():
         return _page(request, tool, draft, form, status=422)
@@ -57,15 +62,29 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     return redirect(version)
 
 
-def breaks(tool: Tool, draft: ToolDraft) -> list[str]:
+def breaks(tool: Tool, draft: ToolDraft, diff: ContractDiff | None) -> list[str]:
     """What is known to break if the draft is published, a line each."""
+    found = [one for one in diff.changes if one.verdict is not Verdict.COMPATIBLE] if diff else []
+    lines = [
+        f"{one.side.capitalize()}, {one.change.path}: {one.reason}" for one in found[:LINES_MAX]
+    ]
+    if len(found) > LINES_MAX:
+        lines.append(f"And {counted(len(found) - LINES_MAX, 'change')} more that may break.")
     replay = _last_replay(tool)
     if replay is None or not job.is_of(replay, tool, proposal_of(draft)):
-        return []
-    if not replay.newly_violating_count:
-        return []
-    read = counted(replay.read_count, "call")
-    return [f"Of {read} replayed, {count(replay.newly_violating_count)} would newly violate."]
+        return lines
+    if replay.newly_violating_count:
+        read = counted(replay.read_count, "call")
+        new = count(replay.newly_violating_count)
+        lines.append(f"Of {read} replayed, {new} would newly violate.")
+    return lines
+
+
+def _diff(tool: Tool, draft: ToolDraft) -> ContractDiff | None:
+    """What the draft changes of the current version; None if there is none."""
+    versions = ToolVersion.objects.filter(tenant=tool.tenant_id, tool__tenant=tool.tenant_id)
+    current = versions.filter(tool=tool, number=tool.current_number).select_related("tool").first()
+    return None if current is None else compare_contracts(contract_of(current), contract_of(draft))
 
 
 def _last_replay(tool: Tool) -> Replay | None:
@@ -83,11 +102,14 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     replay = _last_replay(tool)
-    breaking = breaks(tool, draft) if draft else []
+    diff = _diff(tool, draft) if draft else None
+    breaking = breaks(tool, draft, diff) if draft else []
     context: dict[str, Any] = {
         "tool": tool,
         "draft": draft,
         "breaking": breaking,
+        "changes": diff.changes[:CHANGES_SHOWN] if diff else [],
+        "change_count": len(diff.changes) if diff else 0,
         "may_edit": has_role(request.membership, Role.EDITOR),
         "replay_form": ReplayForm(now=timezone.now(), zone=timezone.get_current_timezone()),
         "publish_form": form

@@ -89,6 +89,19 @@
     });
   }
 
+  // Typed over a selection, Chromium keeps its looks in a style attribute, which the policy refuses.
+  const typing = EditorView.domEventHandlers({
+    beforeinput(event, view) {
+      const { state } = view;
+      if (event.inputType !== "insertText" || !event.data || view.composing || state.selection.main.empty) {
+        return false;
+      }
+      event.preventDefault();
+      view.dispatch(state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+      return true;
+    },
+  });
+
   function replace(textarea) {
     const label = document.querySelector(`label[for="${textarea.id}"]`);
     const host = document.createElement("div");
@@ -107,7 +120,7 @@
         keymap.of([...defaultKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap]),
         linter((of) => (of.state.doc.toString().trim()
           ? [...syntax(of), ...found(of.state, textarea.name)] : []), { delay: 300, needsRefresh: isAnswer }),
-        EditorView.lineWrapping,
+        EditorView.lineWrapping, typing,
         EditorView.contentAttributes.of({ "aria-label": label?.textContent ?? textarea.name, spellcheck: "false" }),
         EditorView.updateListener.of((update) => {
           if (!update.docChanged) return;

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from audit.call_query import parse
 from audit.models import RejectedEvent
 from audit.payload_search import run_slice, start_search
+from audit.replay.job import run_slice as run_replay
 from audit.saved_views import save_view
 from tenants.keys import create_key
 from tenants.models import Scope
@@ -25,6 +26,7 @@ from tests.audit.posting import post
 from tests.audit.test_trace_list_page import BROKEN, FAILED
 from tests.audit.test_trace_page import send_family
 from tests.factories import Cast, make_call, make_cast, make_ingest_key, send_events
+from tests.replay.drafted import drafted_and_replayed
 from tests.reports.making import make
 from tests.server import LiveServer
 from tests.signing_in import sign_in
@@ -63,6 +65,7 @@ def site() -> Site:
         contract = ToolContract.model_validate(make_contract(name="get_weather"))
         register_contracts(cast.tenant, [contract], Publisher(key_id="key"))
         tool = Tool.objects.get(tenant=cast.tenant, name="get_weather")
+        replay = drafted_and_replayed(cast, tool)
         create_key(cast.tenant, "executor", [Scope.INGEST])
         save_view(cast.admin, "Failures", "state:error")
         search = start_search(cast.admin, "needle", parse(""), now + timedelta(seconds=1))
@@ -70,6 +73,7 @@ def site() -> Site:
             RejectedEvent.objects.for_tenant(cast.tenant.id).values_list("id", flat=True)
         )
     run_slice(cast.tenant.id, search.id)
+    run_replay(cast.tenant.id, replay)
     day = (now - timedelta(minutes=1)).date()
     addresses = [
         *("/traces/", "/traces/?state=ok&trace=none", "/traces/trace-123", "/traces/many?row=60"),
@@ -79,7 +83,8 @@ def site() -> Site:
         *("/calls/open", "/calls/open?kind=orphan", "/calls/open?kind=crashed"),
         *(f"/calls/search/{search.id}", "/inbox/", "/inbox/?state=sent"),
         *(f"/inbox/{pk}" for pk in refused),
-        *("/tools/", f"/tools/{tool.pk}"),
+        *("/tools/", f"/tools/{tool.pk}", f"/tools/{tool.pk}/draft"),
+        *(f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/replays/{replay}"),
         *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
         *("/settings/tenant", "/settings/redaction", "/settings/preferences"),

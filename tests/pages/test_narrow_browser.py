@@ -6,11 +6,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from audit.models import RejectedEvent
+from audit.replay.job import run_slice as run_replay
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
 from tests.audit.posting import post
 from tests.complaints import complaints
 from tests.factories import Cast, make_call, make_ingest_key, send_events
+from tests.replay.drafted import drafted_and_replayed
 from tests.reports.making import make
 from tests.signing_in import sign_in
 from tests.tools_registry.contracts import make_contract
@@ -59,6 +61,8 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         register_contracts(acme.tenant, [contract], Publisher(key_id="key"))
         tool = Tool.objects.get(name=LONG)
+        replay = drafted_and_replayed(acme, tool)
+    run_replay(acme.tenant.id, replay)
     key = make_ingest_key(acme.tenant)
     post(key, b'{"type": "gap", "reason": "%s"}\n{ \xff%s' % (2 * (LONG.encode(),)))
     with tenant_scope(acme.tenant.id):
@@ -71,6 +75,8 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
     trace = f"/traces/{'t' * 128}"
     for address in (
         *("/", "/traces/", "/traces/?state=ok", trace, "/tools/", f"/tools/{tool.pk}"),
+        *(f"/tools/{tool.pk}/draft", f"/tools/{tool.pk}/draft/review"),
+        f"/tools/{tool.pk}/replays/{replay}",
         *("/calls/", "/calls/open", "/violations/", "/latency/", "/repeats/"),
         *("/inbox/", *lines),
         *("/reports/", f"/reports/{report}"),

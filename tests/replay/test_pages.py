@@ -148,12 +148,28 @@ def test_what_breaks_is_published_with_a_reason_which_stays(acme: Cast, tool: To
 def test_what_breaks_nothing_is_published_without_one(acme: Cast) -> None:
     tool = publish(acme)
     with tenant_scope(acme.tenant.id):
-        wider = LOOSE | {"properties": {}}
-        create_draft(tool, contract_with(wider), Publisher(acme.editor))
+        narrower = LOOSE | {"maxProperties": 50}
+        create_draft(tool, contract_with(narrower), Publisher(acme.editor))
     send(acme, [{"celsius": 1}])
     run(acme, start(acme, tool))
-    answer = signed_in(acme.editor).post(f"/tools/{tool.pk}/draft/publish", {"revision": "1"})
+    editor = signed_in(acme.editor)
+    review = text(editor.get(f"/tools/{tool.pk}/draft/review").content.decode())
+    assert "Only results come that could have come before" in review
+    assert "Nothing is known to break" in review
+    answer = editor.post(f"/tools/{tool.pk}/draft/publish", {"revision": "1"})
     assert answer.headers["Location"] == f"/tools/{tool.pk}/2"
+
+
+def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) -> None:
+    tool = publish(acme)
+    with tenant_scope(acme.tenant.id):
+        create_draft(tool, contract_with(LOOSE | {"properties": {}}), Publisher(acme.editor))
+    editor = signed_in(acme.editor)
+    answer = editor.post(f"/tools/{tool.pk}/draft/publish", {"revision": "1"})
+    assert answer.status_code == 422
+    shown = text(answer.content.decode())
+    assert "Results may come that could not have come before" in shown
+    assert "say why it is published all the same" in shown
 
 
 def test_an_old_replay_says_that_the_draft_has_changed(acme: Cast, tool: Tool) -> None:
