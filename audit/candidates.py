@@ -128,17 +128,23 @@ def _place(
     candidate.invocation_id = event.invocation_id or _adk_id(candidate, event, seen)
 
 
-def _adk_id(candidate: Candidate, event: wire.CallEvent, seen: Counter[str]) -> UUID:
-    """An ADK event's invocation: turn, call id, start, and which of the equal ones it is.
+def adk_invocation_id(started_us: int, event: wire.CallEvent, k: int) -> UUID:
+    """An ADK event's invocation: turn, call id, start, and which of the equal ones it is."""
+    return uuid5(_ADK_NAMESPACE, f"{_what(started_us, event)}\x1f{k}")
 
-    Identical parallel calls of one millisecond stay two; their starts and their ends must
+
+def _adk_id(candidate: Candidate, event: wire.CallEvent, seen: Counter[str]) -> UUID:
+    """Identical parallel calls of one millisecond stay two; their starts and their ends must
     each come in one request, which is where equal ones are counted.
     """
-    what = f"{event.turn_id or ''}\x1f{event.call_id}\x1f{candidate.started_us}"
-    kind_and_what = f"{candidate.kind}\x1f{what}"
+    kind_and_what = f"{candidate.kind}\x1f{_what(candidate.started_us, event)}"
     k = seen[kind_and_what]
     seen[kind_and_what] = k + 1
-    return uuid5(_ADK_NAMESPACE, f"{what}\x1f{k}")
+    return adk_invocation_id(candidate.started_us, event, k)
+
+
+def _what(started_us: int, event: wire.CallEvent) -> str:
+    return f"{event.turn_id or ''}\x1f{event.call_id}\x1f{started_us}"
 
 
 def _untimely(candidate: Candidate, now_us: int) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ the tenant (distribution and indexes need that; row-level security alone gives n
 from typing import Self
 from uuid import UUID
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
@@ -91,6 +92,43 @@ class LedgerKey(models.Model):
 
     def __str__(self) -> str:
         return bytes(self.public_key).hex()
+
+
+class CheckState(models.TextChoices):
+    """How a reading of the whole ledger stands."""
+
+    WAITING = "waiting", "Waiting"
+    RUNNING = "running", "Running"
+    PASSED = "passed", "Passed"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+class LedgerCheck(models.Model):
+    """A reading of a tenant's whole ledger by the worker: how far it came, what it found."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    asked_by = models.TextField()
+    created_at = models.DateTimeField()
+    state = models.TextField(choices=CheckState)
+    size = models.BigIntegerField()
+    next_index = models.BigIntegerField()
+    erased_count = models.BigIntegerField()
+    checkpoint_count = models.BigIntegerField()
+    finding_count = models.BigIntegerField()
+    findings = ArrayField(models.TextField())
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantQuerySet["LedgerCheck"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "ledger_check"
+
+    def __str__(self) -> str:
+        return f"{self.state} at {self.next_index}"
 
 
 class Resolution(models.TextChoices):

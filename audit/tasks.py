@@ -10,7 +10,7 @@ from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
 from audit import partitions, payload_search, retention
-from audit.ledger import keys, signer
+from audit.ledger import checks, keys, signer
 from audit.ledger.private_files import PrivateFileError
 from audit.ledger.statements import KEEPER
 from audit.log import LogPayloadError
@@ -148,6 +148,13 @@ def _keep_ledger(tenant_id: UUID) -> None:
             keep_ledger.configure(queueing_lock=f"ledger {tenant_id}").defer(
                 tenant_id=str(tenant_id)
             )
+
+
+@app.task
+def check_ledger(tenant_id: str, check_id: str) -> None:
+    """Go on reading a whole ledger for a few seconds, then let other tasks have their turn."""
+    if checks.run_slice(UUID(tenant_id), UUID(check_id)):
+        check_ledger.defer(tenant_id=tenant_id, check_id=check_id)
 
 
 # A worker that was killed leaves its task as under way for ever; each of ours can be run again.

@@ -16,6 +16,17 @@ from audit.views.inbox import (
     inbox_send,
 )
 from audit.views.latency import latency_export, latency_newest, latency_page
+from audit.views.ledger import (
+    check_cancel,
+    check_detail,
+    check_start,
+    checkpoint_note,
+    ledger_consistency,
+    ledger_entry,
+    ledger_keys,
+    ledger_page,
+    ledger_proof,
+)
 from audit.views.open_list import open_list
 from audit.views.overview import home
 from audit.views.payload_search import search_cancel, search_detail, search_start
@@ -84,6 +95,16 @@ urlpatterns = [
     path("reports/<uuid:pk>", report_detail, name="report_detail"),
     path("reports/<uuid:pk>/again", report_again, name="report_again"),
     path("reports/<uuid:pk>/export.<slug:kind>", report_export, name="report_export"),
+    # /ledger
+    path("ledger/", ledger_page, name="ledger_page"),
+    path("ledger/check", check_start, name="ledger_check_start"),
+    path("ledger/check/<uuid:pk>", check_detail, name="ledger_check"),
+    path("ledger/check/<uuid:pk>/cancel", check_cancel, name="ledger_check_cancel"),
+    path("ledger/checkpoints/<int:epoch>/<int:size>", checkpoint_note, name="ledger_checkpoint"),
+    path("ledger/consistency", ledger_consistency, name="ledger_consistency"),
+    path("ledger/entries/<int:index>", ledger_entry, name="ledger_entry"),
+    path("ledger/entries/<int:index>.tlog-proof", ledger_proof, name="ledger_proof"),
+    path("ledger/keys", ledger_keys, name="ledger_keys"),
     # /inbox
     path("inbox/", inbox_list, name="inbox_list"),
     path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -18,6 +19,9 @@ from django.utils import timezone
 
 from audit import metrics, partitions
 from config.database import ROLE_QUERY, unfit_role
+
+if TYPE_CHECKING:
+    from audit.ledger.standing import Everywhere
 
 PARTITIONS_AHEAD_MIN = 3
 """Days. The worker keeps 14; under three somebody must look at why it does not."""
@@ -79,6 +83,7 @@ def _gauges() -> dict[str, tuple[str, float]]:
             cursor.execute(_JOBS_DUE)
             jobs, lag = cursor.fetchone()
         waiting = _INBOX.count()
+        ledgers = _LEDGERS.now()
     except DatabaseError:
         return {"tooltrail_database_up": ("Whether the database answers.", 0)}
     return {
@@ -87,6 +92,14 @@ def _gauges() -> dict[str, tuple[str, float]]:
         "tooltrail_inbox_open": (
             "Refused lines nobody has dealt with yet, a thousand a tenant at most.",
             waiting,
+        ),
+        "tooltrail_ledger_refused": (
+            "Tenants of whose log nothing is signed: it is not the one that was.",
+            ledgers.refused,
+        ),
+        "tooltrail_ledger_unsigned_seconds": (
+            "How long an entry of a log has waited to be signed, of all tenants' the longest.",
+            ledgers.unsigned_s,
         ),
         "tooltrail_jobs_due": ("Jobs the worker should have begun.", jobs),
         "tooltrail_job_lag_seconds": ("How long the first of them has waited.", lag),
@@ -111,6 +124,26 @@ class _Inbox:
 
 
 _INBOX = _Inbox()
+
+
+class _Ledgers:
+    """How all ledgers stand; asked again after a while only, tenant by tenant."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._known: Everywhere | None = None
+
+    def now(self) -> "Everywhere":
+        if self._known is None or time.monotonic() >= self._until:
+            # Models: this module is imported before Django is set up.
+            from audit.ledger.standing import everywhere
+
+            self._known = everywhere(timezone.now())
+            self._until = time.monotonic() + INBOX_KNOWN_S
+        return self._known
+
+
+_LEDGERS = _Ledgers()
 
 
 def why_not_ready() -> list[str]:

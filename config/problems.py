@@ -40,6 +40,8 @@ KINDS = {
     "not_found": Kind(404, "There is no such thing, or not for this key"),
     "method_not_allowed": Kind(405, "This address does not take that method"),
     "name_taken": Kind(409, "The name stands for another contract"),
+    "unsigned": Kind(409, "Nothing of that is signed yet"),
+    "altered": Kind(409, "The ledger is not what was signed"),
     "length_required": Kind(411, "The length of the body is not known"),
     "too_large": Kind(413, "The body is too large"),
     "line_too_long": Kind(413, "A line is too long"),

@@ -15,8 +15,8 @@ from tooltrail.ledger.lines import to_base64
 from audit.ledger import private_files, signer_state
 from audit.ledger.entries import append_entry
 from audit.ledger.keys import StoredKey
-from audit.ledger.signer import standing
 from audit.ledger.signer_state import SignerState, origin_of
+from audit.ledger.standing import standing
 from audit.ledger.statements import OWNER, run
 from audit.models import LedgerCheckpoint
 from tenants.actions import record_action

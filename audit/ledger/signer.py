@@ -14,7 +14,6 @@ Whoever is killed anywhere leaves what the next run takes up at that point.
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -24,6 +23,7 @@ from audit.ledger import keys, private_files, signer_state
 from audit.ledger.folding import LogBrokenError, fold_slice
 from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
+from audit.ledger.standing import Standing, standing
 from audit.ledger.statements import KEEPER, run
 from audit.ledger.tree import StoredTree
 from tenants.scope import tenant_scope
@@ -36,31 +36,6 @@ SIGN_EVERY = timedelta(seconds=20)
 
 class RefusedError(Exception):
     """The log is not what was signed; the message says how."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How a tenant's ledger stands in the database."""
-
-    size: int
-    """Entries in the log."""
-    folded: int
-    """Of which so many are in tiles."""
-    epoch: int | None
-    """Of the last published checkpoint, as are the next three; None: there is none."""
-    signed_size: int | None
-    signed_root: bytes | None
-    signed_at: datetime | None
-    refusal: str | None
-    """Why nothing is signed."""
-
-
-def standing(tenant_id: UUID, *, using: str = "default") -> Standing:
-    """Read it, as of one moment. Needs the tenant's scope."""
-    ((size, folded, epoch, signed_size, root, signed_at, refusal),) = run(
-        "ledger_standing", tenant_id=tenant_id, using=using
-    )
-    return Standing(size, folded, epoch, signed_size, root, signed_at, refusal)
 
 
 def keep(tenant_id: UUID, now: datetime, *, seconds: float) -> bool:

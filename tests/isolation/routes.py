@@ -172,6 +172,21 @@ ROUTES: dict[str, Visit] = {
     "reports/<uuid:pk>/export.<slug:kind>": Object(
         lambda world: f"/reports/{world.report_id}/export.json"
     ),
+    "ledger/": Listing("/ledger/"),
+    "ledger/check": Listing("/ledger/check", shows_canary=False, needs_payloads=True, answers=DEED),
+    "ledger/check/<uuid:pk>": Object(lambda world: f"/ledger/check/{world.check_id}"),
+    "ledger/check/<uuid:pk>/cancel": Object(
+        lambda world: f"/ledger/check/{world.check_id}/cancel",
+        is_read=False,
+        needs_payloads=True,
+        answers=DEED,
+    ),
+    # Numbers count within a tenant: a stranger has an entry of the same number, their own.
+    "ledger/checkpoints/<int:epoch>/<int:size>": Listing("/ledger/checkpoints/0/2"),
+    "ledger/consistency": Listing("/ledger/consistency?old=2"),
+    "ledger/entries/<int:index>": Listing("/ledger/entries/1"),
+    "ledger/entries/<int:index>.tlog-proof": Listing("/ledger/entries/1.tlog-proof"),
+    "ledger/keys": Listing("/ledger/keys", shows_canary=False),
     "inbox/": Listing("/inbox/?state=all"),
     "inbox/discard": Listing(
         "/inbox/discard",
@@ -345,6 +360,18 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/api/v1/reports/{world.report_id}", Scope.READ
     ),
     "api/v1/producers": Listing("/api/v1/producers", Scope.READ),
+    "api/v1/ledger": Listing("/api/v1/ledger", Scope.READ),
+    "api/v1/ledger/checkpoint": Listing("/api/v1/ledger/checkpoint", Scope.READ),
+    "api/v1/ledger/checkpoints": Listing("/api/v1/ledger/checkpoints", Scope.READ),
+    "api/v1/ledger/consistency": Listing("/api/v1/ledger/consistency?old=2", Scope.READ),
+    "api/v1/ledger/entries/<int:index>.tlog-proof": Listing(
+        "/api/v1/ledger/entries/1.tlog-proof", Scope.READ
+    ),
+    "api/v1/ledger/inclusion": Listing("/api/v1/ledger/inclusion?index=1", Scope.READ),
+    "api/v1/ledger/keys": Listing("/api/v1/ledger/keys", Scope.READ, shows_canary=False),
+    "api/v1/ledger/tile/<path:name>": Listing(
+        "/api/v1/ledger/tile/0/000.p/2", Scope.READ, shows_canary=False
+    ),
     "api/v1/inbox": Listing("/api/v1/inbox?state=all", Scope.READ),
     "api/v1/inbox/<uuidstr:line_id>": Object(
         lambda world: f"/api/v1/inbox/{world.refused_id}", Scope.READ

@@ -43,6 +43,7 @@ _LEAVES = bytes(64)
 _FITTING: dict[str, dict[str, Any]] = {
     "batch": {"first_index": 0, "is_own": False},
     "ledger_head": {"size": 2},
+    "ledger_check": {"state": "failed"},
     "ledger_tile": {"level": 0, "tile_index": 0, "hashes": _LEAVES},
     "ledger_checkpoint": {"epoch": 0, "size": 2, "root": root_of([_LEAVES[:32], _LEAVES[32:]])},
     "tool_version": {"number": 1, "on_collision": "throw"},
@@ -84,6 +85,7 @@ class World:
     view_id: UUID
     search_id: UUID
     report_id: UUID
+    check_id: UUID
     replay_id: UUID
     api_key: ApiKey
     membership: Membership
@@ -119,6 +121,7 @@ def make_world(name: str) -> World:
         view_id=uuid_utils.compat.uuid7(),
         search_id=uuid_utils.compat.uuid7(),
         report_id=uuid_utils.compat.uuid7(),
+        check_id=uuid_utils.compat.uuid7(),
         replay_id=uuid_utils.compat.uuid7(),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
@@ -193,6 +196,8 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.refused_id
     if (table, column) == ("saved_view", "id"):
         return world.view_id
+    if (table, column) == ("ledger_check", "id"):
+        return world.check_id
     if (table, column) == ("report", "id"):
         return world.report_id
     if (table, column) == ("tool_replay", "id"):

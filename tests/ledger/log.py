@@ -1,19 +1,24 @@
 """Logs to fold: leaves put straight into the log, and what its tree must be."""
 
+import json
 import os
 import secrets
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 import uuid_utils.compat
+from django.conf import settings
 from django.db import connection
+from tooltrail.ledger.lines import to_base64
 
 from audit.batch_ids import batch_day
-from audit.ledger import signer
+from audit.ledger import private_files, signer
 from audit.ledger.folding import fold_slice
-from audit.ledger.signer import Standing, standing
+from audit.ledger.standing import Standing, standing
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
@@ -73,3 +78,29 @@ def restore_backup(tenant: Tenant, size: int) -> None:
     as_owner("DELETE FROM ledger_tile WHERE tenant_id = %s", [tenant.id])
     while fold_slice(tenant.id).has_more:
         pass
+
+
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A worker's folder for one test, with a key of its own; others' public keys stay."""
+    folder = tmp_path / "ledger"
+    monkeypatch.setattr(settings, "LEDGER_DIR", folder)
+    _ensure_key(folder)
+    return folder
+
+
+def sign(tenant: Tenant) -> Standing:
+    """All that came is signed, by the key of the session; for tests of something else."""
+    _ensure_key(settings.LEDGER_DIR)
+    return keep(tenant, datetime.now(UTC))
+
+
+def _ensure_key(folder: Path) -> None:
+    # A worker makes the first key of a database, and in this one there are others.
+    path = folder / "signing-keys.json"
+    if not path.exists():
+        key = {
+            "private": to_base64(os.urandom(32)),
+            "created_at": "2026-11-01T00:00:00+00:00",
+            "signs_until": None,
+        }
+        private_files.write(path, json.dumps([key]).encode())

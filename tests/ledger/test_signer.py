@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -32,7 +31,7 @@ from audit.models import Batch, LedgerCheckpoint, LedgerKey
 from tenants.models import Action, Tenant
 from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events
-from tests.ledger.log import append, as_owner, keep, leaves, restore_backup, stands
+from tests.ledger.log import append, as_owner, keep, leaves, own_folder, restore_backup, stands
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATER = timedelta(minutes=1)
@@ -41,20 +40,7 @@ LATER = timedelta(minutes=1)
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A worker of this test's own, with its own key; the others' public keys stay."""
-    monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")
-    private_files.write(
-        tmp_path / "ledger" / "signing-keys.json",
-        json.dumps(
-            [
-                {
-                    "private": to_base64(os.urandom(32)),
-                    "created_at": NOW.isoformat(),
-                    "signs_until": None,
-                }
-            ]
-        ).encode(),
-    )
-    yield tmp_path / "ledger"
+    yield own_folder(tmp_path, monkeypatch)
 
 
 def notes(tenant: Tenant) -> list[str]:

@@ -56,7 +56,8 @@ def main() -> None:
         told[name] = {
             "status": answer.status_code,
             "is": type(answer.parsed).__name__,
-            "members": answer.parsed.to_dict(),
+            # Of what is no JSON there are bytes alone.
+            "members": answer.parsed.to_dict() if hasattr(answer.parsed, "to_dict") else {},
             "undeclared": undeclared(answer.parsed),
         }
     json.dump(told, sys.stdout)

@@ -14,6 +14,7 @@ from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.audit.posting import post
 from tests.factories import Cast, make_call, send_events
+from tests.ledger.log import sign
 from tests.tools_registry.contracts import make_contract
 from tools_registry.models import Tool
 
@@ -50,7 +51,7 @@ class Record:
         authorization = {"Authorization": f"Bearer {key or self.auditor}"}
         return Client(headers=authorization).get(f"/api/v1/{path}", query)
 
-    def ids(self) -> dict[str, dict[str, str]]:
+    def ids(self) -> dict[str, dict[str, str | int]]:
         """What each operation that names something is asked for."""
         return {
             "read_call": {"invocation_id": str(self.failed)},
@@ -58,6 +59,10 @@ class Record:
             "read_inbox_line": {"line_id": str(self.refused)},
             "read_tool": {"tool_id": str(self.tool)},
             "read_report": {"report_id": str(self.report)},
+            "read_tile": {"name": "0/000.p/24"},
+            "prove_inclusion": {"index": 3},
+            "prove_consistency": {"old": 24},
+            "download_proof": {"index": 3},
         }
 
 
@@ -112,6 +117,7 @@ def make_record(cast: Cast) -> Record:
         headers={"Authorization": f"Bearer {key}"},
     )
     assert registered.status_code == 200
+    sign(cast.tenant)
     with tenant_scope(cast.tenant.id):
         refused = RejectedEvent.objects.for_tenant(cast.tenant.id).get()
         tool = Tool.objects.get(tenant=cast.tenant)

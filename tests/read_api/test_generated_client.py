@@ -112,6 +112,10 @@ def test_every_operation_answers_what_the_document_says(
         "key",
     )
     assert said["read_report"]["figures"]["volume"]["calls"] == 11
+    assert (said["read_ledger"]["entries"], said["read_ledger"]["signed"]) == (24, 24)
+    assert said["read_ledger"]["witnesses"] == []
+    assert len(said["prove_inclusion"]["hashes"]) == 5
+    assert said["prove_consistency"]["hashes"] == []
     (line,) = said["list_inbox"]["lines"]
     assert PAYLOAD in line["excerpt"]
     assert json.loads(said["read_inbox_line"]["raw"]) == {"type": "neither", "args": PAYLOAD}

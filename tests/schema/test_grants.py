@@ -55,6 +55,7 @@ NARROWER = {
     "ledger_checkpoint": {"SELECT"},
     "ledger_signer": {"SELECT"},
     "ledger_key": {"SELECT"},
+    "ledger_check": {"SELECT", "INSERT", "UPDATE"},
     # It would take everything of the tenant along.
     "tenant": {"SELECT", "INSERT", "UPDATE"},
     "tenant_setting": {"SELECT", "INSERT", "UPDATE"},

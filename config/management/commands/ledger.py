@@ -15,7 +15,8 @@ from tooltrail.ledger.lines import to_base64
 from audit.ledger import keys
 from audit.ledger.epochs import NoEpochError, announce_keys, begin_epoch
 from audit.ledger.private_files import PrivateFileError
-from audit.ledger.signer import keep, standing
+from audit.ledger.signer import keep
+from audit.ledger.standing import standing
 from audit.ledger.statements import KEEPER, OWNER
 from tenants.models import Tenant
 from tenants.scope import tenant_scope

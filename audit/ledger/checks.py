@@ -1,0 +1,189 @@
+"""Reading a tenant's whole ledger again: leaves from bytes, tiles from leaves, roots from tiles.
+
+Run by the worker when somebody asks, in slices as `audit.payload_search` is: each chunk is one
+transaction that moves `next_index` on, so whoever is killed has read nothing or all of a chunk.
+
+It finds what was altered in this database by who could not sign. Who holds the key, or shows
+different logs to different people, is found only by who keeps checkpoints elsewhere.
+"""
+
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from uuid import UUID
+
+from django.utils import timezone
+from tooltrail.ledger import LedgerError, VerifierKey, open_checkpoint
+
+from audit.ledger.entry_view import stored_batch
+from audit.ledger.folding import grow
+from audit.ledger.recompute import StoredBatch, remake
+from audit.ledger.standing import standing
+from audit.ledger.tree import StoredTree
+from audit.log import LogPayloadError
+from audit.models import Batch, CheckState, LedgerCheck, LedgerCheckpoint, LedgerKey
+from tenants.models import TenantSetting, new_id
+from tenants.scope import current_tenant_id, tenant_scope
+
+SLICE_SECONDS = 3.0
+CHUNK = 20
+"""Batches read at once: at most 20,000 events."""
+FINDINGS_KEPT = 20
+UNDER_WAY = (CheckState.WAITING, CheckState.RUNNING)
+_LEAF = 32
+
+
+def start_check(asked_by: str, now: datetime) -> LedgerCheck | None:
+    """Note a check for the worker; deferring the task is the caller's. None while one is under
+    way. Needs the scope.
+    """
+    tenant_id = current_tenant_id()
+    last = last_check()
+    if last is not None and last.state in UNDER_WAY:
+        return None
+    return LedgerCheck.objects.create(
+        tenant_id=tenant_id,
+        id=new_id(),
+        asked_by=asked_by,
+        created_at=now,
+        state=CheckState.WAITING,
+        size=standing(tenant_id).folded,
+        next_index=0,
+        erased_count=0,
+        checkpoint_count=0,
+        finding_count=0,
+        findings=[],
+    )
+
+
+def last_check() -> LedgerCheck | None:
+    """The tenant's newest one."""
+    return LedgerCheck.objects.for_tenant(current_tenant_id()).order_by("-id").first()
+
+
+def find_check(pk: UUID) -> LedgerCheck | None:
+    """One of the tenant's."""
+    return LedgerCheck.objects.for_tenant(current_tenant_id()).filter(id=pk).first()
+
+
+def cancel_check(pk: UUID, now: datetime) -> bool:
+    """Ask the worker to stop. False if there is nothing to stop."""
+    found = LedgerCheck.objects.for_tenant(current_tenant_id()).filter(id=pk, state__in=UNDER_WAY)
+    return bool(found.update(state=CheckState.CANCELLED, finished_at=now))
+
+
+def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
+    """Go on with a check for a while; True if there is more to do."""
+    deadline = time.monotonic() + seconds
+    while _run_chunk(tenant_id, pk):
+        if time.monotonic() >= deadline:
+            return True
+    return False
+
+
+def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
+    with tenant_scope(tenant_id):
+        found = LedgerCheck.objects.for_tenant(tenant_id).filter(id=pk)
+        check = found.select_for_update().first()
+        if check is None or check.state not in UNDER_WAY:
+            return False
+        reading = _Reading(check)
+        reading.read()
+        check.findings = [*check.findings, *reading.findings][:FINDINGS_KEPT]
+        check.finding_count += len(reading.findings)
+        check.state = CheckState.RUNNING
+        if reading.is_over:
+            check.state = CheckState.FAILED if check.finding_count else CheckState.PASSED
+            check.finished_at = timezone.now()
+        check.save()
+        return not reading.is_over
+
+
+class _Reading:
+    """One chunk of a check, whose figures it moves on."""
+
+    def __init__(self, check: LedgerCheck) -> None:
+        self._check = check
+        self._tenant_id = check.tenant_id
+        self.findings: list[str] = []
+        self.is_over = False
+
+    def read(self) -> None:
+        check = self._check
+        first = check.next_index
+        leaves = b"".join(self._leaves())
+        self._compare_tiles(first, leaves)
+        self._compare_roots(first, check.next_index)
+        if not (self.is_over or leaves or check.next_index >= check.size):
+            self._fault(f"the log ends at {check.next_index:,}, and its tiles at {check.size:,}")
+        self.is_over = self.is_over or not leaves or check.next_index >= check.size
+
+    def _leaves(self) -> Iterator[bytes]:
+        check = self._check
+        erased_to = (
+            TenantSetting.objects.filter(tenant_id=self._tenant_id)
+            .values_list("erased_to", flat=True)
+            .first()
+            or 0
+        )
+        rows = (
+            Batch.objects.for_tenant(self._tenant_id)
+            .filter(first_index__gte=check.next_index, first_index__lt=check.size)
+            .filter(event_count__gt=0)
+            .order_by("first_index")
+        )
+        for batch in map(stored_batch, rows[:CHUNK]):
+            if batch.first_index != check.next_index:
+                self._fault(f"a batch begins at {batch.first_index:,}, not {check.next_index:,}")
+                self.is_over = True  # behind it nothing has its place
+                return
+            if len(batch.leaves) != batch.event_count * _LEAF:
+                self._fault(f"the batch at {batch.first_index:,} has not a leaf for each event")
+                self.is_over = True
+                return
+            self._compare_events(batch, erased_to)
+            check.next_index += batch.event_count
+            yield batch.leaves
+
+    def _compare_events(self, batch: StoredBatch, erased_to: int) -> None:
+        try:
+            remade = remake(batch)
+        except LogPayloadError as error:
+            self._fault(f"the payload of the batch at {batch.first_index:,} {error}")
+            return
+        for index, one in enumerate(remade, batch.first_index):
+            if one.entry is not None:
+                continue
+            if one.raw:
+                self._fault(f"entry {index:,}: its bytes are not those that were hashed")
+            elif index < erased_to:
+                self._check.erased_count += 1
+            else:
+                self._fault(f"entry {index:,}: its payload is gone, and nothing says why")
+
+    def _compare_tiles(self, first: int, leaves: bytes) -> None:
+        stored = StoredTree(self._tenant_id, first)
+        later = StoredTree(self._tenant_id, first + len(leaves) // _LEAF)
+        for tile, hashes in grow(first, leaves, stored.tile):
+            if later.tile(tile) != hashes:
+                self._fault(f"{tile.path} is not made of the leaves in the log")
+
+    def _compare_roots(self, first: int, end: int) -> None:
+        """Of all checkpoints whose last entry was read just now, those of this epoch."""
+        of_tenant = LedgerCheckpoint.objects.for_tenant(self._tenant_id)
+        epoch = of_tenant.order_by("-epoch").values_list("epoch", flat=True).first() or 0
+        keys = [bytes(key) for key in LedgerKey.objects.values_list("public_key", flat=True)]
+        for one in of_tenant.filter(epoch=epoch, size__gt=first, size__lte=end).order_by("size"):
+            self._check.checkpoint_count += 1
+            vkeys = [VerifierKey(one.origin, key) for key in keys]
+            try:
+                signed = open_checkpoint(one.note.encode(), one.origin, vkeys)
+                root = StoredTree(self._tenant_id, one.size).root()
+            except LedgerError as error:
+                self._fault(f"the checkpoint of {one.size:,} entries: {error}")
+                continue
+            if (signed.size, signed.root) != (one.size, bytes(one.root)) or signed.root != root:
+                self._fault(f"the checkpoint of {one.size:,} entries has another root")
+
+    def _fault(self, what: str) -> None:
+        self.findings.append(what)

@@ -1,0 +1,67 @@
+"""One entry of the ledger: what the log holds at an index, and whether it is what was hashed."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from tooltrail.ledger import Entry
+
+from audit.ledger.recompute import StoredBatch, remake
+from audit.log import LogPayloadError
+from audit.models import Batch
+from tenants.scope import current_tenant_id
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    """An entry with what it is of. `fault` says why it does not follow from the stored bytes."""
+
+    index: int
+    batch_id: UUID
+    position: int
+    received_at: datetime
+    is_own: bool
+    leaf: bytes
+    entry: Entry | None
+    salt: bytes
+    raw: bytes
+    """Both empty where the event was erased."""
+    fault: str
+
+
+def entry_at(index: int) -> EntryView | None:
+    """The entry of the scope's tenant at an index, None beyond the log. One query."""
+    row = (
+        Batch.objects.for_tenant(current_tenant_id())
+        .filter(first_index__lte=index, event_count__gt=0)
+        .order_by("-first_index")
+        .first()
+    )
+    if row is None or index >= row.first_index + row.event_count:
+        return None
+    batch = stored_batch(row)
+    position, fault = index - row.first_index, ""
+    leaf, entry, salt, raw = batch.leaves[position * 32 :][:32], None, b"", b""
+    try:
+        one = remake(batch)[position]
+        leaf, entry, salt, raw = one.leaf, one.entry, one.salt, one.raw
+        if raw and entry is None:
+            fault = "its bytes are not those that were hashed when it came"
+    except LogPayloadError as error:
+        fault = f"its batch {error}"
+    return EntryView(
+        index, row.batch_id, position, row.received_at, row.is_own, leaf, entry, salt, raw, fault
+    )
+
+
+def stored_batch(row: Batch) -> StoredBatch:
+    """A row of the log as `recompute` takes it."""
+    return StoredBatch(
+        row.batch_id,
+        row.received_at,
+        row.first_index,
+        row.event_count,
+        bytes(row.leaves),
+        None if row.payload is None else bytes(row.payload),
+        row.is_own,
+    )

@@ -1,0 +1,268 @@
+"""What the ledger costs, and how fast it proves: `uv run bench/ledger.py [--entries 1000000]`.
+
+Starts a PostgreSQL of its own and measures in this process, with nothing else running:
+
+- *fold, sign*: requests of 500 events, and of 20, are taken in; after every `--every` events they
+  are folded and signed, at full speed several times as often as the worker does it. Printed is what
+  that adds to the intake, had one core to do both one after the other; the worker is a process of
+  its own. Limit: 10 %.
+- *proofs of a log of `--entries`*, whose leaves are random, out of the database, each checked
+  against the signed root: best, median and 99th percentile of 300, in ms. Limit: 20.
+- *proofs of a log of 100 million*, of which only the tiles exist that 300 proofs ask for, with
+  random hashes: the most hashes of any, and the times without the check. Limits: 27, and 20 ms.
+"""
+
+import argparse
+import json
+import os
+import random
+import secrets
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+if TYPE_CHECKING:
+    from tenants.models import Tenant
+
+HUGE = 100_000_000
+PROOFS = 300
+LIMIT_MS, LIMIT_HASHES, LIMIT_SHARE = 20.0, 27, 0.10
+
+
+def events(rng: random.Random, count: int) -> bytes:
+    """A request: so many events, two a call, of about 1.2 KB each."""
+    lines = []
+    at = datetime.now(UTC) - timedelta(minutes=5)
+    for _ in range(count // 2):
+        shared: dict[str, Any] = {
+            "invocation_id": str(UUID(int=rng.getrandbits(128), version=4)),
+            "trace_id": f"{rng.getrandbits(128):032x}",
+            "tool_name": f"tool_{rng.randrange(40)}",
+            "call_id": f"{rng.getrandbits(256):064x}",
+            "started_at": at.isoformat(),
+        }
+        text = f"{rng.getrandbits(3200):x}"
+        lines.append({"type": "toolExecutionStart", **shared, "args": {"query": text}})
+        end: dict[str, Any] = {"ended_at": at.isoformat(), "duration_ms": 12.5, "is_error": False}
+        output = {"status": "ok", "data": {"text": text}, "meta": {"took_ms": 12}}
+        lines.append({"type": "toolExecutionEnd", **shared, **end, "output": output})
+    return b"\n".join(json.dumps(line).encode() for line in lines)
+
+
+def cost(tenant: "Tenant", total: int, at_once: int, every: int) -> tuple[float, float]:
+    """µs an event of taking in, and of folding and signing."""
+    from audit.batch_ids import BatchId
+    from audit.body import split_lines
+    from audit.ingest import record_batch
+    from audit.ledger.signer import keep
+    from tenants.models import new_id
+
+    rng = random.Random(7)
+    bodies = [events(rng, at_once) for _ in range(total // at_once)]
+    intake = ledger = 0.0
+    now = datetime.now(UTC)
+    since = 0
+    for body in bodies:
+        began = time.perf_counter()
+        record_batch(tenant.id, body, split_lines(body), BatchId(new_id()), datetime.now(UTC))
+        intake += time.perf_counter() - began
+        since += at_once
+        if since >= every:
+            since, now = 0, now + timedelta(minutes=1)
+            began = time.perf_counter()
+            while keep(tenant.id, now, seconds=5.0):
+                pass
+            ledger += time.perf_counter() - began
+    return intake / total * 1e6, ledger / total * 1e6
+
+
+def append(tenant: "Tenant", total: int) -> None:
+    """Leaves of random hashes, a thousand a batch, folded and signed."""
+    from django.db import connections
+
+    from audit.batch_ids import batch_day
+    from audit.ledger.signer import keep
+    from tenants.models import new_id
+    from tenants.scope import tenant_scope
+
+    with tenant_scope(tenant.id), connections["default"].cursor() as cursor:
+        cursor.execute("INSERT INTO ledger_head VALUES (%s, %s)", [tenant.id, total])
+        for first in range(0, total, 1000):
+            batch_id, count = new_id(), min(1000, total - first)
+            cursor.execute(
+                "INSERT INTO batch (tenant_id, batch_on, batch_id, received_at, first_index,"
+                " event_count, body_sha256, answer, leaves)"
+                " VALUES (%s, %s, %s, now(), %s, %s, '', '', %s)",
+                [tenant.id, batch_day(batch_id), batch_id, first, count, os.urandom(32 * count)],
+            )
+    began = time.perf_counter()
+    while keep(tenant.id, datetime.now(UTC), seconds=60.0):
+        pass
+    took = time.perf_counter() - began
+    print(
+        f"fold and sign {total:,} entries at once: {took:.2f} s, {took / total * 1e6:.2f} µs each"
+    )
+
+
+def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
+    """The tiles of 100 million entries that these proofs read: of an index, from a size."""
+    from tooltrail.ledger import tiles_of_consistency, tiles_of_inclusion
+
+    from audit import pg_arrays
+    from audit.ledger.statements import KEEPER, run
+    from tenants.scope import tenant_scope
+
+    tiles = set()
+    for index, old in asked:
+        tiles |= tiles_of_inclusion(index, HUGE) | tiles_of_consistency(old, HUGE)
+    ordered = sorted(tiles)
+    with tenant_scope(tenant.id, using=KEEPER):
+        run(
+            "grow_tiles",
+            tenant_id=tenant.id,
+            using=KEEPER,
+            levels=pg_arrays.ints([tile.level for tile in ordered]),
+            indexes=pg_arrays.bigints([tile.index for tile in ordered]),
+            hashes=pg_arrays.blobs([os.urandom(32 * tile.width) for tile in ordered]),
+        )
+
+
+def timed(name: str, ask: Callable[[int, int], int], asked: list[tuple[int, int]]) -> bool:
+    """Ask for each, print the times and the most hashes; whether they keep the limits."""
+    taken, hashes = [], 0
+    for one in asked:
+        began = time.perf_counter()
+        hashes = max(hashes, ask(*one))
+        taken.append((time.perf_counter() - began) * 1e3)
+    taken.sort()
+    p99 = taken[int(len(taken) * 0.99)]
+    print(
+        f"{name:44}{taken[0]:8.2f}{statistics.median(taken):8.2f}{p99:8.2f} ms"
+        f"{hashes:6} hashes at most"
+    )
+    return p99 <= LIMIT_MS
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--entries", type=int, default=1_000_000)
+    options.add_argument("--events", type=int, default=40_000, help="taken in")
+    options.add_argument("--every", type=int, default=10_000, help="events from fold to fold")
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder, _database(Path(folder)):
+        from audit.ledger import proofs
+        from audit.ledger.tree import StoredTree
+        from tenants.provision import ensure_tenant
+        from tenants.scope import tenant_scope
+
+        fine = True
+        for at_once in (500, 20):
+            tenant = ensure_tenant(f"intake-{at_once}", "Intake")
+            total = chosen.events if at_once > 100 else chosen.events // 4
+            intake, ledger = cost(tenant, total, at_once, chosen.every)
+            fine &= ledger / intake <= LIMIT_SHARE
+            print(
+                f"requests of {at_once}: intake {intake:.1f} µs an event, fold and sign"
+                f" {ledger:.2f}: {ledger / intake:.1%} (limit {LIMIT_SHARE:.0%})"
+            )
+        tenant = ensure_tenant("large", "Large")
+        append(tenant, chosen.entries)
+        rng = random.Random(3)
+        size = chosen.entries
+        asked = [(rng.randrange(size), rng.randrange(1, size)) for _ in range(PROOFS)]
+
+        def proved(index: int, _: int) -> int:
+            with tenant_scope(tenant.id):
+                return len(proofs.inclusion(index).hashes)
+
+        def consistent(_: int, old: int) -> int:
+            with tenant_scope(tenant.id):
+                return len(StoredTree(tenant.id, size).consistency(old))
+
+        print(f"{'':44}{'best':>8}{'median':>8}{'p99':>8}")
+        fine &= timed(f"inclusion, {size:,}, checked", proved, asked)
+        fine &= timed(f"consistency, {size:,}", consistent, asked)
+        huge = ensure_tenant("huge", "Huge")
+        asked = [(rng.randrange(HUGE), rng.randrange(1, HUGE)) for _ in range(PROOFS)]
+        sparse(huge, asked)
+        most = [0]
+
+        def huge_inclusion(index: int, _: int) -> int:
+            with tenant_scope(huge.id):
+                most[0] = max(most[0], len(StoredTree(huge.id, HUGE).inclusion(index)))
+            return most[0]
+
+        def huge_consistency(_: int, old: int) -> int:
+            with tenant_scope(huge.id):
+                return len(StoredTree(huge.id, HUGE).consistency(old))
+
+        fine &= timed(f"inclusion, {HUGE:,}", huge_inclusion, asked)
+        fine &= timed(f"consistency, {HUGE:,}", huge_consistency, asked)
+        print(f"tiles and checkpoints: {_bytes(tenant.id) / chosen.entries:.1f} B an entry")
+        return int(not fine or most[0] > LIMIT_HASHES)
+
+
+def _bytes(tenant_id: UUID) -> int:
+    from django.db import connections
+
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "SELECT (SELECT sum(length(hashes) + 60) FROM ledger_tile WHERE tenant_id = %s)"
+            " + (SELECT sum(length(note) + 120) FROM ledger_checkpoint WHERE tenant_id = %s)",
+            [tenant_id, tenant_id],
+        )
+        return int(cursor.fetchone()[0])
+
+
+@contextmanager
+def _database(folder: Path) -> Iterator[None]:
+    folder.chmod(0o711)  # as root, PostgreSQL may run as another user
+    os.environ |= {
+        "TOOLTRAIL_VAR": str(folder / "var"),
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+    }
+    from config import database
+    from config.embedded import EmbeddedPostgres
+
+    server = EmbeddedPostgres(folder / "postgres")
+    server.start()
+    try:
+        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+        name = f"bench_{uuid.uuid4().hex[:8]}"
+        database.initialise(server.admin_url, passwords, name)
+        for variable, role in (
+            ("DATABASE_URL", database.APP),
+            ("DATABASE_OWNER_URL", database.OWNER),
+            ("DATABASE_KEEPER_URL", database.KEEPER),
+        ):
+            url = database.role_url(server.admin_url, role, passwords[role], name)
+            os.environ[variable] = url
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+        from django.db import connections
+
+        from audit import partitions
+
+        call_command("migrate", database="owner", verbosity=0)
+        partitions.apply(partitions.missing(datetime.now(UTC).date()))
+        yield
+        connections.close_all()
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
