@@ -23,8 +23,8 @@ from tools_registry.models import Tool, ToolDraft, ToolVersion
 from tools_registry.versions import AlreadyPublishedError, contract_of
 
 CHANGES_SHOWN = 30
-LINES_MAX = 5
-"""Changes that are named beside the button."""
+PLACES_MAX = 5
+"""Where something may break, that are named beside the button."""
 
 
 @require_safe
@@ -64,12 +64,12 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 def breaks(tool: Tool, draft: ToolDraft, diff: ContractDiff | None) -> list[str]:
     """What is known to break if the draft is published, a line each."""
-    found = [one for one in diff.changes if one.verdict is not Verdict.COMPATIBLE] if diff else []
-    lines = [
-        f"{one.side.capitalize()}, {one.change.path}: {one.reason}" for one in found[:LINES_MAX]
-    ]
-    if len(found) > LINES_MAX:
-        lines.append(f"And {counted(len(found) - LINES_MAX, 'change')} more that may break.")
+    places: dict[str, dict[str, None]] = {}
+    for one in diff.changes if diff else ():
+        if one.verdict is not Verdict.COMPATIBLE:
+            said = f"{one.side.capitalize()}: {one.reason.rstrip('.')}"
+            places.setdefault(said, {})[one.change.path] = None
+    lines = [f"{said} at {_listed(list(paths))}." for said, paths in places.items()]
     replay = _last_replay(tool)
     if replay is None or not job.is_of(replay, tool, proposal_of(draft)):
         return lines
@@ -78,6 +78,13 @@ def breaks(tool: Tool, draft: ToolDraft, diff: ContractDiff | None) -> list[str]
         new = count(replay.newly_violating_count)
         lines.append(f"Of {read} replayed, {new} would newly violate.")
     return lines
+
+
+def _listed(paths: list[str]) -> str:
+    more = len(paths) - PLACES_MAX
+    return ", ".join(paths[:PLACES_MAX]) + (
+        f" and {counted(more, 'place')} more" if more > 0 else ""
+    )
 
 
 def _diff(tool: Tool, draft: ToolDraft) -> ContractDiff | None:

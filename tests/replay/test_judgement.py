@@ -1,7 +1,6 @@
 """What two contracts find in one stored event, and why some events are not judged."""
 
 import json
-import time
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -193,12 +192,11 @@ def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], said: s
     assert "\n" not in str(refused.value)
 
 
-def test_a_catastrophic_pattern_takes_linear_time() -> None:
+def test_a_catastrophic_pattern_ends() -> None:
+    # An engine that goes back would need longer than the sun has, and this test would never end.
     schema = {"type": "string", "pattern": "^(a+)+$"}
-    began = time.process_time()
     verdict = judge(None, schema, ok("a" * 200_000 + "!"))
     assert verdict.then == kinds(("$", "PATTERN_MISMATCH"))
-    assert time.process_time() - began < 1, "Python's engine would need longer than the sun has"
 
 
 def test_a_recursive_schema_takes_polynomial_time() -> None:
