@@ -26,6 +26,7 @@ from tests.audit.posting import post
 from tests.audit.test_trace_list_page import BROKEN, FAILED
 from tests.audit.test_trace_page import send_family
 from tests.factories import Cast, make_call, make_cast, make_ingest_key, send_events
+from tests.ledger.log import sign
 from tests.replay.drafted import drafted_and_replayed
 from tests.reports.making import make
 from tests.server import LiveServer
@@ -74,6 +75,7 @@ def site() -> Site:
         )
     run_slice(cast.tenant.id, search.id)
     run_replay(cast.tenant.id, replay)
+    signed = sign(cast.tenant).signed_size
     day = (now - timedelta(minutes=1)).date()
     addresses = [
         *("/traces/", "/traces/?state=ok&trace=none", "/traces/trace-123", "/traces/many?row=60"),
@@ -86,6 +88,7 @@ def site() -> Site:
         *("/tools/", f"/tools/{tool.pk}", f"/tools/{tool.pk}/draft"),
         *(f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/replays/{replay}"),
         *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
+        *("/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
         *("/settings/tenant", "/settings/redaction", "/settings/preferences"),
     ]

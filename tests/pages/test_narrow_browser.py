@@ -12,6 +12,7 @@ from tests.audit.knocking import signed_in
 from tests.audit.posting import post
 from tests.complaints import complaints
 from tests.factories import Cast, make_call, make_ingest_key, send_events
+from tests.ledger.log import sign
 from tests.replay.drafted import drafted_and_replayed
 from tests.reports.making import make
 from tests.signing_in import sign_in
@@ -69,6 +70,7 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
         refused = RejectedEvent.objects.for_tenant(acme.tenant.id).values_list("id", flat=True)
         lines = [f"/inbox/{pk}" for pk in refused]
     report = make(signed_in(acme.admin), kind="range", range="24h")
+    signed = sign(acme.tenant).signed_size
     page.set_viewport_size({"width": 390, "height": 844})
     sign_in(page, acme.admin)
     heard = complaints(page)
@@ -80,6 +82,7 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
         *("/calls/", "/calls/open", "/violations/", "/latency/", "/repeats/"),
         *("/inbox/", *lines),
         *("/reports/", f"/reports/{report}"),
+        *("/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
         *("/settings/tenant", "/settings/redaction", "/settings/preferences", "/api/v1/docs"),
     ):
