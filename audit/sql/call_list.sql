@@ -241,9 +241,12 @@ SELECT count(*),
        count(*) FILTER (WHERE is_crashed),
        count(*) FILTER (WHERE NOT is_overdue AND NOT is_crashed)
 FROM (
-    SELECT {{call_is_overdue}} AS is_overdue, {{call_is_crashed}} AS is_crashed
+    SELECT {{call_is_overdue}} AS is_overdue,
+           started_at < %(silent_since)s
+               AND (timeouts_ms IS NULL OR {{call_is_overdue}})
+               AND coalesce(p.last_heard_at < %(silent_since)s, FALSE) AS is_crashed
     FROM (
-        SELECT *
+        SELECT started_at, timeouts_ms, producer_id
         FROM invocation
         WHERE tenant_id = %(tenant_id)s
           AND started_on <= %(last_day)s
@@ -251,6 +254,10 @@ FROM (
         ORDER BY started_at DESC
         LIMIT %(count_limit)s
     ) AS found
+    -- As call_is_crashed has it, but joined: two thousand look-ups of producers took 5 ms.
+    LEFT JOIN producer p
+           ON p.tenant_id = %(tenant_id)s
+          AND p.producer_id = found.producer_id COLLATE "C"
     LIMIT ALL  -- else each of the four counts judges every call again
 ) AS judged
 
