@@ -33,6 +33,7 @@ from tests.audit.posting import post
 from tests.audit.test_adk import ROWS, emitted
 from tests.factories import Cast, make_call, make_ingest_key, send_events
 from tests.ledger.log import append, as_owner, keep, leaves, own_folder, restore_backup
+from tests.otlp import sending
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 LATER = timedelta(minutes=1)
@@ -128,6 +129,15 @@ def test_events_without_ids_of_their_own_are_made_again(acme: Cast, row: dict[st
             assert found.entry is not None
             assert (found.raw, found.fault) == (found.raw or None, "")
             assert leaf_of(found.entry.to_bytes()) == found.leaf
+
+
+def test_events_made_of_spans_are_made_again(acme: Cast) -> None:
+    spans = [sending.span() for _ in range(5)]
+    answer = sending.post(make_ingest_key(acme.tenant), sending.request(*spans), sending.JSON)
+    assert answer.status_code == 200
+    with tenant_scope(acme.tenant.id):
+        found = [entry_at(index) for index in range(10)]
+    assert all(one is not None and one.entry is not None and one.raw for one in found)
 
 
 def test_consistency_of_any_two_checkpoints(acme: Cast) -> None:
