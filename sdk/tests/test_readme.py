@@ -91,6 +91,8 @@ def test_a_command_is_one_the_program_knows(command: list[str], tmp_path: Path) 
     assert "usage:" not in ran.stderr
     if command[1] == "status":
         assert (ran.returncode, ran.stdout) == (0, "No event waits here.\n")
+    elif command[1] == "verify":
+        assert (ran.returncode, "cannot be checked" in ran.stderr) == (2, True)
     else:
         assert (ran.returncode, "TOOLTRAIL_API_KEY" in ran.stderr) == (2, True)
 

@@ -1,4 +1,4 @@
-"""The `tooltrail` command: look at what waits in the spool, send it, send a file of events, query.
+"""The `tooltrail` command: look at the spool, send it or a file, query, verify, watch.
 
 Owns what people type and read; the work is the spool's and the shipper's. The api key comes
 from the environment only, as command lines are readable by every user of a machine.
@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tooltrail import querying
+from tooltrail import querying, verifying, watching
 from tooltrail.announcement import Announcer
 from tooltrail.producer import Producer
 from tooltrail.settings import Settings, default_spool_dir
@@ -53,8 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tooltrail",
-        description="Look at the events that wait on this machine, send them, and read what the "
-        "server knows.",
+        description="Look at the events that wait on this machine, send them, read what the server "
+        "knows, and check that it altered nothing.",
         epilog=EXIT_CODES,
     )
     common = argparse.ArgumentParser(add_help=False)
@@ -69,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
         help="give up after so many seconds in which the server took nothing (60)",
     )
 
-    verbs = parser.add_subparsers(required=True, metavar="status | flush | send | query")
+    verbs = parser.add_subparsers(
+        required=True, metavar="status | flush | send | query | verify | watch"
+    )
     status = verbs.add_parser(
         "status", parents=[common], help="what waits, for whom, since when", epilog=EXIT_CODES
     )
@@ -96,6 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--adopt", metavar="OLD_KEY_ID", help="send what waits for an older key")
     send.set_defaults(run=_send)
     querying.add_parser(verbs)
+    verifying.add_parser(verbs)
+    watching.add_parser(verbs)
     return parser
 
 

@@ -68,6 +68,11 @@ class Transport:
         address = f"/api/v1/{path}?{urlencode(query)}" if query else f"/api/v1/{path}"
         return self._request("GET", address, None, {})
 
+    def get_bytes(self, path: str) -> tuple[int, bytes]:
+        """Ask the API for what is no JSON: status and body. Raises UnreachableError."""
+        response = self._respond("GET", f"/api/v1/{path}", None, {})
+        return response.status, response.data
+
     def close(self) -> None:
         """Let the connection go; the next post opens another."""
         if self._pool is not None:
@@ -79,10 +84,24 @@ class Transport:
     def _request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Answer:
+        response = self._respond(method, path, body, headers)
+        try:
+            document = json.loads(response.data)
+        except ValueError:
+            document = None
+        return Answer(
+            response.status,
+            document if isinstance(document, dict) else {},
+            _retry_after(response.headers.get("Retry-After")),
+        )
+
+    def _respond(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> urllib3.BaseHTTPResponse:
         if self._pool is None:
             self._pool = _pool_for(self._url)
         try:
-            response = self._pool.request(
+            return self._pool.request(
                 method,
                 self._url + path,
                 body=body,
@@ -93,15 +112,6 @@ class Transport:
             )
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise UnreachableError(type(error).__name__) from error
-        try:
-            document = json.loads(response.data)
-        except ValueError:
-            document = None
-        return Answer(
-            response.status,
-            document if isinstance(document, dict) else {},
-            _retry_after(response.headers.get("Retry-After")),
-        )
 
 
 def _pool_for(url: str) -> urllib3.PoolManager:

@@ -25,6 +25,7 @@ from tooltrail.ledger.tiles import (
     tiles_of_consistency,
     tiles_of_inclusion,
     tiles_of_root,
+    tiles_of_subtrees,
 )
 from tooltrail.ledger.tree import (
     EMPTY_ROOT,
@@ -72,6 +73,7 @@ __all__ = [
     "tiles_of_consistency",
     "tiles_of_inclusion",
     "tiles_of_root",
+    "tiles_of_subtrees",
     "tree_root",
     "verify_consistency",
     "verify_inclusion",

@@ -91,6 +91,11 @@ def tiles_of_root(size: int) -> set[Tile]:
     return _tiles_of([Span(0, size)], size)
 
 
+def tiles_of_subtrees(subtrees: Iterable[tuple[int, int]], size: int) -> set[Tile]:
+    """The tiles from which these complete subtrees, as level and index, are made."""
+    return {_place(level, index, size)[0] for level, index in subtrees}
+
+
 def subtrees_in(read: Callable[[Tile], bytes], size: int) -> Subtree:
     """What the tree's functions ask of a log of `size` leaves, answered from its tiles.
 

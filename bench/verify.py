@@ -1,0 +1,176 @@
+"""How fast an evidence bundle is verified, and in how much memory.
+
+    uv run bench/verify.py [--events 1000000] [--bytes 1180] [--runs 3] [--profile]
+
+Makes a bundle of so many events, 100 payloads erased, with 1,000 entries before and 300 behind
+its range, and runs `verify` on it in a process of its own: time, events a second, and the highest
+resident memory, once also for a tenth of the events, as memory must not grow. One core.
+"""
+
+import argparse
+import cProfile
+import json
+import multiprocessing
+import os
+import pstats
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from uuid import UUID
+
+from tooltrail.evidence import Archive, BundleWriter, EntryLine, ErasureLine, Manifest, Tree, verify
+from tooltrail.evidence.layout import FORMAT, leaf_from
+from tooltrail.ledger import Checkpoint, Kind, SigningKey, commit_of, inclusion_proof
+from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
+
+KEY = SigningKey("bench.example/log/bench", bytes(range(32)))
+BEFORE, BEHIND, ERASED = 1_000, 300, 100
+BEGAN_US = 1_795_000_000_000_000
+WORDS = [f"{word}{n}" for n in range(400) for word in ("order", "refund", "search", "policy")]
+
+
+class Log:
+    """A ledger of events like executors', made again alike whenever they are asked for."""
+
+    def __init__(self, events: int, size: int) -> None:
+        self.begin, self.end = BEFORE, BEFORE + events
+        rng = random.Random(11)
+        self._bodies = [self._body(rng, size) for _ in range(500)]
+        self._leaves = b"".join(self.line(index)[0].leaf for index in range(self.end + BEHIND))
+        self._levels = self._tree()
+
+    def line(self, index: int) -> tuple[EntryLine, bytes]:
+        """An entry and its event's bytes."""
+        raw = b'{"type":"toolExecutionStart","n":%d,' % index + self._bodies[index % 500]
+        kind = Kind.START
+        if index == self.end:
+            raw = json.dumps({"ranges": [[self.begin, self.begin + ERASED]]}).encode()
+            kind = Kind.ERASURE
+        salt = sha256(b"salt %d" % index).digest()
+        line = EntryLine(
+            index, b"", kind, _id(index), _id(-index), BEGAN_US + index, len(raw), salt
+        )
+        line.leaf = leaf_from(line, commit_of(salt, raw))
+        return line, raw
+
+    def entries(self) -> Iterator[tuple[EntryLine, bytes]]:
+        """Those of the bundle."""
+        for index in range(self.begin, self.end):
+            line, raw = self.line(index)
+            erased = index < self.begin + ERASED
+            yield (EntryLine(index, line.leaf), b"") if erased else (line, raw)
+
+    def subtree(self, level: int, index: int) -> bytes:
+        """A complete subtree."""
+        return self._levels[level][index * 32 : index * 32 + 32]
+
+    def _tree(self) -> list[bytes]:
+        levels = [self._leaves]
+        while len(levels[-1]) > 32:
+            below = levels[-1]
+            pairs = range(0, len(below) // 64 * 64, 64)
+            levels.append(b"".join(sha256(b"\x01" + below[at : at + 64]).digest() for at in pairs))
+        return levels
+
+    @staticmethod
+    def _body(rng: random.Random, size: int) -> bytes:
+        text = " ".join(rng.choices(WORDS, k=size))[: size - 60]
+        return f'"args":{{"query":"{text}"}}}}'.encode()
+
+
+def make(path: Path, events: int, size: int) -> None:
+    """Write the bundle."""
+    log = Log(events, size)
+    whole = log.end + BEHIND
+    # The root over all, as the last of the subtrees in front of nothing.
+    parts = [log.subtree(*each) for each in subtrees_before(whole)]
+    root = parts.pop()
+    while parts:
+        root = sha256(b"\x01" + parts.pop() + root).digest()
+    writer = BundleWriter()
+    manifest = Manifest(
+        format=FORMAT,
+        origin=KEY.name,
+        tenant="bench",
+        made_at="2026-11-22T00:00:00Z",
+        made_by="bench",
+        first_index=log.begin,
+        end_index=log.end,
+    )
+    with path.open("wb") as file:
+        file.write(writer.begin(manifest, ""))
+        file.writelines(writer.entries(log.entries()))
+        line, raw = log.line(log.end)
+        file.write(
+            writer.end(
+                versions=[],
+                report=None,
+                erasures=[ErasureLine(line, raw, inclusion_proof(log.end, whole, log.subtree))],
+                checkpoints={whole: Checkpoint(KEY.name, whole, root).sign([KEY])},
+                tree=Tree(
+                    [log.subtree(*each) for each in subtrees_before(log.begin)],
+                    [log.subtree(*each) for each in subtrees_behind(log.end, whole)],
+                    {},
+                ),
+                keys=[str(KEY.verifier)],
+            )
+        )
+
+
+def check(path: Path, results: "multiprocessing.Queue[tuple[float, float, int]]") -> None:
+    """Verify it once, alone in its process."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    start, used = time.perf_counter(), time.process_time()
+    with Archive(path) as archive:
+        verdict = verify(archive, trusted=[KEY.verifier])
+    assert verdict.is_genuine, "\n".join(verdict.lines())
+    assert verdict.erased == ERASED, verdict.erased
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    results.put((time.perf_counter() - start, time.process_time() - used, peak))
+
+
+def main() -> None:
+    """Make, verify, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--bytes", type=int, default=1_180)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--profile", action="store_true")
+    options = parser.parse_args()
+    context = multiprocessing.get_context("spawn")
+    sys.stdout.write("   events  bundle     time    of core   events/s   peak memory\n")
+    with tempfile.TemporaryDirectory() as folder:
+        for events in (options.events // 10, *[options.events] * options.runs):
+            path = Path(folder) / f"{events}.zip"
+            if not path.exists():
+                maker = context.Process(target=make, args=(path, events, options.bytes))
+                maker.start()
+                maker.join()
+            results: multiprocessing.Queue[tuple[float, float, int]] = context.Queue()
+            checker = context.Process(target=check, args=(path, results))
+            checker.start()
+            wall, cpu, peak = results.get(timeout=600)
+            checker.join()
+            megabytes = path.stat().st_size / 1e6
+            sys.stdout.write(
+                f"{events:9,} {megabytes:5.0f} MB {wall:6.1f} s {cpu:7.1f} s"
+                f" {events / wall:10,.0f} {peak / 1024:9.0f} MiB\n"
+            )
+        if options.profile:
+            profile = cProfile.Profile()
+            with Archive(path) as archive:
+                profile.runcall(verify, archive, trusted=[KEY.verifier])
+            pstats.Stats(profile).sort_stats("tottime").print_stats(12)
+
+
+def _id(number: int) -> UUID:
+    return UUID(bytes=sha256(b"id %d" % number).digest()[:16])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Reading a zip of a stranger: nothing is unpacked to disk, and nothing is believed.
+
+Every limit here is far above what a bundle needs. Whatever passes one is refused with a line
+that says so, before the memory or the time is spent.
+"""
+
+import re
+import struct
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from tooltrail.evidence import layout
+from tooltrail.ledger.lines import shown
+
+MAX_MEMBERS = 500_000
+MAX_DIRECTORY_BYTES = 64 << 20
+MAX_MEMBER_BYTES = 64 << 20
+FREE_BYTES = 1 << 30
+MAX_RATIO = 200
+"""A bundle may inflate to `FREE_BYTES` and so many times its own size."""
+
+_END, _END64, _LOCATOR64 = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
+_END_FORM = struct.Struct("<4s4H2LH")
+_END64_FORM = struct.Struct("<4sQ2H2L4Q")
+_LOCATOR64_FORM = struct.Struct("<4sLQL")
+_ENCRYPTED = 0x1
+_ONES = (
+    layout.README,
+    layout.MANIFEST,
+    layout.KEYS,
+    layout.TREE,
+    layout.ERASURES,
+    layout.REGISTRY,
+)
+_CHUNK = re.compile(r"(entries|events)/(\d{6,9})\.ndjson")
+_CHECKPOINT = re.compile(r"checkpoints/(\d{12,19})\.txt")
+_MAX_CHECKPOINTS = 1_000
+
+
+class UnreadableError(Exception):
+    """This is no bundle, it is damaged, or it is made to do harm: the message says which."""
+
+
+class Archive:
+    """The members of a bundle, by name. Raises UnreadableError wherever it cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise UnreadableError(f"{path}: {error.strerror or error}") from error
+        try:
+            self._zip = self._opened(self._file)
+            self._members = self._checked(self._zip.infolist(), path.stat().st_size)
+        except (BadZipFile, struct.error, ValueError, OSError, NotImplementedError) as error:
+            self._file.close()
+            raise UnreadableError(f"it is no zip file, or was cut off ({error})") from error
+        except UnreadableError:
+            self._file.close()
+            raise
+        self.chunks = sum(name.startswith("entries/") for name in self._members)
+        self.checkpoints = sorted(
+            (int(found[1]), name)
+            for name in self._members
+            if (found := _CHECKPOINT.fullmatch(name))
+        )
+        self.has_report = layout.REPORT in self._members
+        self.to_be_read_by_people = [layout.README, *([layout.REPORT] if self.has_report else [])]
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._zip.close()
+        self._file.close()
+
+    def read(self, name: str) -> bytes:
+        """A whole member."""
+        member = self._members[name]
+        try:
+            with self._zip.open(member) as file:
+                data = file.read(member.file_size + 1)
+        except (BadZipFile, zlib.error, EOFError, OSError, struct.error, ValueError) as error:
+            raise UnreadableError(f"{name} is damaged ({error})") from error
+        except (NotImplementedError, RuntimeError) as error:
+            raise UnreadableError(f"{name} is packed in a strange way ({error})") from error
+        if len(data) != member.file_size:
+            raise UnreadableError(f"{name} is not as long as the zip says")
+        return data
+
+    @staticmethod
+    def _opened(file: IO[bytes]) -> ZipFile:
+        """Look at the size of the directory first: ZipFile reads all of it into memory."""
+        size = file.seek(0, 2)
+        tail_at = max(0, size - _END_FORM.size - 0xFFFF)
+        file.seek(tail_at)
+        tail = file.read()
+        at = tail.rfind(_END)
+        if at < 0:
+            raise UnreadableError("it is no zip file, or was cut off")
+        _, _, _, _, count, directory, _, _ = _END_FORM.unpack_from(tail, at)
+        end_at = tail_at + at
+        if end_at >= _LOCATOR64_FORM.size:
+            file.seek(end_at - _LOCATOR64_FORM.size)
+            mark, _, end64_at, _ = _LOCATOR64_FORM.unpack(file.read(_LOCATOR64_FORM.size))
+            if mark == _LOCATOR64:
+                # Where zipfile looks, whatever the locator says.
+                file.seek(max(0, end_at - _LOCATOR64_FORM.size - _END64_FORM.size))
+                end64 = _END64_FORM.unpack(file.read(_END64_FORM.size))
+                if end64[0] != _END64:
+                    raise UnreadableError(f"its directory is not where it says ({end64_at})")
+                count, directory = end64[7], end64[8]
+        if count > MAX_MEMBERS or directory > MAX_DIRECTORY_BYTES:
+            raise UnreadableError(
+                f"its directory is too large ({count:,} members, {directory:,} bytes)"
+            )
+        file.seek(0)
+        return ZipFile(file)
+
+    @staticmethod
+    def _checked(found: list[ZipInfo], size: int) -> dict[str, ZipInfo]:
+        members: dict[str, ZipInfo] = {}
+        chunks: dict[str, set[str]] = {"entries": set(), "events": set()}
+        for member in found:
+            name = member.filename
+            if name in members:
+                raise UnreadableError(f"it has {shown(name)} twice")
+            if chunk := _CHUNK.fullmatch(name):
+                chunks[chunk[1]].add(chunk[2])
+            elif name not in (*_ONES, layout.REPORT) and not _CHECKPOINT.fullmatch(name):
+                raise UnreadableError(f"it has a member that belongs to no bundle: {shown(name)}")
+            if member.flag_bits & _ENCRYPTED:
+                raise UnreadableError(f"{name} is encrypted")
+            if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                raise UnreadableError(f"{name} is packed in a strange way")
+            if member.file_size > MAX_MEMBER_BYTES:
+                raise UnreadableError(f"{name} would be {member.file_size:,} bytes long")
+            members[name] = member
+        if missing := [name for name in _ONES if name not in members]:
+            raise UnreadableError(f"it is no evidence bundle: it has no {missing[0]}")
+        checkpoints = sum(name.startswith(layout.CHECKPOINTS) for name in members)
+        if not 1 <= checkpoints <= _MAX_CHECKPOINTS:
+            raise UnreadableError(f"it has {checkpoints} checkpoints, not 1 to {_MAX_CHECKPOINTS}")
+        whole = {f"{chunk:06d}" for chunk in range(len(chunks["entries"]))}
+        if not whole == chunks["entries"] == chunks["events"]:
+            raise UnreadableError("its chunks are not numbered from 0, entries and events alike")
+        total = sum(member.file_size for member in found)
+        if total > FREE_BYTES + MAX_RATIO * size:
+            raise UnreadableError(f"{size:,} bytes would inflate to {total:,}")
+        return members

@@ -1,0 +1,123 @@
+"""Writing an evidence bundle as a stream: a zip of which no more than one chunk is in memory.
+
+Pure. Whoever has the events hands them over in the order of the ledger and passes on the bytes
+that come back; what the bundle ends with may come from a later moment than its events.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import msgspec
+
+from tooltrail.evidence.layout import (
+    CHUNK_BYTES,
+    CHUNK_EVENTS,
+    ERASURES,
+    KEYS,
+    MANIFEST,
+    README,
+    REGISTRY,
+    REPORT,
+    TREE,
+    EntryLine,
+    ErasureLine,
+    Manifest,
+    RegisteredVersion,
+    Tree,
+    checkpoint_member,
+    entries_member,
+    events_member,
+)
+
+LEVEL = zlib.Z_BEST_SPEED
+_OF_OLD = (1980, 1, 1, 0, 0, 0)  # the least a zip can say: two bundles of the same are the same
+_FILE = 0o100644 << 16
+
+
+class BundleWriter:
+    """Writes one bundle; every method gives the bytes that are ready to be sent by then."""
+
+    def __init__(self) -> None:
+        self._sink = _Sink()
+        self._zip = ZipFile(self._sink, "w", ZIP_DEFLATED, compresslevel=LEVEL)
+        self._encoder = msgspec.json.Encoder()
+        self._chunk = 0
+        self._lines: list[EntryLine] = []
+        self._raws: list[bytes] = []
+        self._raw_bytes = 0
+
+    def begin(self, manifest: Manifest, readme: str) -> bytes:
+        """What a bundle begins with."""
+        self._add(README, readme.encode())
+        self._add(MANIFEST, self._encoder.encode(manifest) + b"\n")
+        return self._sink.taken()
+
+    def entries(self, found: Iterable[tuple[EntryLine, bytes]]) -> Iterator[bytes]:
+        """Entries with their events' bytes, in the order of the ledger; b"" for an erased one."""
+        for line, raw in found:
+            is_full = len(self._lines) >= CHUNK_EVENTS or self._raw_bytes + len(raw) > CHUNK_BYTES
+            if is_full and self._lines:
+                self._write_chunk()
+                yield self._sink.taken()
+            self._lines.append(line)
+            if line.kind is not None:
+                self._raws.append(raw)
+                self._raw_bytes += len(raw) + 1
+
+    def end(
+        self,
+        *,
+        versions: Iterable[RegisteredVersion],
+        report: bytes | None,
+        erasures: Iterable[ErasureLine],
+        checkpoints: Mapping[int, bytes],
+        tree: Tree,
+        keys: Iterable[str],
+    ) -> bytes:
+        """All that is left, and the end of the zip."""
+        if self._lines:
+            self._write_chunk()
+        self._add(REGISTRY, self._encoder.encode_lines(versions))
+        if report is not None:
+            self._add(REPORT, report)
+        self._add(ERASURES, self._encoder.encode_lines(erasures))
+        for size, note in sorted(checkpoints.items()):
+            self._add(checkpoint_member(size), note)
+        self._add(TREE, self._encoder.encode(tree) + b"\n")
+        self._add(KEYS, "".join(f"{key}\n" for key in keys).encode())
+        self._zip.close()
+        return self._sink.taken()
+
+    def _write_chunk(self) -> None:
+        self._add(entries_member(self._chunk), self._encoder.encode_lines(self._lines))
+        self._add(events_member(self._chunk), b"".join([raw + b"\n" for raw in self._raws]))
+        self._chunk += 1
+        self._lines, self._raws, self._raw_bytes = [], [], 0
+
+    def _add(self, name: str, data: bytes) -> None:
+        member = ZipInfo(name, _OF_OLD)
+        member.external_attr = _FILE
+        self._zip.writestr(member, data, ZIP_DEFLATED, LEVEL)
+
+
+class _Sink:
+    """A file that cannot be gone back in, whose bytes are taken away as they come."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes, /) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def taken(self) -> bytes:
+        """What was written since the last time."""
+        data, self._parts = b"".join(self._parts), []
+        return data

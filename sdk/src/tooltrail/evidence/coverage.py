@@ -1,0 +1,95 @@
+"""Which missing payloads the ledger itself accounts for."""
+
+from typing import Self
+
+import msgspec
+
+from tooltrail.evidence.archive import UnreadableError
+from tooltrail.evidence.layout import COVERING, ERASURES, Erased, ErasureLine, leaf_from
+from tooltrail.evidence.signed import Signed
+from tooltrail.evidence.verdict import Check
+from tooltrail.ledger import LedgerError, commit_of, verify_inclusion
+
+
+class Coverage:
+    """The ranges of indexes whose payloads entries of the ledger declare gone.
+
+    Asked in ascending order, it remembers a run of missing payloads, not each of them.
+    """
+
+    def __init__(self, ranges: list[tuple[int, int]], check: Check) -> None:
+        self._ranges = _merged(ranges)
+        self._check = check
+        self._at = 0
+        self._run = (0, 0)
+
+    @classmethod
+    def read(cls, data: bytes, largest: Signed, check: Check) -> Self:
+        """Read `erasures.ndjson`. An entry that is not in the ledger covers nothing, and fails.
+
+        Raises UnreadableError.
+        """
+        ranges: list[tuple[int, int]] = []
+        try:
+            for line in msgspec.json.Decoder(ErasureLine).decode_lines(data):
+                entry = line.entry
+                fault = _fault(line, largest)
+                if fault is not None:
+                    check.fail(f"the erasure at entry {entry.index:,} is not believed: {fault}")
+                    continue
+                erased = msgspec.json.decode(line.raw, type=Erased)
+                # What came later it cannot have known.
+                ranges += [(begin, min(end, entry.index)) for begin, end in erased.ranges]
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise UnreadableError(f"{ERASURES} cannot be read ({error})") from error
+        return cls(ranges, check)
+
+    def missing(self, index: int) -> None:
+        """Of this entry the payload is missing."""
+        ranges = self._ranges
+        while self._at < len(ranges) and ranges[self._at][1] <= index:
+            self._at += 1
+        if self._at < len(ranges) and ranges[self._at][0] <= index:
+            return
+        begin, end = self._run
+        if end != index:
+            self.end()
+            begin = index
+        self._run = (begin, index + 1)
+
+    def end(self) -> None:
+        """Tell of the run of missing payloads that has ended."""
+        begin, end = self._run
+        if end > begin:
+            what = f"entry {begin:,}" if end - begin == 1 else f"entries {begin:,} to {end - 1:,}"
+            self._check.fail(
+                f"the payload of {what} is missing, and no entry of the ledger says that it was "
+                "erased"
+            )
+        self._run = (0, 0)
+
+
+def _fault(line: ErasureLine, largest: Signed) -> str | None:
+    """Why it is no entry of the ledger that erases; None if it is."""
+    entry = line.entry
+    if entry.kind not in COVERING:
+        return "it is of a kind that erases nothing"
+    if entry.length != len(line.raw):
+        return "it is not as long as its entry says"
+    if leaf_from(entry, commit_of(entry.salt, line.raw)) != entry.leaf:
+        return "it is not what its leaf was made of"
+    try:
+        verify_inclusion(entry.leaf, entry.index, largest.size, line.proof, largest.root)
+    except LedgerError as error:
+        return str(error)
+    return None
+
+
+def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted(ranges):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        elif begin < end:
+            merged.append((begin, end))
+    return merged

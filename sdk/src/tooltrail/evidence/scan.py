@@ -1,0 +1,149 @@
+"""Going through the entries of a bundle and their events: this is where the time goes."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+import msgspec
+
+from tooltrail.evidence import layout
+from tooltrail.evidence.archive import Archive, UnreadableError
+from tooltrail.evidence.coverage import Coverage
+from tooltrail.evidence.layout import EntryLine, Manifest
+from tooltrail.evidence.verdict import Check
+from tooltrail.ledger import SALT_LENGTH
+from tooltrail.ledger.frontier import Frontier
+from tooltrail.ledger.lines import HASH_LENGTH
+
+
+class Scan:
+    """One way through the bundle's range; what was found wrong is told to the checks."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        tree: Frontier | None,
+        sizes: Iterable[int],
+        coverage: Coverage,
+        complete: Check,
+        edited: Check,
+    ) -> None:
+        self.tree = tree
+        """Grown by the entries; None once some are missing or out of order: there is none then."""
+        self.remade: Frontier | None = None
+        """With the leaves that the events make, once these differ from the stored ones."""
+        self.roots: dict[int, bytes] = {}
+        """Of the ledger at those of `sizes` that lie in the range, as its entries make them."""
+        self.events = 0
+        self.erased = 0
+        self.first_received: int | None = None
+        """When the first entry of the range arrived; None if it is erased."""
+        self.last_received: int | None = None
+        self._begin, self._end = manifest.first_index, manifest.end_index
+        self._expected = self._begin
+        self._stops = sorted({size for size in sizes if self._begin <= size <= self._end})
+        self._coverage = coverage
+        self._complete = complete
+        self._edited = edited
+        self._decoder = msgspec.json.Decoder(EntryLine)
+        self._stop()
+
+    def read(self, archive: Archive, chunk: int) -> None:
+        """Read and check the next chunk. Raises UnreadableError."""
+        name = layout.entries_member(chunk)
+        try:
+            lines = self._decoder.decode_lines(archive.read(name))
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise UnreadableError(f"{name} cannot be read ({error})") from error
+        name = layout.events_member(chunk)
+        stored, made = self._leaves(lines, archive.read(name), name)
+        if lines:
+            self._note_times(lines[0], lines[-1])
+        if self.tree is None:
+            return
+        if self.remade is None and stored != made:
+            self.remade = self.tree.copy()
+        if self.remade is not None:
+            self.remade.extend(made)
+        self._extend(self.tree, stored)
+
+    def end(self) -> None:
+        """There are no more chunks."""
+        self._coverage.end()
+        if self._expected < self._end:
+            self._complete.fail(_entries(self._expected, self._end) + " missing")
+            self.tree = None
+
+    def _leaves(self, lines: list[EntryLine], data: bytes, name: str) -> tuple[bytes, bytes]:
+        """The leaves of a chunk: as they are stored, and as its events make them."""
+        missing, leaf_from = self._coverage.missing, layout.leaf_from
+        expected, at = self._expected, 0
+        stored: list[bytes] = []
+        made: list[bytes] = []
+        for line in lines:
+            index, leaf = line.index, line.leaf
+            if index == expected < self._end:
+                expected += 1
+            else:
+                expected = self._out_of_order(index, expected)
+            stored.append(leaf)
+            if line.kind is None:
+                self.erased += 1
+                made.append(leaf)
+                missing(index)
+                continue
+            end = at + line.length
+            if data[end : end + 1] != b"\n":
+                raise UnreadableError(f"{name} does not have the event of entry {index:,}")
+            salt = line.salt
+            own = leaf_from(line, sha256(b"\x02" + salt + data[at:end]).digest())
+            at = end + 1
+            made.append(own)
+            if own != leaf or len(salt) != SALT_LENGTH:
+                self._edited.fail(
+                    f"entry {index:,}: the event does not make the leaf that is stored: one of "
+                    "them was edited"
+                )
+        if at != len(data):
+            raise UnreadableError(f"{name} has events without an entry")
+        self._expected = expected
+        self.events += len(lines)
+        return b"".join(stored), b"".join(made)
+
+    def _out_of_order(self, index: int, expected: int) -> int:
+        """Tell of an entry that is not the next one; the one that is expected now."""
+        self.tree = None
+        if not self._begin <= index < self._end:
+            self._complete.fail(f"entry {index:,} does not belong to the range")
+            return expected
+        if index < expected:
+            self._complete.fail(f"entry {index:,} comes twice, or behind one that it precedes")
+            return expected
+        self._complete.fail(_entries(expected, index) + " missing")
+        return index + 1
+
+    def _note_times(self, first: EntryLine, last: EntryLine) -> None:
+        if first.index == self._begin and first.kind is not None:
+            self.first_received = first.received_us
+        if last.index == self._end - 1 and last.kind is not None:
+            self.last_received = last.received_us
+
+    def _extend(self, tree: Frontier, leaves: bytes) -> None:
+        at = 0
+        while self._stops and self._stops[0] <= tree.size + (len(leaves) - at) // HASH_LENGTH:
+            end = at + (self._stops[0] - tree.size) * HASH_LENGTH
+            tree.extend(leaves[at:end])
+            at = end
+            self._stop()
+        tree.extend(leaves[at:])
+
+    def _stop(self) -> None:
+        """Note the root if it is asked for at this size."""
+        if self.tree is not None and self._stops and self._stops[0] == self.tree.size:
+            self.roots[self._stops.pop(0)] = self.tree.root
+
+
+def _entries(begin: int, end: int) -> str:
+    """Entries from `begin` up to but without `end`, and the verb behind them."""
+    if end - begin == 1:
+        return f"entry {begin:,} is"
+    return f"entries {begin:,} to {end - 1:,} are"

@@ -1,0 +1,66 @@
+"""Checkpoints and keys of a bundle, read without believing them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tooltrail.evidence.archive import UnreadableError
+from tooltrail.ledger import (
+    Checkpoint,
+    FormatError,
+    SignatureError,
+    VerifierKey,
+    open_note,
+    parse_note,
+)
+from tooltrail.ledger.lines import HASH_LENGTH, shown
+
+MAX_KEYS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A checkpoint, and why it is not to be believed; None: a known key signed it."""
+
+    origin: str
+    size: int
+    root: bytes
+    fault: str | None
+
+
+def read_signed(note: bytes, keys: Sequence[VerifierKey]) -> Signed:
+    """Read a checkpoint; what is only wrong with its signature is told, not raised.
+
+    Raises FormatError for what is no checkpoint.
+    """
+    text, _ = parse_note(note)
+    checkpoint = Checkpoint.parse(text)
+    fault = None
+    try:
+        open_note(note, keys)
+    except SignatureError as error:
+        fault = str(error)
+    return Signed(checkpoint.origin, checkpoint.size, checkpoint.root, fault)
+
+
+def read_member(note: bytes, size: int, origin: str, keys: Sequence[VerifierKey]) -> Signed:
+    """Read a checkpoint that is to be of that ledger and size; whatever is wrong is its fault."""
+    try:
+        signed = read_signed(note, keys)
+    except FormatError as error:
+        return Signed(origin, size, bytes(HASH_LENGTH), f"it is none: {error}")
+    if signed.origin != origin:
+        return replace(signed, size=size, fault=f"it is of {shown(signed.origin)}")
+    if signed.size != size:
+        return replace(signed, size=size, fault=f"it is of {signed.size:,} entries")
+    return signed
+
+
+def read_keys(data: bytes) -> tuple[VerifierKey, ...]:
+    """Public keys, one a line. Raises UnreadableError."""
+    try:
+        lines = data.decode().split()
+        if not 1 <= len(lines) <= MAX_KEYS:
+            raise UnreadableError(f"there are 1 to {MAX_KEYS} public keys, not {len(lines)}")
+        return tuple(VerifierKey.parse(line) for line in lines)
+    except (UnicodeDecodeError, FormatError) as error:
+        raise UnreadableError(f"its public keys cannot be read: {error}") from error

@@ -1,0 +1,123 @@
+"""What came of checking a bundle, in words that need no knowledge of trees and hashes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+PROBLEMS_SHOWN = 20
+"""Of one check; the rest is counted."""
+
+type Result = Literal["verified", "failed", "not checked"]
+
+
+@dataclass(slots=True)
+class Check:
+    """One thing a bundle has to stand up to."""
+
+    name: str
+    told: str = ""
+    """In plain words: what holds if it is verified, or why it was not checked."""
+    problems: list[str] = field(default_factory=list)
+    problem_count: int = 0
+    is_checked: bool = True
+
+    def fail(self, problem: str) -> None:
+        """Something is wrong."""
+        self.problem_count += 1
+        if len(self.problems) < PROBLEMS_SHOWN:
+            self.problems.append(problem)
+
+    def skip(self, why: str) -> None:
+        """It cannot be checked."""
+        self.is_checked, self.told = False, why
+
+    @property
+    def result(self) -> Result:
+        """How it ended."""
+        if self.problem_count:
+            return "failed"
+        return "verified" if self.is_checked else "not checked"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was verified of a bundle, what was found wrong, and what nobody can tell from it."""
+
+    origin: str
+    tenant: str
+    first_index: int
+    end_index: int
+    start: str | None
+    end: str | None
+    checks: list[Check]
+    events: int = 0
+    erased: int = 0
+    size: int | None = None
+    """Entries of the ledger at the largest checkpoint."""
+    root: str | None = None
+    keys: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
+    """What a bundle cannot show."""
+    is_undecided: bool = False
+    """Whether something that was asked for could not be checked."""
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not any(check.problem_count for check in self.checks)
+
+    def document(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return {
+            "genuine": self.is_genuine,
+            "origin": self.origin,
+            "tenant": self.tenant,
+            "from": self.start,
+            "to": self.end,
+            "first_index": self.first_index,
+            "end_index": self.end_index,
+            "events": self.events,
+            "erased": self.erased,
+            "checkpoint": None if self.size is None else {"size": self.size, "root": self.root},
+            "keys": self.keys,
+            "checks": [
+                {
+                    "name": check.name,
+                    "result": check.result,
+                    "told": check.told,
+                    "problems": check.problems,
+                    "problem_count": check.problem_count,
+                }
+                for check in self.checks
+            ],
+            "cannot_be_verified": self.limits,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """All of it for people."""
+        yield f"Ledger   {self.origin} ({self.tenant})"
+        if self.start and self.end:
+            yield f"Range    received from {self.start} to {self.end}"
+        count = self.end_index - self.first_index
+        last = f" to {self.end_index - 1:,}" if count else ""
+        yield f"Entries  {count:,}: {self.first_index:,}{last}; {self.erased:,} erased"
+        yield ""
+        for check in self.checks:
+            mark = {"verified": "ok    ", "failed": "FAILED", "not checked": "-     "}[check.result]
+            if check.result != "failed":
+                yield f"{mark}  {check.name}: {check.told}"
+                continue
+            yield f"{mark}  {check.name}:"
+            yield from (f"          {problem}" for problem in check.problems)
+            if more := check.problem_count - len(check.problems):
+                yield f"          and {more:,} more"
+        yield ""
+        yield "What this cannot tell:"
+        yield from (f"  - {limit}" for limit in self.limits)
+        yield ""
+        if not self.is_genuine:
+            yield "NOT GENUINE: this is not what the ledger recorded."
+        elif self.is_undecided:
+            yield "Nothing was found wrong, but not all you asked for could be checked."
+        else:
+            yield "Genuine: everything that can be verified was."

@@ -1,0 +1,183 @@
+"""Checkpoints on the auditor's side: fetched, checked against the last, kept.
+
+A folder of plain files, to be read and copied by people:
+
+    origin.txt              whose ledger
+    keys.txt                public keys that are trusted, one a line
+    checkpoints/<size>.txt  signed notes, each proved to go on from the one before
+    refused/<time>-….txt    what did not fit, as it was received, and beside it why
+
+Who asks first trusts the keys the server names, unless given others; from then on a new key is
+taken only if a key that is trusted signed the same checkpoint.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Protocol
+
+from tooltrail.ledger import (
+    Checkpoint,
+    FormatError,
+    LedgerError,
+    Tile,
+    VerifierKey,
+    consistency_proof,
+    open_note,
+    parse_note,
+    subtrees_in,
+    tree_root,
+    verify_consistency,
+)
+from tooltrail.ledger.lines import shown
+
+type Outcome = Literal["first", "unchanged", "grown", "altered"]
+
+
+class Source(Protocol):
+    """Where a ledger is published. Each raises what its transport raises."""
+
+    def checkpoint(self) -> bytes:
+        """The newest signed note."""
+
+    def tile(self, tile: Tile) -> bytes:
+        """A tile's hashes."""
+
+    def public_keys(self) -> list[str]:
+        """The public keys it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at a ledger has shown; `file` is what was kept of it."""
+
+    outcome: Outcome
+    told: str
+    size: int | None
+    root: bytes | None
+    file: Path | None
+
+
+class Watch:
+    """One ledger, watched from one folder."""
+
+    def __init__(self, folder: Path, trusted: Sequence[VerifierKey] = ()) -> None:
+        self._folder = folder
+        self._trusted = tuple(trusted)
+
+    def look(self, source: Source, now: datetime) -> Look:
+        """Fetch the newest checkpoint and check it against the last that was kept.
+
+        Raises FormatError for what is no checkpoint at all or a folder that cannot be read,
+        OSError for one that cannot be written, and as `source` does.
+        """
+        note = source.checkpoint()
+        text, _ = parse_note(note)
+        checkpoint = Checkpoint.parse(text)
+        last = self._last()
+        named = [] if self._trusted else [VerifierKey.parse(each) for each in source.public_keys()]
+        try:
+            keys = self._check_signature(note, checkpoint.origin, named)
+            if last is not None:
+                self._check_growth(last, checkpoint, source)
+        except LedgerError as error:
+            file = self._refuse(note, str(error), now)
+            return Look("altered", str(error), checkpoint.size, checkpoint.root, file)
+        self._keep_keys(checkpoint.origin, keys)
+        if last is not None and last.size == checkpoint.size:
+            told = f"unchanged at {checkpoint.size:,} entries"
+            return Look("unchanged", told, checkpoint.size, checkpoint.root, None)
+        file = self._folder / "checkpoints" / f"{checkpoint.size:012d}.txt"
+        _write(file, note)
+        if last is None:
+            told = f"the first checkpoint is kept, of {checkpoint.size:,} entries"
+            return Look("first", told, checkpoint.size, checkpoint.root, file)
+        told = f"grown from {last.size:,} to {checkpoint.size:,} entries, and nothing else changed"
+        return Look("grown", told, checkpoint.size, checkpoint.root, file)
+
+    def _last(self) -> Checkpoint | None:
+        files = sorted((self._folder / "checkpoints").glob("*.txt"))
+        if not files:
+            return None
+        try:
+            text, _ = parse_note(files[-1].read_bytes())
+            return Checkpoint.parse(text)
+        except FormatError as error:
+            raise FormatError(f"{files[-1]} is not what was kept there: {error}") from error
+
+    def _check_signature(
+        self, note: bytes, origin: str, named: Sequence[VerifierKey]
+    ) -> list[VerifierKey]:
+        """Raise unless a trusted key signed it; the keys to be trusted from now on."""
+        known = self._kept("origin.txt")
+        if known and known[0] != origin:
+            raise FormatError(
+                f"the ledger calls itself {shown(origin)} now, and was {shown(known[0])}: it was "
+                "begun anew, as after the restore of a backup, or this is another one"
+            )
+        if self._trusted:
+            open_note(note, self._trusted)
+            return list(self._trusted)
+        named = [key for key in named if key.name == origin]
+        kept = [VerifierKey.parse(each) for each in self._kept("keys.txt")]
+        if not kept:
+            return list(open_note(note, named).signers)
+        open_note(note, kept)
+        # A key that signed what a trusted key signed, too, takes over from it.
+        signers = open_note(note, {*kept, *named}).signers
+        return [*kept, *(key for key in signers if key not in kept)]
+
+    def _check_growth(self, last: Checkpoint, new: Checkpoint, source: Source) -> None:
+        if new.size < last.size:
+            raise LedgerError(
+                f"THE LEDGER SHRANK: it had {last.size:,} entries and has {new.size:,}. Entries at "
+                "its end were removed, or an older state was put in its place"
+            )
+        read = subtrees_in(source.tile, new.size)
+        proof: list[bytes] = []
+        if last.size not in (0, new.size):
+            proof = consistency_proof(last.size, new.size, read)
+        try:
+            verify_consistency(last.size, last.root, new.size, new.root, proof)
+        except LedgerError:
+            # Either the tiles are wrong, or they are of the new root and the old one is denied.
+            is_whole = new.size != last.size and tree_root(new.size, read) == new.root
+            raise LedgerError(
+                f"THE LEDGER WAS FORKED: its {new.size:,} entries do not begin with the "
+                f"{last.size:,} of the checkpoint that was kept. What was recorded was altered"
+                if is_whole or new.size == last.size
+                else f"the tiles do not lead from {last.size:,} to {new.size:,} entries: the log "
+                "cannot show that it only grew"
+            ) from None
+
+    def _keep_keys(self, origin: str, keys: Sequence[VerifierKey]) -> None:
+        for name, text in (
+            ("origin.txt", f"{origin}\n"),
+            ("keys.txt", "".join(f"{key}\n" for key in keys)),
+        ):
+            if self._kept(name) != text.split():
+                _write(self._folder / name, text.encode())
+
+    def _kept(self, name: str) -> list[str]:
+        file = self._folder / name
+        return file.read_text("utf-8").split() if file.exists() else []
+
+    def _refuse(self, note: bytes, why: str, now: datetime) -> Path:
+        stamp = f"{now:%Y%m%dT%H%M%SZ}"
+        file = self._folder / "refused" / f"{stamp}-checkpoint.txt"
+        _write(file, note)
+        _write(file.with_name(f"{stamp}-why.txt"), f"{why}\n".encode())
+        return file
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all, also after a power cut."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.draft")
+    with draft.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(file)

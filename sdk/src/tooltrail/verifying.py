@@ -1,0 +1,113 @@
+"""`tooltrail verify`: check an evidence bundle without a server.
+
+Owns what people type and read; checking is `tooltrail.evidence`'.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tooltrail.ledger import FormatError, LedgerError, VerifierKey
+
+EXIT_CODES = (
+    "Exit codes: 0 genuine, 1 something was altered, 2 wrong usage, no readable bundle, or "
+    "something you asked for cannot be checked with it."
+)
+_BAR_WIDTH = 30
+_NOTE_BYTES = 1_000_000
+
+
+def add_parser(verbs: Any) -> None:
+    """Add `verify` to the command line."""
+    parser = verbs.add_parser(
+        "verify",
+        help="check an evidence bundle, offline",
+        description="Check that what an evidence bundle has is complete, unedited and in the "
+        "ledger that was signed. Needs no server, and the extra: pip install 'tooltrail[verify]'.",
+        epilog=EXIT_CODES,
+    )
+    parser.add_argument("bundle", help="the zip")
+    parser.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        help="a public key you trust (name+id+key), or a file of them; else those of the bundle",
+    )
+    parser.add_argument(
+        "--previous",
+        action="append",
+        default=[],
+        metavar="CHECKPOINT",
+        help="a file with an earlier checkpoint, to see that the ledger has only grown since",
+    )
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check, and print the verdict; the exit code."""
+    # What it needs is slow to import, and the other commands do without.
+    from tooltrail.evidence import Archive, UnreadableError, verify
+
+    bar = _Bar(is_shown=sys.stderr.isatty() and not options.json)
+    try:
+        trusted = [key for given in options.key for key in keys_in(given)]
+        previous = [_read(Path(given)) for given in options.previous]
+        with Archive(Path(options.bundle)) as archive:
+            verdict = verify(archive, trusted=trusted, previous=previous, progress=bar.show)
+    except (UnreadableError, LedgerError, ImportError) as error:
+        bar.end()
+        if options.json:
+            sys.stdout.write(json.dumps({"genuine": None, "error": str(error)}) + "\n")
+        sys.stderr.write(f"tooltrail: {options.bundle} cannot be checked: {error}\n")
+        return 2
+    bar.end()
+    if options.json:
+        sys.stdout.write(json.dumps(verdict.document()) + "\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in verdict.lines())
+    if not verdict.is_genuine:
+        return 1
+    return 2 if verdict.is_undecided else 0
+
+
+def keys_in(given: str) -> list[VerifierKey]:
+    """The keys somebody gave: one as it is, or those in a file. Raises FormatError."""
+    if given.count("+") >= 2 and not Path(given).exists():
+        return [VerifierKey.parse(given)]
+    return [VerifierKey.parse(line) for line in _read(Path(given)).decode().split()]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_NOTE_BYTES)
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror or error}") from error
+
+
+class _Bar:
+    """A progress bar on standard error; nothing where that is no terminal."""
+
+    def __init__(self, *, is_shown: bool) -> None:
+        self._is_shown = is_shown
+        self._is_drawn = False
+
+    def show(self, done: int, total: int) -> None:
+        """Draw how many entries are done."""
+        if not self._is_shown:
+            return
+        share = done / total if total else 1.0
+        filled = round(_BAR_WIDTH * share)
+        bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
+        sys.stderr.write(f"\r{bar} {share:4.0%}  {done:,} of {total:,} entries")
+        sys.stderr.flush()
+        self._is_drawn = True
+
+    def end(self) -> None:
+        """Leave the line of the bar."""
+        if self._is_drawn:
+            sys.stderr.write("\n")
+            self._is_drawn = False

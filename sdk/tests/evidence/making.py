@@ -1,0 +1,192 @@
+"""Bundles to check: a small log in memory, and every part of a bundle open to be altered."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from tooltrail.evidence import (
+    FORMAT,
+    BundleWriter,
+    EntryLine,
+    ErasureLine,
+    Manifest,
+    RegisteredVersion,
+    Tree,
+)
+from tooltrail.evidence.layout import leaf_from
+from tooltrail.ledger import (
+    Checkpoint,
+    Kind,
+    SigningKey,
+    commit_of,
+    consistency_proof,
+    inclusion_proof,
+    root_of,
+)
+from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
+from tooltrail.tools.digest import tool_digest
+
+ORIGIN = "tooltrail.example/log/acme"
+KEY = SigningKey(ORIGIN, bytes(range(32)))
+OTHER_KEY = SigningKey(ORIGIN, bytes(range(1, 33)))
+BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+@dataclass
+class Log:
+    """A ledger of which entry `n` arrived `n` seconds after `BEGAN`."""
+
+    lines: list[EntryLine] = field(default_factory=list)
+    raws: list[bytes] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, size: int) -> "Log":
+        """Executors' events alone."""
+        log = cls()
+        for number in range(size):
+            log.add(f'{{"type":"toolExecutionStart","n":{number}}}'.encode())
+        return log
+
+    def add(self, raw: bytes, kind: Kind = Kind.START) -> int:
+        """Append an entry; its index."""
+        index = len(self.lines)
+        received = int(BEGAN.timestamp()) + index
+        line = EntryLine(
+            index,
+            bytes(32),
+            kind,
+            UUID(int=index),
+            UUID(int=index // 2),
+            received * 1_000_000,
+            len(raw),
+            sha256(b"salt %d" % index).digest(),
+        )
+        line.leaf = leaf_from(line, commit_of(line.salt, raw))
+        self.lines.append(line)
+        self.raws.append(raw)
+        return index
+
+    def declare(self, *ranges: tuple[int, int], kind: Kind = Kind.ERASURE) -> int:
+        """Append an entry that says these payloads are gone."""
+        return self.add(json.dumps({"type": "erasure", "ranges": ranges}).encode(), kind)
+
+    def erase(self, *indexes: int) -> None:
+        """Take payloads away."""
+        for index in indexes:
+            self.lines[index] = EntryLine(index, self.lines[index].leaf)
+            self.raws[index] = b""
+
+    def subtree(self, level: int, index: int) -> bytes:
+        """A complete subtree."""
+        whole = self.lines[index << level : (index + 1) << level]
+        return root_of([line.leaf for line in whole])
+
+    def root(self, size: int) -> bytes:
+        """Of the first `size` entries."""
+        return root_of([line.leaf for line in self.lines[:size]])
+
+    def checkpoint(self, size: int, *keys: SigningKey) -> bytes:
+        """A signed note."""
+        return Checkpoint(ORIGIN, size, self.root(size)).sign(keys or [KEY])
+
+
+def at(seconds: float) -> str:
+    """An instant."""
+    return (BEGAN + timedelta(seconds=seconds)).isoformat()
+
+
+VERSION = RegisteredVersion(
+    tool_name="search",
+    number=1,
+    digest=tool_digest(name="search", description="Looks", input_schema={"type": "object"}),
+    description="Looks",
+    input_schema={"type": "object"},
+    trusted=False,
+    ephemeral=False,
+    on_collision="throw",
+    published_at=at(0),
+    published_by="ada",
+)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What goes into a bundle of the entries from `begin` up to `end`; alter it, then `write`."""
+
+    manifest: Manifest
+    found: list[tuple[EntryLine, bytes]]
+    erasures: list[ErasureLine]
+    checkpoints: dict[int, bytes]
+    tree: Tree
+    keys: tuple[str, ...] = (str(KEY.verifier),)
+    versions: tuple[RegisteredVersion, ...] = (VERSION,)
+    report: bytes | None = None
+
+    @classmethod
+    def of(
+        cls,
+        log: Log,
+        begin: int,
+        end: int,
+        *,
+        sizes: Iterable[int] = (),
+        previous: Iterable[int] = (),
+        declared: Iterable[int] = (),
+    ) -> "Bundle":
+        """As an honest server makes it; `sizes` are those of its checkpoints."""
+        sizes = sorted(sizes) or [len(log.lines)]
+        size = sizes[-1]
+        proved = {each for each in (*sizes, *previous) if not begin <= each <= end and each < size}
+        return cls(
+            Manifest(
+                format=FORMAT,
+                origin=ORIGIN,
+                tenant="acme",
+                made_at=at(1_000_000),
+                made_by="ada",
+                start=at(begin + 0.5) if begin else at(0),
+                end=at(end - 1.5) if end < size else at(end),
+                first_index=begin,
+                end_index=end,
+            ),
+            list(zip(log.lines[begin:end], log.raws[begin:end], strict=True)),
+            [
+                ErasureLine(
+                    log.lines[index], log.raws[index], inclusion_proof(index, size, log.subtree)
+                )
+                for index in declared
+            ],
+            {each: log.checkpoint(each) for each in sizes},
+            Tree(
+                [log.subtree(*each) for each in subtrees_before(begin)],
+                [log.subtree(*each) for each in subtrees_behind(end, size)],
+                {str(each): consistency_proof(each, size, log.subtree) for each in proved},
+            ),
+        )
+
+    def but(self, **changes: Any) -> "Bundle":
+        """Another with some parts replaced."""
+        return replace(self, **changes)
+
+    def write(self, path: Path) -> Path:
+        """Write it."""
+        writer = BundleWriter()
+        parts = [writer.begin(self.manifest, "What this is\n")]
+        parts += writer.entries(self.found)
+        parts.append(
+            writer.end(
+                versions=self.versions,
+                report=self.report,
+                erasures=self.erasures,
+                checkpoints=self.checkpoints,
+                tree=self.tree,
+                keys=self.keys,
+            )
+        )
+        path.write_bytes(b"".join(parts))
+        return path

@@ -1,0 +1,206 @@
+"""An auditor's folder of checkpoints: what is kept, and what is shouted about."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from tooltrail.commands import main
+from tooltrail.evidence.watch import Watch
+from tooltrail.ledger import Checkpoint, SigningKey, Tile
+
+from sdk.tests.evidence.making import KEY, ORIGIN, OTHER_KEY, Log
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+LOG = Log.of(700)
+
+
+class Server:
+    """A ledger as it is published, honest or not."""
+
+    def __init__(self, log: Log = LOG, size: int = 300, *keys: SigningKey) -> None:
+        self.log, self.size = log, size
+        self.signers = list(keys) or [KEY]
+        self.named = self.signers
+        self.asked = 0
+
+    def checkpoint(self) -> bytes:
+        """The newest."""
+        return self.log.checkpoint(self.size, *self.signers)
+
+    def tile(self, tile: Tile) -> bytes:
+        """A tile, computed."""
+        self.asked += 1
+        first, height = tile.index * 256, tile.level * 8
+        return b"".join(self.log.subtree(height, first + at) for at in range(tile.width))
+
+    def public_keys(self) -> list[str]:
+        """What it says its keys are."""
+        return [str(key.verifier) for key in self.named]
+
+
+def kept(folder: Path) -> list[str]:
+    """The files in the folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_ledger_that_grows_is_followed(tmp_path: Path) -> None:
+    watch, server = Watch(tmp_path), Server(size=0)
+    outcomes = []
+    for size in (0, 1, 1, 255, 256, 257, 512, 513, 700, 700):
+        server.size = size
+        outcomes.append(watch.look(server, NOW).outcome)
+    assert outcomes == ["first", "grown", "unchanged", *["grown"] * 6, "unchanged"]
+    assert kept(tmp_path) == [
+        *(f"checkpoints/{size:012d}.txt" for size in (0, 1, 255, 256, 257, 512, 513, 700)),
+        "keys.txt",
+        "origin.txt",
+    ]
+    assert (tmp_path / "checkpoints/000000000700.txt").read_bytes() == LOG.checkpoint(700)
+
+
+def test_a_ledger_that_shrank_is_shouted_and_kept(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    watch.look(Server(size=300), NOW)
+    for _ in range(2):  # and it is not forgotten
+        look = watch.look(Server(size=299), NOW)
+        assert look.outcome == "altered"
+        assert "SHRANK: it had 300 entries and has 299" in look.told
+        assert look.file is not None
+        assert look.file.read_bytes() == LOG.checkpoint(299)
+        assert "SHRANK" in look.file.with_name("20261122T000000Z-why.txt").read_text()
+    assert watch.look(Server(size=301), NOW).outcome == "grown"
+
+
+@pytest.mark.parametrize("size", [300, 301, 512, 700])
+def test_a_ledger_that_was_forked_is_shouted(size: int, tmp_path: Path) -> None:
+    watch, other = Watch(tmp_path), Log.of(700)
+    other.lines[123] = other.lines[124]
+    watch.look(Server(size=300), NOW)
+    look = watch.look(Server(other, size), NOW)
+    assert look.outcome == "altered"
+    assert "FORKED" in look.told
+
+
+def test_tiles_that_prove_nothing_are_shouted_too(tmp_path: Path) -> None:
+    watch, server = Watch(tmp_path), Server(size=300)
+    watch.look(server, NOW)
+    other = Log.of(700)
+    other.lines[123] = other.lines[124]
+    server.size = 600
+    server.tile = Server(other).tile  # type: ignore[method-assign]
+    look = watch.look(server, NOW)
+    assert look.outcome == "altered"
+    assert "cannot show that it only grew" in look.told
+
+
+def test_a_new_key_is_taken_from_a_trusted_one_alone(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    assert watch.look(Server(LOG, 10, KEY), NOW).outcome == "first"
+    assert watch.look(Server(LOG, 20, OTHER_KEY), NOW).outcome == "altered"
+    assert watch.look(Server(LOG, 20, KEY, OTHER_KEY), NOW).outcome == "grown"
+    assert (tmp_path / "keys.txt").read_text().split() == [
+        str(KEY.verifier),
+        str(OTHER_KEY.verifier),
+    ]
+    assert watch.look(Server(LOG, 30, OTHER_KEY), NOW).outcome == "grown"
+
+
+def test_with_a_key_of_ones_own_the_servers_word_is_not_taken(tmp_path: Path) -> None:
+    watch, server = Watch(tmp_path, [KEY.verifier]), Server(LOG, 10, OTHER_KEY)
+    assert watch.look(server, NOW).outcome == "altered"
+    assert watch.look(Server(LOG, 10, KEY, OTHER_KEY), NOW).outcome == "first"
+    assert watch.look(Server(LOG, 20, OTHER_KEY), NOW).outcome == "altered"
+
+
+def test_a_ledger_begun_anew_is_another_one(tmp_path: Path) -> None:
+    watch, server = Watch(tmp_path), Server(size=300)
+    watch.look(server, NOW)
+    other = SigningKey(f"{ORIGIN}/1", KEY.private)
+    server.named = [other]
+    note = Checkpoint(other.name, 700, LOG.root(700)).sign([other])
+    server.checkpoint = lambda: note  # type: ignore[method-assign]
+    look = watch.look(server, NOW)
+    assert look.outcome == "altered"
+    assert "begun anew" in look.told
+
+
+@pytest.fixture
+def published() -> Iterator[tuple[Server, str]]:
+    """A ledger, and where it is served."""
+    ledger = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.removeprefix("/api/v1/ledger/")
+            status = 200
+            if self.headers["Authorization"] != "Bearer tt_key":
+                status, body = 401, b'{"detail": "Nobody knows this key."}'
+            elif path == "checkpoint":
+                body = ledger.checkpoint()
+            elif path == "keys":
+                named = [{"vkey": key} for key in ledger.public_keys()]
+                body = json.dumps({"keys": named}).encode()
+            else:
+                body = ledger.tile(Tile.from_path(path))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield ledger, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_the_command(
+    published: tuple[Server, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ledger, url = published
+    folder = tmp_path / "watched"
+    words = ["watch", url, "--folder", str(folder), "--once"]
+    monkeypatch.setenv("TOOLTRAIL_API_KEY", "tt_key")
+    assert main(words) == 0
+    assert "the first checkpoint is kept, of 300 entries" in capsys.readouterr().out
+    ledger.size = 700
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["outcome"] == "grown"
+    assert document["size"] == 700
+    assert document["root"] == LOG.root(700).hex()
+    assert Path(document["file"]).read_bytes() == LOG.checkpoint(700)
+    assert ledger.asked > 0
+    ledger.size = 600
+    assert main([*words[:-1], "--every", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "ALTERED  THE LEDGER SHRANK" in out
+    assert "Kept as evidence: " in out
+
+
+def test_the_command_without_an_answer(
+    published: tuple[Server, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, url = published
+    words = ["watch", url, "--folder", str(tmp_path), "--once"]
+    monkeypatch.delenv("TOOLTRAIL_API_KEY", raising=False)
+    assert main(words) == 2
+    monkeypatch.setenv("TOOLTRAIL_API_KEY", "tt_other")
+    assert main(words) == 3
+    assert "Nobody knows this key." in capsys.readouterr().err
+    assert main(["watch", "http://127.0.0.1:9", *words[2:], "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["outcome"] == "no answer"
+    assert main([*words, "--key", "nonsense"]) == 2
+    assert kept(tmp_path) == []
