@@ -19,8 +19,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import OperationalError, connections, transaction
+from tooltrail.ledger import Kind
 
 from audit import partitions, sql
+from audit.ledger.entries import append_entry
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant, TenantSetting
 from tenants.scope import tenant_scope
@@ -78,7 +80,7 @@ def run_slice(tenant_id: UUID, now: datetime, *, seconds: float = SLICE_SECONDS)
             raise CannotExpireError(f"{variable} is not set: retention cannot be applied")
     deadline = time.monotonic() + seconds
     if over.payloads is not None and (
-        _erase_payloads(setting, over.payloads, deadline)
+        _erase_payloads(setting, over.payloads, now, deadline)
         or _blank_refused(setting, over.payloads, deadline)
     ):
         return True
@@ -105,7 +107,9 @@ def drop_empty_days() -> list[partitions.Partition]:
     return dropped
 
 
-def _erase_payloads(setting: TenantSetting, before: datetime, deadline: float) -> bool:
+def _erase_payloads(
+    setting: TenantSetting, before: datetime, now: datetime, deadline: float
+) -> bool:
     first = erased_to = setting.erased_to
     is_over = False
     while not is_over and time.monotonic() < deadline:
@@ -121,11 +125,11 @@ def _erase_payloads(setting: TenantSetting, before: datetime, deadline: float) -
         erased_to = end_index or erased_to
         is_over = count < _BATCHES
     if erased_to > first:
-        _note_erased(setting, before, erased_to)
+        _note_erased(setting, before, erased_to, now)
     return not is_over
 
 
-def _note_erased(setting: TenantSetting, before: datetime, erased_to: int) -> None:
+def _note_erased(setting: TenantSetting, before: datetime, erased_to: int, now: datetime) -> None:
     with tenant_scope(setting.tenant_id):
         # Locked: two workers at once blanked the same payloads, which are told once.
         known = TenantSetting.objects.select_for_update().get(tenant_id=setting.tenant_id)
@@ -141,6 +145,17 @@ def _note_erased(setting: TenantSetting, before: datetime, erased_to: int) -> No
             first_index=known.erased_to,
             end_index=erased_to,
             events=erased_to - known.erased_to,
+        )
+        # In the ledger, too: without it whoever verifies takes the payloads for removed.
+        append_entry(
+            setting.tenant_id,
+            Kind.RETENTION,
+            {
+                "ranges": [[known.erased_to, erased_to]],
+                "reason": f"payloads received before {before:%Y-%m-%d}, by the tenant's settings",
+                "actor": THE_SERVER,
+            },
+            now,
         )
 
 

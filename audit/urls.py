@@ -7,6 +7,7 @@ from audit.views.call_detail import call_detail, call_event
 from audit.views.call_export import call_export
 from audit.views.call_list import call_complete, call_count, call_list, call_tail
 from audit.views.draft_review import draft_publish, draft_review
+from audit.views.evidence import evidence_bundle, evidence_page
 from audit.views.inbox import (
     inbox_detail,
     inbox_discard,
@@ -105,6 +106,9 @@ urlpatterns = [
     path("ledger/entries/<int:index>", ledger_entry, name="ledger_entry"),
     path("ledger/entries/<int:index>.tlog-proof", ledger_proof, name="ledger_proof"),
     path("ledger/keys", ledger_keys, name="ledger_keys"),
+    # /evidence
+    path("evidence/", evidence_page, name="evidence_page"),
+    path("evidence/bundle.zip", evidence_bundle, name="evidence_bundle"),
     # /inbox
     path("inbox/", inbox_list, name="inbox_list"),
     path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),

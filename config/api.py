@@ -9,6 +9,7 @@ from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
 from audit.api import router as audit_router
+from audit.evidence.api import router as evidence_router
 from audit.read_api import calls, figures, ledger, losses, traces
 from audit.read_api import router as read_router
 from audit.reports.api import router as reports_router
@@ -28,6 +29,7 @@ api = NinjaAPI(
 api.add_router("", audit_router)
 api.add_router("", read_router)
 api.add_router("", reports_router)
+api.add_router("", evidence_router)
 api.add_router("", registry_router)
 # Ninja's type allows the class as well as an instance; only instances are raised.
 api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from psycopg import conninfo
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -65,6 +66,8 @@ def pytest_configure() -> None:
         ("DATABASE_KEEPER_URL", database.KEEPER),
     ):
         os.environ[variable] = database.role_url(admin_url, role, passwords[role], name)
+    # Who can do everything: for tests that alter what nobody may.
+    os.environ["TEST_SUPERUSER_URL"] = conninfo.make_conninfo(admin_url, dbname=name)
 
     import django
     from django.conf import settings

@@ -1,6 +1,6 @@
 """The tree of a tenant's ledger, answered from its stored tiles."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
@@ -13,6 +13,7 @@ from tooltrail.ledger import (
     tiles_of_consistency,
     tiles_of_inclusion,
     tiles_of_root,
+    tiles_of_subtrees,
     tree_root,
 )
 
@@ -49,6 +50,11 @@ class StoredTree:
         """The proof that its first `old` entries are the log as it was. Raises ProofError."""
         tiles = tiles_of_consistency(old, self.size)
         return consistency_proof(old, self.size, self._subtrees(tiles))
+
+    def hashes(self, subtrees: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The roots of complete subtrees, given as level and index."""
+        read = self._subtrees(tiles_of_subtrees(subtrees, self.size))
+        return [read(*subtree) for subtree in subtrees]
 
     def leaf(self, index: int) -> bytes:
         """The leaf hash at `index`, below the size."""

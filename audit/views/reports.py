@@ -46,6 +46,7 @@ def report_list(request: TenantRequest) -> HttpResponse:
         "newer": page.newer,
         "is_first_page": before is None,
         "exports": tuple(FORMS),
+        "may_have_evidence": has_role(request.membership, Role.AUDITOR),
         "may_make": may_make(request.membership),
         "may_schedule": has_role(request.membership, Role.ADMIN),
         "days": {kind: last_whole(kind, now, zone) for kind in SCHEDULED},
@@ -74,6 +75,7 @@ def report_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "report": report,
         "layout": lay_out(report, request.tenant.name),
         "exports": tuple(FORMS),
+        "may_have_evidence": has_role(request.membership, Role.AUDITOR),
         "may_make": may_make(request.membership),
         "again_of": report.again_of if report.again_of and find_report(report.again_of) else None,
     }

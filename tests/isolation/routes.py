@@ -187,6 +187,11 @@ ROUTES: dict[str, Visit] = {
     "ledger/entries/<int:index>": Listing("/ledger/entries/1"),
     "ledger/entries/<int:index>.tlog-proof": Listing("/ledger/entries/1.tlog-proof"),
     "ledger/keys": Listing("/ledger/keys", shows_canary=False),
+    "evidence/": Listing("/evidence/", role=Role.AUDITOR),
+    # What is in a zip is not to be seen in its bytes.
+    "evidence/bundle.zip": Listing(
+        "/evidence/bundle.zip?range=24h", shows_canary=False, role=Role.AUDITOR
+    ),
     "inbox/": Listing("/inbox/?state=all"),
     "inbox/discard": Listing(
         "/inbox/discard",
@@ -359,6 +364,7 @@ ROUTES: dict[str, Visit] = {
     "api/v1/reports/<uuidstr:report_id>": Object(
         lambda world: f"/api/v1/reports/{world.report_id}", Scope.READ
     ),
+    "api/v1/evidence": Listing("/api/v1/evidence", Scope.PAYLOADS, shows_canary=False),
     "api/v1/producers": Listing("/api/v1/producers", Scope.READ),
     "api/v1/ledger": Listing("/api/v1/ledger", Scope.READ),
     "api/v1/ledger/checkpoint": Listing("/api/v1/ledger/checkpoint", Scope.READ),

@@ -1,0 +1,28 @@
+"""What an address asks for besides a range: a stored report, and checkpoints somebody has kept."""
+
+import re
+from uuid import UUID
+
+from audit.queries.reports import Report, find_report
+
+PREVIOUS_MAX = 20
+_SIZE = re.compile(r"[0-9]{1,18}")
+
+
+def report_named(text: str) -> Report | None:
+    """The stored report of this id; None if there is none. Needs the tenant's scope."""
+    try:
+        return find_report(UUID(text))
+    except ValueError:
+        return None
+
+
+def read_previous(text: str) -> list[int]:
+    """The sizes of checkpoints somebody has kept. Raises ValueError saying what is wrong."""
+    parts = text.replace(",", " ").split()
+    if len(parts) > PREVIOUS_MAX or not all(_SIZE.fullmatch(part) for part in parts):
+        raise ValueError(
+            f"Earlier checkpoints are up to {PREVIOUS_MAX} sizes, as in 1200,3400: the second"
+            " line of each."
+        )
+    return sorted({int(part) for part in parts})

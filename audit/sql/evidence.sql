@@ -1,0 +1,94 @@
+-- evidence_head --
+-- The newest checkpoint of the newest epoch, or the newest of one epoch.
+SELECT epoch, origin, size
+FROM ledger_checkpoint
+WHERE tenant_id = %(tenant_id)s AND (%(epoch)s::integer IS NULL OR epoch = %(epoch)s)
+ORDER BY epoch DESC, size DESC
+LIMIT 1
+
+-- evidence_range --
+-- From the first to behind the last signed entry that was received in a range of time, or is of a
+-- call that started in it, whenever it came; NULL without one. And how many were received before.
+WITH batches AS (
+    SELECT batch_id, received_at, first_index, least(first_index + event_count, %(size)s) AS end_index
+    FROM batch
+    WHERE tenant_id = %(tenant_id)s AND first_index < %(size)s AND event_count > 0
+), called AS (
+    SELECT start_batch_id AS batch_id
+    FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND started_at >= %(start)s AND started_at < %(end)s
+    UNION
+    SELECT end_batch_id
+    FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND started_at >= %(start)s AND started_at < %(end)s
+)
+SELECT min(first_index) FILTER (WHERE is_in_range),
+       max(end_index) FILTER (WHERE is_in_range),
+       coalesce(max(end_index) FILTER (WHERE received_at < %(start)s), 0)
+FROM (
+    SELECT b.first_index, b.end_index, b.received_at,
+           (b.received_at >= %(start)s AND b.received_at < %(end)s) OR c.batch_id IS NOT NULL
+               AS is_in_range
+    FROM batches b
+    LEFT JOIN called c ON c.batch_id = b.batch_id
+) AS judged
+
+-- evidence_batches --
+-- The next batches with an entry of the range, in the order of the log.
+SELECT batch_id, received_at, first_index, event_count, leaves, payload, is_own
+FROM batch
+WHERE tenant_id = %(tenant_id)s
+  AND first_index >= (
+      SELECT coalesce(max(first_index), 0)
+      FROM batch
+      WHERE tenant_id = %(tenant_id)s AND first_index <= %(first_index)s
+  )
+  AND first_index < %(end_index)s
+  AND (first_index, batch_id) > (%(after_index)s, %(after_id)s)
+ORDER BY first_index, batch_id
+LIMIT %(batch_limit)s
+
+-- evidence_own_batches --
+-- The next entries the server made itself: those that declare an erasure are among them.
+SELECT batch_id, received_at, first_index, event_count, leaves, payload, is_own
+FROM batch
+WHERE tenant_id = %(tenant_id)s
+  AND is_own
+  AND first_index >= %(first_index)s
+  AND first_index < %(end_index)s
+  AND (first_index, batch_id) > (%(after_index)s, %(after_id)s)
+ORDER BY first_index, batch_id
+LIMIT %(batch_limit)s
+
+-- evidence_checkpoints --
+-- The last checkpoint in front of a range, the first behind it, the newest, and some within it, as
+-- many apart.
+SELECT size, note
+FROM (
+    SELECT size, note, lead(size) OVER sizes AS next_size, lag(size) OVER sizes AS last_size,
+           row_number() OVER sizes AS number, count(*) OVER () AS total
+    FROM ledger_checkpoint
+    WHERE tenant_id = %(tenant_id)s AND epoch = %(epoch)s AND size <= %(size)s
+    WINDOW sizes AS (ORDER BY size)
+) AS each
+WHERE size = %(size)s
+   OR (size <= %(first_index)s AND next_size > %(first_index)s)
+   OR (size >= %(end_index)s AND coalesce(last_size, -1) < %(end_index)s)
+   OR (
+       size BETWEEN %(first_index)s AND %(end_index)s
+       AND number %% (1 + total / %(count)s) = 0
+   )
+ORDER BY size
+
+-- evidence_versions --
+-- Versions of registered tools, the newest first, as the registry had them.
+SELECT t.name, v.number, v.digest, v.description, v.input_schema, v.output_schema, v.trusted,
+       v.ephemeral, v.on_collision, v.created_at, v.created_by, v.created_by_key
+FROM tool_version v
+JOIN tool t ON t.tenant_id = v.tenant_id AND t.id = v.tool_id
+WHERE v.tenant_id = %(tenant_id)s AND t.tenant_id = %(tenant_id)s AND v.created_at < %(before)s
+ORDER BY v.created_at DESC, v.id DESC
