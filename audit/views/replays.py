@@ -132,6 +132,7 @@ def replay_context(
     """What the page shows of a replay; the log is read for samples alone, once it is over."""
     is_under_way = replay.state in job.UNDER_WAY
     total = replay.call_count or 0
+    sides = _sides(replay, with_words=membership.sees_payloads and not is_under_way)
     return {
         "replay": replay,
         "is_under_way": is_under_way,
@@ -140,7 +141,8 @@ def replay_context(
         "is_of_draft": draft is not None and job.is_of(replay, tool, proposal_of(draft)),
         "has_draft": draft is not None,
         "may_edit": has_role(membership, Role.EDITOR),
-        "sides": _sides(replay, with_words=membership.sees_payloads and not is_under_way),
+        "sides": sides,
+        "has_judged": any(side.tally.judged for side in sides),
         "is_withheld": not membership.sees_payloads,
     }
 

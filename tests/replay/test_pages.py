@@ -160,6 +160,16 @@ def test_what_breaks_nothing_is_published_without_one(acme: Cast) -> None:
     assert answer.headers["Location"] == f"/tools/{tool.pk}/2"
 
 
+def test_a_replay_of_nothing_says_nothing_about_the_draft(acme: Cast) -> None:
+    tool = publish(acme)
+    with tenant_scope(acme.tenant.id):
+        create_draft(tool, contract_with(LOOSE | {"maxProperties": 50}), Publisher(acme.editor))
+    run(acme, start(acme, tool))
+    review = text(signed_in(acme.editor).get(f"/tools/{tool.pk}/draft/review").content.decode())
+    assert "No call could be judged" in review
+    assert "Nothing is known to break" not in review
+
+
 def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) -> None:
     tool = publish(acme)
     with tenant_scope(acme.tenant.id):
