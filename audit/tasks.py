@@ -17,6 +17,7 @@ from audit.log import LogPayloadError
 from audit.replay import job as replay_job
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment
+from audit.sightings import expire_ephemeral, note_tools
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
@@ -88,6 +89,19 @@ def make_report(tenant_id: str, kind: str) -> None:
         made = create_due(kind, timezone.now())
     if made is not None:
         _log.info("made the report %s of tenant %s", made.id, tenant_id)
+
+
+@app.periodic(cron="*/5 * * * *")
+@app.task(queueing_lock="keep_tools")
+def keep_tools(timestamp: int) -> None:
+    """Note which tools are called, and retire those of one turn that nobody calls any more."""
+    now = timezone.now()
+    for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
+        with tenant_scope(tenant_id):
+            note_tools(now)
+            retired = expire_ephemeral(now)
+        if retired:
+            _log.info("retired %d ephemeral tools of tenant %s", retired, tenant_id)
 
 
 # Hourly, though only days are ever over: what could not be finished goes on, in slices.

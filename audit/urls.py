@@ -49,6 +49,7 @@ from audit.views.reports import (
 )
 from audit.views.saved_views import view_delete, view_save
 from audit.views.tenant_settings import redaction_settings, tenant_settings
+from audit.views.tool_list import tool_list
 from audit.views.trace_detail import trace_as_text, trace_detail
 from audit.views.trace_list import trace_list
 from audit.views.violation_list import violation_export, violation_list
@@ -76,6 +77,8 @@ urlpatterns = [
     path("calls/views/<uuid:pk>/delete", view_delete, name="view_delete"),
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
+    # /tools; one tool's pages are the registry's
+    path("tools/", tool_list, name="tool_list"),
     # /violations
     path("violations/", violation_list, name="violation_list"),
     path("violations/export.<slug:kind>", violation_export, name="violation_export"),

@@ -77,6 +77,7 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     class Meta:
         model = Tool
         fields = ("name", "notes")
+        exclude = ("meta",)  # noqa: DJ006 — the tool's own: the field here is the contract's
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -185,8 +185,8 @@ class ChangeKind(models.TextChoices):
     DEPRECATED = "deprecated", "Deprecated"
     RETIRED = "retired", "Retired"
     RESTORED = "restored", "Restored"
-    KEPT = "kept", "Not taken: keep"
-    REFUSED = "refused", "Refused: throw"
+    KEPT = "kept", "Kept out"
+    REFUSED = "refused", "Refused"
 
 
 class ToolChange(models.Model):

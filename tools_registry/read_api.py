@@ -1,19 +1,23 @@
 """The registry over the API: the tools there are, and one with its versions."""
 
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from django.http import HttpRequest
 from ninja import Path, Query
+from pydantic import Field
 
 from config.problems import ProblemError
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import Answer, Page, Paged, reads, seal, unseal
+from tenants.api_reads import Answer, Asked, Page, Paged, reads, seal, unseal
 from tools_registry.api import router
-from tools_registry.models import Tool, ToolVersion
-from tools_registry.versions import current_versions
+from tools_registry.changes import version_states
+from tools_registry.contract_diff import compare_contracts, diff_document
+from tools_registry.models import State, Tool, ToolVersion
+from tools_registry.versions import contract_of, current_versions, find_version
 
+DIFFERENCES_MAX, VALUE_LENGTH = 1_000, 10_000
 VERSIONS_MAX = 100
 """Of one tool, the newest."""
 
@@ -45,6 +49,7 @@ class PublishedVersion(Answer):
     """An immutable contract of a tool."""
 
     version: int
+    state: Literal["published", "deprecated", "retired"]
     digest: str
     description: str
     input_schema: dict[str, Any]
@@ -58,13 +63,65 @@ class PublishedVersion(Answer):
 
 
 class ToolDetail(Answer):
-    """A tool and its versions, the current one first; the newest 100."""
+    """A tool and its versions, the newest first, 100 at most."""
 
     id: UUID
     name: str
     notes: str
     created_at: datetime
+    owner: str
+    link: str
+    tags: list[str]
+    meta: dict[str, Any]
+    """Labels given by people."""
+    current_version: int
+    """The one outputs are judged by; 0: nothing is published yet."""
     versions: list[PublishedVersion]
+
+
+class Differing(Asked):
+    """Two versions of a tool, by their numbers."""
+
+    from_: int = Field(alias="from", ge=1, le=2**31 - 1, examples=[1])
+    """The number of the version that was."""
+    to: int = Field(ge=1, le=2**31 - 1, examples=[2])
+    """The number of the version that comes in its place."""
+
+
+class SchemaDifference(Answer):
+    """One difference, and whom it breaks. Members that are left out: there is no such value."""
+
+    side: Literal["input", "output", "contract"]
+    """`input` concerns callers, `output` consumers, `contract` nobody."""
+    path: str
+    """Where in the arguments or the results: `$.rows[*].id`."""
+    keyword: str
+    before: Any = None
+    after: Any = None
+    verdict: Literal["compatible", "breaking", "unknown"]
+    """`unknown`: nobody has found out."""
+    reason: str
+
+
+class JSONDifference(Answer):
+    """One place in which two contracts differ as JSON documents."""
+
+    pointer: str
+    kind: Literal["add", "remove", "replace"]
+    before: Any
+    after: Any
+
+
+class VersionDifference(Answer):
+    """What differs between two versions."""
+
+    callers: Literal["compatible", "breaking", "unknown"]
+    consumers: Literal["compatible", "breaking", "unknown"]
+    change_count: int
+    changes: list[SchemaDifference]
+    """The first 1,000; inputs first, what breaks before what does not."""
+    json_diff: list[JSONDifference]
+    """The first 1,000."""
 
 
 @reads(router, "/tools", ToolPage, tag="tools", problems=("cursor", "limit"))
@@ -101,14 +158,21 @@ def read_tool(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
     if tool is None:
         raise ProblemError("not_found", "There is no such tool.")
     versions = ToolVersion.objects.filter(tenant_id=tenant_id, tool=tool).order_by("-number")
+    states = version_states(tenant_id, [tool.pk])
     return {
         "id": tool.id,
         "name": tool.name,
         "notes": tool.notes,
         "created_at": tool.created_at.astimezone(UTC),
+        "owner": tool.owner,
+        "link": tool.link,
+        "tags": tool.tags,
+        "meta": tool.meta,
+        "current_version": tool.current_number,
         "versions": [
             {
                 "version": one.number,
+                "state": states.get((tool.pk, one.number), State.PUBLISHED).value,
                 "digest": one.digest,
                 "description": one.description,
                 "input_schema": one.input_schema,
@@ -120,6 +184,37 @@ def read_tool(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
                 **_published(one),
             }
             for one in versions[:VERSIONS_MAX]
+        ],
+    }
+
+
+@reads(
+    router,
+    "/tools/{uuid:tool_id}/diff",
+    VersionDifference,
+    tag="tools",
+    problems=("not_found",),
+)
+def diff_tool(request: HttpRequest, tool_id: Path[UUID], asked: Query[Differing]) -> dict[str, Any]:
+    """What differs between two versions of a tool, and whom that breaks."""
+    tenant_id = cast(ApiRequest, request).auth.tenant_id
+    tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
+    old = find_version(tool, asked.from_) if tool else None
+    new = find_version(tool, asked.to) if tool else None
+    if old is None or new is None:
+        raise ProblemError("not_found", "There is no such tool or version.")
+    diff = compare_contracts(contract_of(old), contract_of(new))
+    document = diff_document(diff, limit=DIFFERENCES_MAX, value_length=VALUE_LENGTH)
+    return {
+        **document,
+        "json_diff": [
+            {
+                "pointer": one.pointer,
+                "kind": one.kind,
+                "before": one.before,
+                "after": one.after,
+            }
+            for one in diff.raw[:DIFFERENCES_MAX]
         ],
     }
 

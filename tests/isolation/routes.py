@@ -243,6 +243,26 @@ ROUTES: dict[str, Visit] = {
     "tools/find": Object(
         lambda world: f"/tools/find?name={quote(world.canary)}", is_read=False, answers={"GET": 302}
     ),
+    "tools/create": Listing(
+        "/tools/create",
+        shows_canary=False,
+        data=lambda world: {"name": "a stranger's"},
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
+    "tools/<uuid:pk>/diff": Object(lambda world: f"/tools/{world.tool_id}/diff?from=1&to=draft"),
+    "tools/<uuid:pk>/describe": Object(
+        lambda world: f"/tools/{world.tool_id}/describe",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
+    "tools/<uuid:pk>/<int:number>/<slug:deed>": Object(
+        lambda world: f"/tools/{world.tool_id}/1/deprecate",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
     "tools/<uuid:pk>": Object(lambda world: f"/tools/{world.tool_id}"),
     "tools/<uuid:pk>/<int:number>": Object(lambda world: f"/tools/{world.tool_id}/1"),
     "tools/<uuid:pk>/draft": Object(
@@ -384,6 +404,11 @@ ROUTES: dict[str, Visit] = {
     ),
     "api/v1/tools/<uuidstr:tool_id>": Object(
         lambda world: f"/api/v1/tools/{world.tool_id}", Scope.READ
+    ),
+    "api/v1/tools/<uuidstr:tool_id>/diff": Object(
+        lambda world: f"/api/v1/tools/{world.tool_id}/diff?from=1&to=1",
+        Scope.READ,
+        is_read=False,
     ),
     "v1/traces": Listing(
         "/v1/traces",

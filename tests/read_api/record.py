@@ -58,6 +58,7 @@ class Record:
             "read_trace": {"trace_id": "a/trace"},
             "read_inbox_line": {"line_id": str(self.refused)},
             "read_tool": {"tool_id": str(self.tool)},
+            "diff_tool": {"tool_id": str(self.tool), "from_": 1, "to": 1},
             "read_report": {"report_id": str(self.report)},
             "read_tile": {"name": "0/000.p/24"},
             "prove_inclusion": {"index": 3},

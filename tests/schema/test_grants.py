@@ -24,6 +24,7 @@ NARROWER = {
     "tool_change": {"SELECT", "INSERT"},
     "tool": {"SELECT", "INSERT", "UPDATE"},
     "ledger_head": {"SELECT", "INSERT", "UPDATE"},
+    "observed_tool": {"SELECT", "INSERT", "UPDATE"},
     # A refused line stays; of it only what became of it is written.
     "rejected_event": {
         "SELECT",

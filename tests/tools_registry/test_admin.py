@@ -99,6 +99,15 @@ def test_a_tool_is_made_with_its_first_version(acme: Cast, client: Client) -> No
         assert version.digest == make_contract(name="new one")["digest"]
 
 
+def test_labels_of_a_contract_are_not_those_of_the_tool(acme: Cast, client: Client) -> None:
+    path = reverse("admin:tools_registry_tool_add")
+    assert client.post(path, _typed(name="a", meta="")).status_code == 302
+    assert client.post(path, _typed(name="b", meta={"team": "maps"})).status_code == 302
+    with tenant_scope(acme.tenant.id):
+        assert [tool.meta for tool in Tool.objects.all()] == [{}, {}]
+        assert ToolVersion.objects.get(tool__name="b").meta == {"team": "maps"}
+
+
 @pytest.mark.parametrize(
     ("wrong", "field", "reason"),
     [

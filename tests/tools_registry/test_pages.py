@@ -9,11 +9,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from audit.views import tool_list as views
 from tenants.models import User
 from tenants.scope import tenant_scope
 from tests.factories import Cast
 from tests.tools_registry.contracts import make_contract
-from tools_registry import views
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
@@ -63,7 +63,7 @@ def test_the_list_continues_after_a_name(
     for name in ("a b&c", "d", "e"):
         _register(acme, name=name)
     first = _get(client, "tool_list")
-    assert 'href="/tools/?after=d"' in first
+    assert 'href="?after=d"' in first
     assert ">e</a>" not in first
     assert ">e</a>" in _get(client, "tool_list", after="d")
     assert "First page" in _get(client, "tool_list", after="\x00zzz")

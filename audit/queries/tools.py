@@ -1,0 +1,121 @@
+"""The tools there are: registered ones with what they are now, and names that were only called."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from heapq import merge
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from audit.queries import rows
+from tools_registry.changes import STATE_AFTER
+from tools_registry.models import State
+
+WITHIN = timedelta(hours=24)
+"""How far back calls are counted, in whole hours."""
+OBSERVED = "observed"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A tool's calls of the last day: those that started, those that failed."""
+
+    calls: int
+    failed: int
+    last_hour_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFilter:
+    """Which tools; '' asks nothing. A state is a version's, `draft` or `observed`."""
+
+    text: str = ""
+    """Stands in the name, in whichever case."""
+    state: str = ""
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """A tool of the list; of an observed one only the name is known, and its calls."""
+
+    name: str
+    last_seen_at: datetime | None
+    """The hour of the newest call that is known of."""
+    called: Called | None
+    """Within the last day."""
+    id: UUID | None = None
+    current_number: int = 0
+    """0: nothing is published yet."""
+    state: State | None = None
+    has_draft: bool = False
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    owner: str = ""
+    trusted: bool = False
+    ephemeral: bool = False
+    on_collision: str = "throw"
+
+
+def list_tools(wanted: ToolFilter, now: datetime, *, after: str, size: int) -> list[ListedTool]:
+    """The tools behind a name, in the order of code points. Three statements."""
+    called = called_tools(now)
+    parameters = {
+        "after": after,
+        "text": wanted.text,
+        "tag": wanted.tag,
+        "state": wanted.state,
+        "limit": size,
+    }
+    registered: list[ListedTool] = []
+    observed: list[ListedTool] = []
+    if wanted.state != OBSERVED:
+        registered = [
+            _registered(row, called.get(row[1])) for row in rows("registered_tools", parameters)
+        ]
+    if not wanted.tag and wanted.state in ("", OBSERVED):
+        observed = [
+            ListedTool(name, _newest(last, called.get(name)), called.get(name))
+            for name, last in rows("observed_tools", parameters)
+        ]
+    in_order = merge(registered, observed, key=lambda tool: tool.name)
+    return list(islice(in_order, size))
+
+
+def called_tools(now: datetime) -> dict[str, Called]:
+    """The tools that were called in the last 24 whole hours, by name. One statement."""
+    since = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) - WITHIN
+    last_day = (now + timedelta(days=2)).astimezone(UTC).date()
+    found = rows("called_tools", {"since": since, "first_day": since.date(), "last_day": last_day})
+    return {name: Called(calls, failed, last) for name, calls, failed, last in found}
+
+
+def expired_tools(since: datetime) -> list[UUID]:
+    """Tools that live for a turn and were neither changed nor called since then. One statement."""
+    return [tool_id for (tool_id,) in rows("expired_tools", {"since": since})]
+
+
+def _registered(row: tuple[Any, ...], called: Called | None) -> ListedTool:
+    tool_id, name, number, tags, owner, description, *flags, kind, has_draft, last = row
+    trusted, ephemeral, on_collision = flags
+    return ListedTool(
+        name=name,
+        last_seen_at=_newest(last, called),
+        called=called,
+        id=tool_id,
+        current_number=number,
+        state=STATE_AFTER[kind] if kind else State.PUBLISHED if number else None,
+        has_draft=has_draft,
+        description=description or "",
+        tags=tuple(tags),
+        owner=owner,
+        trusted=bool(trusted),
+        ephemeral=bool(ephemeral),
+        on_collision=on_collision or "throw",
+    )
+
+
+def _newest(last_seen_at: datetime | None, called: Called | None) -> datetime | None:
+    if called is None:
+        return last_seen_at
+    return max(called.last_hour_at, last_seen_at or called.last_hour_at)

@@ -1,0 +1,317 @@
+"""What a tool's page tells and lets editors do, two contracts compared, and tools only called."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from audit.sightings import expire_ephemeral, note_tools
+from audit.tasks import keep_tools
+from tenants.keys import create_key
+from tenants.models import Action, Scope, User
+from tenants.scope import tenant_scope
+from tests.factories import Cast, make_call, send_events
+from tests.tools_registry.contracts import make_contract
+from tools_registry import drafts, states, views
+from tools_registry.changes import Publisher, timeline
+from tools_registry.models import State, Tool, ToolChange
+from tools_registry.schemas import ToolContract
+from tools_registry.tools import describe_tool
+from tools_registry.versions import find_version, register_contracts
+
+NARROW = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}}
+
+
+def contract(**overrides: Any) -> ToolContract:
+    return ToolContract.model_validate(make_contract(**overrides))
+
+
+def register(cast: Cast, **overrides: Any) -> Tool:
+    with tenant_scope(cast.tenant.id):
+        register_contracts(cast.tenant, [contract(**overrides)], Publisher(key_id="key"))
+        return Tool.objects.get(name=overrides.get("name", "get_weather"))
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def get(user: User, name: str, *args: Any, **query: Any) -> str:
+    answer = signed_in(user).get(reverse(name, args=args), query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def deed(user: User, tool: Tool, number: int, word: str, **data: str) -> Any:
+    return signed_in(user).post(reverse("version_deed", args=[tool.pk, number, word]), data)
+
+
+def state_of(cast: Cast, tool: Tool, number: int) -> State:
+    with tenant_scope(cast.tenant.id):
+        version = find_version(tool, number)
+        assert version is not None
+        return states.state_of(version)
+
+
+# A tool's page
+
+
+def test_an_editor_changes_what_a_version_is_and_says_why(acme: Cast) -> None:
+    register(acme)
+    tool = register(acme, description="b", on_collision="replace")
+    answer = deed(acme.editor, tool, 1, "deprecate", reason="Use version 2.")
+    assert answer["Location"] == reverse("tool_version", args=[tool.pk, 1])
+    assert state_of(acme, tool, 1) == State.DEPRECATED
+    page = get(acme.viewer, "tool_detail", tool.pk)
+    for shown in ("Deprecated", "Use version 2.", acme.editor.username, "key</span>"):
+        assert shown in page or shown == "key</span>"
+    deed(acme.editor, tool, 1, "make-current")
+    with tenant_scope(acme.tenant.id):
+        assert Tool.objects.get().current_number == 1
+        verbs = [action.verb for action in Action.objects.order_by("id")]
+    assert verbs == ["tool.deprecate", "tool.make-current"]
+
+
+def test_a_deed_that_leads_nowhere_is_said_and_done_nothing(acme: Cast) -> None:
+    tool = register(acme)
+    deed(acme.editor, tool, 1, "restore")
+    page = signed_in(acme.editor).get(reverse("tool_detail", args=[tool.pk]))
+    assert page.status_code == 200
+    assert state_of(acme, tool, 1) == State.PUBLISHED
+    with tenant_scope(acme.tenant.id):
+        assert ToolChange.objects.count() == 1
+
+
+def test_what_is_not_there_cannot_be_changed(acme: Cast, globex: Cast) -> None:
+    tool, theirs = register(acme), register(globex)
+    assert deed(acme.editor, theirs, 1, "retire").status_code == 404
+    assert deed(acme.editor, tool, 9, "retire").status_code == 404
+    assert deed(acme.editor, tool, 1, "explode").status_code == 404
+    assert deed(acme.viewer, tool, 1, "retire").status_code == 403
+    assert state_of(globex, theirs, 1) == State.PUBLISHED
+
+
+def test_who_may_not_edit_is_offered_no_button(acme: Cast) -> None:
+    tool = register(acme)
+    assert "/1/retire" in get(acme.editor, "tool_detail", tool.pk)
+    for user in (acme.viewer, acme.auditor):
+        page = get(user, "tool_detail", tool.pk)
+        assert "/1/retire" not in page
+        assert "describe" not in page
+
+
+def test_the_timeline_tells_the_newest_and_leads_to_what_was_earlier(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "CHANGES_SHOWN", 3)
+    tool = register(acme)
+    for number in range(4):
+        with tenant_scope(acme.tenant.id):
+            describe_tool(tool, {"owner": f"owner {number}"}, Publisher(acme.editor))
+    first = get(acme.viewer, "tool_detail", tool.pk)
+    assert first.count('class="is-described"') == 3
+    assert "?before=3#timeline" in first
+    second = get(acme.viewer, "tool_detail", tool.pk, before=3)
+    assert second.count('class="is-described"') == 1
+    assert 'class="is-published"' in second
+    assert "Nothing earlier" in get(acme.viewer, "tool_detail", tool.pk, before=1)
+    get(acme.viewer, "tool_detail", tool.pk, before="x" * 20)
+
+
+def test_an_attempt_leads_to_what_it_would_have_changed(acme: Cast) -> None:
+    register(acme)
+    tool = register(acme, input_schema=NARROW, on_collision="keep")
+    with tenant_scope(acme.tenant.id):
+        attempt = timeline(tool, size=1)[0]
+    page = get(acme.viewer, "tool_detail", tool.pk)
+    address = f"?from=1&amp;to={attempt.pk}"
+    assert address in page
+    shown = get(acme.viewer, "tool_diff", tool.pk, **{"from": "1", "to": str(attempt.pk)})
+    assert "breaks callers" in shown
+    assert "maxLength" in shown
+
+
+def test_an_editor_says_what_people_should_know(acme: Cast) -> None:
+    tool = register(acme)
+    said = {
+        "owner": "Ann",
+        "link": "https://wiki.example/weather",
+        "tags": "maps, paid, maps",
+        "notes": "Ask first.",
+        "meta": '{"tier": 1}',
+    }
+    address = reverse("tool_describe", args=[tool.pk])
+    assert signed_in(acme.editor).post(address, said).status_code == 302
+    page = get(acme.viewer, "tool_detail", tool.pk)
+    for shown in ("Ann", "https://wiki.example/weather", "Ask first.", ">maps</a>", "tier"):
+        assert shown in page
+    with tenant_scope(acme.tenant.id):
+        assert Tool.objects.get().tags == ["maps", "paid"]
+    for wrong in ({"link": "javascript:alert(1)"}, {"meta": "[]"}, {"tags": "x" * 60}):
+        signed_in(acme.editor).post(address, said | wrong)
+    with tenant_scope(acme.tenant.id):
+        assert ToolChange.objects.filter(kind="described").count() == 1
+
+
+def test_a_tool_is_made_without_a_version(acme: Cast) -> None:
+    client = signed_in(acme.editor)
+    made = client.post(reverse("tool_create"), {"name": "new_one"})
+    page = client.get(made["Location"]).content.decode()
+    assert "Nothing is published yet" in page
+    assert client.post(reverse("tool_create"), {"name": "new_one"})["Location"] == made["Location"]
+    for wrong in ("", " ", "a\nb", "x" * 300):
+        answer = client.post(reverse("tool_create"), {"name": wrong})
+        assert answer["Location"] == reverse("tool_list")
+    with tenant_scope(acme.tenant.id):
+        assert Tool.objects.count() == 1
+
+
+# Two contracts
+
+
+def test_two_versions_are_compared_both_ways(acme: Cast) -> None:
+    register(acme)
+    tool = register(acme, input_schema=NARROW, on_collision="replace")
+    page = get(acme.viewer, "tool_diff", tool.pk)
+    for shown in ("from version 1 to version 2", "breaks callers", "$.city", "maxLength"):
+        assert shown in page
+    back = get(acme.viewer, "tool_diff", tool.pk, **{"from": "2", "to": "1"})
+    assert "breaks callers" not in back
+    same = get(acme.viewer, "tool_diff", tool.pk, **{"from": "1", "to": "1"})
+    assert "No difference" in same
+
+
+def test_a_draft_is_compared_like_a_version(acme: Cast) -> None:
+    tool = register(acme)
+    with tenant_scope(acme.tenant.id):
+        drafts.create_draft(tool, contract(input_schema=NARROW), Publisher(acme.editor))
+    assert "to=draft" in get(acme.viewer, "tool_detail", tool.pk)
+    page = get(acme.viewer, "tool_diff", tool.pk, **{"from": "1", "to": "draft"})
+    assert "breaks callers" in page
+
+
+def test_what_is_not_there_is_not_compared(acme: Cast, globex: Cast) -> None:
+    tool, theirs = register(acme), register(globex)
+    client = signed_in(acme.viewer)
+    for wrong in ("9", "9" * 30, "draft", "x", "¹", str(uuid.uuid4())):
+        answer = client.get(reverse("tool_diff", args=[tool.pk]), {"from": "1", "to": wrong})
+        assert answer.status_code == 404, wrong
+    assert client.get(reverse("tool_diff", args=[theirs.pk])).status_code == 404
+
+
+def test_what_schemas_say_is_text_and_nothing_else(acme: Cast) -> None:
+    hostile = "</td><script>alert(1)</script>"
+    register(acme)
+    tool = register(
+        acme,
+        description=hostile,
+        on_collision="replace",
+        input_schema={"properties": {hostile: {"const": hostile}}},
+    )
+    assert "<script>alert" not in get(acme.viewer, "tool_diff", tool.pk)
+
+
+def test_the_api_tells_the_same(acme: Cast) -> None:
+    register(acme)
+    tool = register(acme, input_schema=NARROW, on_collision="replace")
+    key = create_key(acme.tenant, "reader", [Scope.READ])[1]
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    found = client.get(f"/api/v1/tools/{tool.pk}/diff?from=1&to=2").json()
+    assert (found["callers"], found["consumers"]) == ("breaking", "compatible")
+    assert {"city", "maxLength"} <= {
+        part for one in found["json_diff"] for part in one["pointer"].split("/")
+    }
+    missing = client.get(f"/api/v1/tools/{tool.pk}/diff?from=1&to=9")
+    assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+    assert client.get(f"/api/v1/tools/{tool.pk}/diff?from=1").status_code == 422
+
+
+# The list
+
+
+def send(cast: Cast, name: str, **members: Any) -> None:
+    send_events(cast.tenant, make_call(tool_name=name, **members))
+
+
+def test_tools_that_were_only_called_are_observed(acme: Cast) -> None:
+    register(acme)
+    send(acme, "get_weather")
+    send(acme, "nobody_registered_me", is_error=True)
+    keep_tools(0)
+    page = get(acme.viewer, "tool_list")
+    assert "nobody_registered_me" in page
+    assert page.count("Observed</span>") == 1
+    assert "1 failed" in page
+    assert "get_weather" not in get(acme.viewer, "tool_list", state="observed")
+    assert "nobody_registered_me" not in get(acme.viewer, "tool_list", state="published")
+
+
+def test_what_was_called_long_ago_is_still_known(acme: Cast) -> None:
+    now = datetime.now(UTC)
+    send(acme, "old_one", started_at=now - timedelta(days=9))
+    with tenant_scope(acme.tenant.id):
+        note_tools(now)
+    send(acme, "new_one")
+    with tenant_scope(acme.tenant.id):
+        note_tools(now)
+        note_tools(now)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT tool_name FROM observed_tool ORDER BY 1")
+            assert cursor.fetchall() == [("new_one",), ("old_one",)]
+    page = get(acme.viewer, "tool_list")
+    assert "old_one" in page
+    assert f"{now - timedelta(days=9):%Y-%m-%d}" in page
+
+
+def test_the_list_is_filtered_by_name_state_and_tag(acme: Cast, globex: Cast) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        register(acme, name=name)
+    register(globex, name="theirs")
+    with tenant_scope(acme.tenant.id):
+        alpha, beta = Tool.objects.get(name="alpha"), Tool.objects.get(name="beta")
+        describe_tool(alpha, {"tags": ["maps"]}, Publisher(acme.editor))
+        version = find_version(beta, 1)
+        assert version is not None
+        states.deprecate(version, Publisher(acme.editor))
+        drafts.create_draft(beta, contract(name="beta", description="b"), Publisher(acme.editor))
+
+    def listed(**query: str) -> list[str]:
+        page = get(acme.viewer, "tool_list", **query)
+        names = ("alpha", "beta", "gamma", "theirs")
+        return [name for name in names if f'">{name}</a>' in page]
+
+    assert listed() == ["alpha", "beta", "gamma"]
+    assert listed(q="ALP") == ["alpha"]
+    assert listed(state="deprecated") == listed(state="draft") == ["beta"]
+    assert listed(state="published") == ["alpha", "gamma"]
+    assert listed(tag="maps") == ["alpha"]
+    assert listed(q="%", state="x", tag="\x00") == []
+    assert "No such tool" in get(acme.viewer, "tool_list", q="nothing")
+
+
+# Tools of one turn
+
+
+def test_a_tool_of_one_turn_expires_when_nobody_calls_it(acme: Cast) -> None:
+    tool = register(acme, name="for_a_turn", ephemeral=True)
+    stays = register(acme, name="stays")
+    called = register(acme, name="called", ephemeral=True)
+    now = datetime.now(UTC)
+    tomorrow = now + timedelta(hours=25)
+    send(acme, "called", started_at=now + timedelta(hours=2))
+    with tenant_scope(acme.tenant.id):
+        note_tools(now)
+        assert expire_ephemeral(now) == 0
+        assert expire_ephemeral(tomorrow) == 1
+        assert expire_ephemeral(tomorrow) == 0
+        change = timeline(tool, size=1)[0]
+    assert (change.kind, change.user_name, change.key_id) == ("retired", "", "")
+    assert "for one turn" in change.reason
+    assert state_of(acme, stays, 1) == state_of(acme, called, 1) == State.PUBLISHED
+    assert "by Tooltrail" in " ".join(get(acme.viewer, "tool_detail", tool.pk).split())

@@ -1,0 +1,95 @@
+"""What editors do to a tool: make it, describe it, and change what its versions are.
+
+Drafts have pages of their own.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from tenants.access import TenantRequest, tenant_page
+from tenants.models import Role
+from tools_registry import states
+from tools_registry.changes import Publisher
+from tools_registry.forms import DescriptionForm, NameForm, ReasonForm
+from tools_registry.models import State, Tool
+from tools_registry.tools import DESCRIBING, NameTakenError, create_tool, describe_tool
+from tools_registry.versions import find_version
+
+DEEDS: dict[str, tuple[Callable[..., None], str, str]] = {
+    "make-current": (states.set_current, "Make current", "is the current one"),
+    "deprecate": (states.deprecate, "Deprecate", "is deprecated"),
+    "retire": (states.retire, "Retire", "is retired"),
+    "restore": (states.restore, "Restore", "is published again"),
+}
+"""By its word in the address: what is done, what the button says, what is said after it."""
+
+
+def possible_deeds(state: State, *, is_current: bool) -> list[tuple[str, str]]:
+    """Those that lead somewhere from a version's state: their words and labels."""
+    possible = {
+        State.PUBLISHED: ["make-current", "deprecate", "retire"],
+        State.DEPRECATED: ["make-current", "restore", "retire"],
+        State.RETIRED: ["restore"],
+    }[state]
+    return [
+        (deed, DEEDS[deed][1]) for deed in possible if not (is_current and deed == "make-current")
+    ]
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def version_deed(request: TenantRequest, pk: UUID, number: int, deed: str) -> HttpResponseBase:
+    """Change what a version is, with the reason given."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    version = find_version(tool, number) if number < 2**31 else None
+    if version is None or deed not in DEEDS:
+        raise Http404("no such version, or no such deed")
+    form = ReasonForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Nothing was changed: the reason is too long.")
+        return redirect(version)
+    do, _, said = DEEDS[deed]
+    try:
+        do(version, Publisher(request.user), reason=form.cleaned_data["reason"])
+    except states.StateError as error:
+        messages.error(request, f"Nothing was changed: {error}")
+    else:
+        messages.success(request, f"Version {version.number} {said}.")
+    return redirect(version)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def tool_create(request: TenantRequest) -> HttpResponseBase:
+    """Make a tool without a version, to begin its first draft; one of that name is shown."""
+    form = NameForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, f"No tool was made: its name {form.problem}.")
+        return redirect("tool_list")
+    try:
+        tool = create_tool(request.tenant, form.cleaned_data["name"], Publisher(request.user))
+    except NameTakenError as error:
+        tool = error.tool
+    return redirect(tool)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def tool_describe(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Store what an editor says about a tool."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    form = DescriptionForm(request.POST)
+    if not form.is_valid():
+        [(name, errors), *_] = form.errors.items()
+        messages.error(request, f"Nothing was changed: {name}: {' '.join(map(str, errors))}")
+        return redirect(tool)
+    said: dict[str, Any] = {name: form.cleaned_data[name] for name in DESCRIBING}
+    describe_tool(tool, said, Publisher(request.user))
+    messages.success(request, "It is described so now.")
+    return redirect(tool)

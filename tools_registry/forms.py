@@ -1,0 +1,86 @@
+"""What people type about a tool, and why they change it."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.contrib.postgres.forms import SimpleArrayField
+from tooltrail.events import NAME_MAX_LENGTH
+
+from tools_registry.changes import REASON_MAX_LENGTH
+from tools_registry.models import Tool
+from tools_registry.schemas import check_meta, check_name, check_text
+
+TAGS_MAX = 20
+_TAG_LENGTH = 50
+
+
+class NameForm(forms.Form):
+    """The name of a new tool."""
+
+    name = forms.CharField(max_length=NAME_MAX_LENGTH, strip=True)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, behind "its name"."""
+        name = self.data.get("name", "").strip()
+        return "must consist of printable characters" if name else "must not be empty"
+
+    def clean_name(self) -> str:
+        """A name executors may have."""
+        try:
+            return check_name(self.cleaned_data["name"])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from None
+
+
+class ReasonForm(forms.Form):
+    """Why a version is deprecated, retired, restored or made current."""
+
+    reason = forms.CharField(max_length=REASON_MAX_LENGTH, required=False, strip=True)
+
+
+class DescriptionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """What is for people: owner, link, tags, notes and labels."""
+
+    tags = SimpleArrayField(
+        forms.CharField(max_length=_TAG_LENGTH), max_length=TAGS_MAX, required=False
+    )
+    link = forms.URLField(max_length=2000, required=False, assume_scheme="https")
+    meta = forms.JSONField(required=False, label="Labels")
+
+    class Meta:
+        model = Tool
+        fields = ("owner", "link", "tags", "notes", "meta")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "form-control"
+        for name in ("notes", "meta"):
+            self.fields[name].widget = forms.Textarea(attrs={"class": "form-control", "rows": 3})
+        self.fields["tags"].help_text = "Parted by commas."
+        self.fields["meta"].help_text = "One JSON object."
+        self.fields["notes"].help_text = ""
+
+    def clean_link(self) -> str:
+        """An address a browser may be led to."""
+        link: str = self.cleaned_data["link"]
+        if link and not link.startswith(("https://", "http://")):
+            raise forms.ValidationError("It begins with https:// or http://.")
+        return link
+
+    def clean_tags(self) -> list[str]:
+        """Each once, in the order typed."""
+        return list(dict.fromkeys(tag.strip() for tag in self.cleaned_data["tags"] if tag.strip()))
+
+    def clean_meta(self) -> dict[str, Any]:
+        """One JSON object within the limits of labels."""
+        meta = {} if self.cleaned_data["meta"] is None else self.cleaned_data["meta"]
+        if not isinstance(meta, dict):
+            raise forms.ValidationError("One JSON object, such as {}.")
+        try:
+            check_text(json.dumps(meta, ensure_ascii=False))
+            return check_meta(meta)
+        except ValueError as error:
+            raise forms.ValidationError(f"It {error}.") from None

@@ -1,0 +1,54 @@
+"""Words for versions and changes: {% load tools %} {% version_state state %} …"""
+
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from tools_registry.contract_diff import Verdict
+from tools_registry.models import ChangeKind, State, ToolChange
+
+register = template.Library()
+
+_LOOKS = {
+    State.PUBLISHED: "state is-ok",
+    State.DEPRECATED: "state is-violation",
+    State.RETIRED: "is-plain",
+}
+_WORDS = {
+    Verdict.COMPATIBLE: "compatible for {}",
+    Verdict.BREAKING: "breaks {}",
+    Verdict.UNKNOWN: "may break {}",
+}
+
+
+@register.simple_tag
+def version_state(state: State) -> SafeString:
+    """What a version is to its users."""
+    return format_html('<span class="mark {}">{}</span>', _LOOKS[state], state.label)
+
+
+@register.simple_tag
+def change_line(change: ToolChange) -> SafeString:
+    """What happened, in bold, and what of it is not told by the version and the reason."""
+    return format_html("<b>{}</b> {}", ChangeKind(change.kind).label, _told(change))
+
+
+@register.filter
+def verdict_for(verdict: Verdict, concerned: str) -> str:
+    """A verdict in words."""
+    return _WORDS[verdict].format(concerned)
+
+
+def _told(change: ToolChange) -> str:
+    details: dict[str, Any] = change.details
+    if change.kind == ChangeKind.DESCRIBED:
+        return ", ".join(details.get("after", ()))
+    if change.kind == ChangeKind.DRAFT_SAVED:
+        return f"revision {details.get('revision', '?')}"
+    if change.kind == ChangeKind.DRAFT_MADE and details.get("base"):
+        return f"from version {details['base']}"
+    if change.attempted_on:
+        return "another contract, in favour of"
+    return ""
