@@ -94,6 +94,16 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         changed("bundle.json", lambda old: old.replace(b'"end_index":70', b'"end_index":' + BIG)),
         "bundle.json cannot be read",
     ),
+    "no UTF-8": (
+        changed("bundle.json", lambda old: old.replace(b'"acme"', b'"\xff"')),
+        "bundle.json cannot be read",
+    ),
+    "entries that are no UTF-8": (
+        changed(
+            "entries/000000.ndjson", lambda old: old.replace(b'"event_id":"0', b'"event_id":"\xff')
+        ),
+        "entries/000000.ndjson cannot be read",
+    ),
     "a range turned round": (
         changed("bundle.json", lambda old: old.replace(b'"end_index":70', b'"end_index":7')),
         "ends before it begins",
