@@ -71,12 +71,12 @@ class Spent:
 
     def add(self, sums: Sequence[Any], counts: Mapping[int, int], sign: int) -> None:
         """Count a row of `latency_by_version`, in or out: its sums and its calls by bucket."""
-        calls, failed, prompt, completion, hits = (sign * int(one) for one in sums)
-        self.calls += calls
-        self.failed += failed
-        self.prompt_tokens += prompt
-        self.completion_tokens += completion
-        self.cache_hits += hits
+        calls, failed, prompt, completion, hits = sums
+        self.calls += sign * calls
+        self.failed += sign * failed
+        self.prompt_tokens += sign * int(prompt)
+        self.completion_tokens += sign * int(completion)
+        self.cache_hits += sign * hits
         for bucket, count in counts.items():
             self.latency[bucket] += sign * count
 
@@ -102,13 +102,12 @@ def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
     parameters = wanted.parameters | slot_parameters(
         (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
     )
-    for slot, taken_from, sign, tool, version, error, number, bucket, *sums in rows(
-        "latency_by_version", parameters | FORMULA
-    ):
+    for row in rows("latency_by_version", parameters | FORMULA):
+        slot, taken_from, sign, tool, version, error, number, buckets, bucket_calls, *sums = row
         if error is not None:
             found.errors[tool, error] = found.errors.get((tool, error), 0) + sign * sums[1]
             continue
-        counts = _counts(number) if number else {bucket: sums[0]}
+        counts = _counts(number) if number else dict(zip(buckets, bucket_calls, strict=True))
         if version is not None:
             found.versions.setdefault((tool, version), Spent()).add(sums, counts, sign)
             continue

@@ -114,17 +114,21 @@ def over_time(of: TimeRange) -> OverTime:
     parameters = slot_parameters(
         (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
     )
-    for slot, taken_from, sign, tool_name, number, bucket, *sums in rows(
+    for slot, taken_from, sign, tool_name, number, buckets, bucket_calls, *sums in rows(
         "figures_over_time", parameters | FORMULA
     ):
-        if number is None and bucket is None:
+        if number is None and buckets is None:
             sums = [int(one) for one in sums]
             if slot is not None:
                 _add_calls(found, slot, tool_name, sums)
             if taken_from is not None:
                 _add_calls(found, taken_from, tool_name, [-one for one in sums])
             continue
-        counts = histogram.from_number(number) if number else {bucket: sums[0] + sums[1]}
+        counts = (
+            histogram.from_number(number)
+            if number
+            else dict(zip(buckets, bucket_calls, strict=True))
+        )
         if tool_name is not None:
             _tool(found, tool_name).total.add_latency(counts, sign)
             continue

@@ -7,10 +7,10 @@
 -- Completed calls, how long they took, their tokens and cache hits: by slot, and by tool and
 -- version for all slots but the first, which is the range before. Failed ones by tool and error,
 -- too. Histograms of whole hours are numbers (audit/histogram.py), those of the calls moved are
--- counts by bucket. One statement, as for the overview (over_time.sql).
+-- buckets and how many are in each. One statement, as for the overview (over_time.sql).
 SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, tool_version,
-       NULL::text AS error_type, sum(histogram)::text AS histogram, NULL::integer AS bucket,
-       sum(calls)::bigint AS calls, sum(failed)::bigint AS failed, sum(prompt), sum(completion),
+       NULL::text AS error_type, sum(histogram)::text AS histogram, NULL::integer[] AS buckets,
+       NULL::bigint[] AS bucket_calls, sum(calls)::bigint AS calls, sum(failed)::bigint AS failed, sum(prompt), sum(completion),
        sum(hits)::bigint
 FROM (
     SELECT slot, slot > 0 AS is_current, tool_name, tool_version, sum(completed_count) AS calls,
@@ -24,33 +24,41 @@ FROM (
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name, tool_version))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT NULL, NULL, 1, tool_name, NULL, error_type, NULL, NULL, 0, sum(call_count)::bigint, 0, 0, 0
+SELECT NULL, NULL, 1, tool_name, NULL, error_type, NULL, NULL, NULL, 0, sum(call_count)::bigint,
+       0, 0, 0
 FROM error_rollup
 WHERE {{cell_hours}}
   AND {{cell_slot}} > 0
   AND {{of_tool}}
 GROUP BY tool_name, error_type
 UNION ALL
-SELECT slot, taken_from, sign, tool_name, tool_version, error_type, NULL, bucket, count(*),
-       count(*) FILTER (WHERE state = 'failed'), sum(prompt_tokens), sum(completion_tokens),
-       count(*) FILTER (WHERE cache_hit)
+SELECT slot, taken_from, sign, tool_name, tool_version, error_type, NULL, array_agg(bucket),
+       array_agg(calls), sum(calls)::bigint, sum(failed)::bigint, sum(prompt), sum(completion),
+       sum(hits)::bigint
 FROM (
-    SELECT piece.slot, piece.taken_from, i.*, {{piece_sign}} AS sign
-    FROM {{cell_pieces}}
-    CROSS JOIN LATERAL (
-        SELECT tool_name, tool_version, state, error_type, prompt_tokens, completion_tokens,
-               cache_hit, {{latency_bucket}} AS bucket
-        FROM invocation
-        WHERE {{piece_calls}}
-          AND state <> 'open'
-          AND {{of_tool}}
-        LIMIT ALL
-    ) AS i
-) AS single
-GROUP BY GROUPING SETS (
-    (slot, taken_from, bucket), (sign, tool_name, tool_version, bucket),
-    (sign, tool_name, error_type)
-)
+    SELECT slot, taken_from, sign, tool_name, tool_version, error_type, bucket,
+           count(*) AS calls, count(*) FILTER (WHERE state = 'failed') AS failed,
+           sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion,
+           count(*) FILTER (WHERE cache_hit) AS hits
+    FROM (
+        SELECT piece.slot, piece.taken_from, i.*, {{piece_sign}} AS sign
+        FROM {{cell_pieces}}
+        CROSS JOIN LATERAL (
+            SELECT tool_name, tool_version, state, error_type, prompt_tokens, completion_tokens,
+                   cache_hit, {{latency_bucket}} AS bucket
+            FROM invocation
+            WHERE {{piece_calls}}
+              AND state <> 'open'
+              AND {{of_tool}}
+            LIMIT ALL
+        ) AS i
+    ) AS single
+    GROUP BY GROUPING SETS (
+        (slot, taken_from, bucket), (sign, tool_name, tool_version, bucket),
+        (sign, tool_name, error_type)
+    )
+) AS summed
+GROUP BY slot, taken_from, sign, tool_name, tool_version, error_type
 
 -- tokens_by_run --
 -- The runs that used most tokens, by the newest traces that began in a range. Sums of bigints are

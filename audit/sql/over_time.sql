@@ -41,8 +41,9 @@ END::integer
 -- figures_over_time --
 -- Calls by slot and tool; and histograms of how long they took, by slot, and by tool for all slots
 -- but the first, which is the range before. Of whole hours histograms are numbers
--- (audit/histogram.py), of the calls moved they are counts by bucket. One statement: hours and the
--- calls moved between them are of the same moment, and those are read once.
+-- (audit/histogram.py), of the calls moved they are buckets and how many are in each: a row each
+-- were 3,000. One statement: hours and the calls moved between them are of the same moment, and
+-- those are read once.
 WITH whole AS (
     SELECT {{cell_slot}} AS slot, tool_name, sum(completed_count - failed_count)::bigint AS ok,
            sum(failed_count)::bigint AS failed, sum(violating_call_count)::bigint AS violating,
@@ -53,36 +54,46 @@ WITH whole AS (
     GROUP BY 1, tool_name
 )
 SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, NULL::text AS histogram,
-       NULL::integer AS bucket, ok, failed, 0::bigint AS open, violating, violations, prompt,
-       completion
+       NULL::integer[] AS buckets, NULL::bigint[] AS bucket_calls, ok, failed, 0::bigint AS open,
+       violating, violations, prompt, completion
 FROM whole
 UNION ALL
-SELECT slot, NULL, 1, tool_name, sum(histogram)::text, NULL, 0, 0, 0, 0, 0, 0, 0
+SELECT slot, NULL, 1, tool_name, sum(histogram)::text, NULL, NULL, 0, 0, 0, 0, 0, 0, 0
 FROM (SELECT slot, slot > 0 AS is_current, tool_name, histogram FROM whole) AS each
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT slot, taken_from, sign, tool_name, NULL, bucket, count(*) FILTER (WHERE state = 'ok'),
-       count(*) FILTER (WHERE state = 'failed'), 0, count(*) FILTER (WHERE violation_count > 0),
-       sum(violation_count), sum(prompt_tokens), sum(completion_tokens)
+SELECT slot, taken_from, sign, tool_name, NULL,
+       array_agg(bucket) FILTER (WHERE bucket IS NOT NULL),
+       array_agg(ok + failed) FILTER (WHERE bucket IS NOT NULL), sum(ok)::bigint,
+       sum(failed)::bigint, 0, sum(violating)::bigint, sum(violations)::bigint, sum(prompt),
+       sum(completion)
 FROM (
-    SELECT piece.slot, piece.taken_from, i.*, {{piece_sign}} AS sign
-    FROM {{cell_pieces}}
-    CROSS JOIN LATERAL (
-        SELECT tool_name, state, violation_count, prompt_tokens, completion_tokens,
-               {{latency_bucket}} AS bucket
-        FROM invocation
-        WHERE {{piece_calls}}
-          AND state <> 'open'
-        LIMIT ALL
-    ) AS i
-) AS single
-GROUP BY GROUPING SETS (
-    (slot, taken_from, tool_name), (slot, taken_from, bucket), (sign, tool_name, bucket)
-)
+    SELECT slot, taken_from, sign, tool_name, bucket, count(*) FILTER (WHERE state = 'ok') AS ok,
+           count(*) FILTER (WHERE state = 'failed') AS failed,
+           count(*) FILTER (WHERE violation_count > 0) AS violating,
+           sum(violation_count) AS violations, sum(prompt_tokens) AS prompt,
+           sum(completion_tokens) AS completion
+    FROM (
+        SELECT piece.slot, piece.taken_from, i.*, {{piece_sign}} AS sign
+        FROM {{cell_pieces}}
+        CROSS JOIN LATERAL (
+            SELECT tool_name, state, violation_count, prompt_tokens, completion_tokens,
+                   {{latency_bucket}} AS bucket
+            FROM invocation
+            WHERE {{piece_calls}}
+              AND state <> 'open'
+            LIMIT ALL
+        ) AS i
+    ) AS single
+    GROUP BY GROUPING SETS (
+        (slot, taken_from, tool_name), (slot, taken_from, bucket), (sign, tool_name, bucket)
+    )
+) AS summed
+GROUP BY slot, taken_from, sign, tool_name
 UNION ALL
-SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1, NULL, 1, tool_name, NULL, NULL, 0,
-       0, count(*), 0, 0, 0, 0
+SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1, NULL, 1, tool_name, NULL, NULL,
+       NULL, 0, 0, count(*), 0, 0, 0, 0
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
