@@ -31,6 +31,16 @@ class VersionRow:
     """The query of the slowest 5 %."""
     span: "Span | None"
 
+    @property
+    def of_tool(self) -> dict[str, str]:
+        """What an address says for the page of this tool alone."""
+        return {"tool": self.tool}
+
+    @property
+    def of_version(self) -> dict[str, str]:
+        """The same of this version."""
+        return {"tool": self.tool, "version": self.version}
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -7,6 +7,7 @@ import pytest
 
 from audit.call_query import parse
 from audit.charts import Chart, Series, Slot, Unit, range_query, sparkline, time_slots, value_text
+from audit.templatetags.charts import table_rows, with_term
 from audit.time_range import TimeRange
 
 END = datetime(2026, 11, 21, 12, 30, 0, 250_000, tzinfo=UTC)
@@ -30,6 +31,23 @@ def test_the_island_and_the_table_say_the_same() -> None:
 def test_what_is_counted_leads_to_its_calls_and_nothing_else_does() -> None:
     links = [query for _, cells in make_chart().rows for _, query in cells]
     assert links == ["tool:a state:ok", "", "", "tool:b state:failed"]
+
+
+def test_the_table_is_drawn_with_nothing_of_an_agent_left_as_it_came() -> None:
+    slots = [Slot("a", "<b>a</b>", 'tool:"<i>&"')]
+    series = [Series("OK", "ok", [2], "state:ok"), Series("Failed", "failed", [None], "x")]
+    assert table_rows(Chart("calls", "Calls", "bars", "count", slots, series)) == (
+        '<tr><th scope="row">&lt;b&gt;a&lt;/b&gt;</th><td class="r">'
+        '<a href="/calls/?q=tool%3A%22%3Ci%3E%26%22+state%3Aok">2</a></td>'
+        '<td class="r">—</td></tr>\n'
+    )
+
+
+def test_an_address_takes_a_term_more() -> None:
+    assert with_term("?range=24h", {"tool": "a&b", "version": ""}) == (
+        "?range=24h&tool=a%26b&version="
+    )
+    assert with_term("?", {"tool": "a"}) == "?tool=a"
 
 
 @pytest.mark.parametrize(
