@@ -132,7 +132,7 @@ def _expire_soon(tenant_id: str) -> None:
 
 # With the seconds as sixth: an entry is signed within a minute, on a busy worker, too.
 @app.periodic(cron="* * * * * */10")
-@app.task(queueing_lock="keep_ledgers")
+@app.task(queue="ledger", queueing_lock="keep_ledgers")
 def keep_ledgers(timestamp: int) -> None:
     """Fold what came into each tenant's ledger, and sign what is due."""
     if KEEPER not in connections:
@@ -142,7 +142,7 @@ def keep_ledgers(timestamp: int) -> None:
         _keep_ledger(tenant_id)
 
 
-@app.task
+@app.task(queue="ledger")
 def keep_ledger(tenant_id: str) -> None:
     """Go on with one tenant's ledger, of which much came at once."""
     _keep_ledger(UUID(tenant_id))

@@ -69,14 +69,15 @@ class Compared:
 
 
 def find_repeats(
-    of: TimeRange, tool: str | None, polling: Sequence[str], *, at_most: int = CALLS
+    of: TimeRange, tool: str | None, polling: Sequence[str], *, at_most: int | None = None
 ) -> Repeats:
     """The identical calls of a range, without those of polling tools. Five statements.
 
-    Of so many calls at most, the newest whole hours', but for the newest hour, which is whole.
+    Of so many calls at most (None: `CALLS`), the newest whole hours', but for the newest hour,
+    which is whole.
     """
     parameters = _parameters(of, tool, polling)
-    since = _looked_at_since(of, parameters, at_most)
+    since = _looked_at_since(of, parameters, at_most or CALLS)
     parameters |= {"start": since, "first_day": since.astimezone(UTC).date()}
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL work_mem = '{_WORK_MEM}'")

@@ -2,6 +2,7 @@
 
 import pytest
 from django.apps import apps
+from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
 
 TYPES = {
@@ -13,6 +14,7 @@ TYPES = {
     "text": models.TextField,
     "bytea": models.BinaryField,
     "boolean": models.BooleanField,
+    "ARRAY": ArrayField,
 }
 
 

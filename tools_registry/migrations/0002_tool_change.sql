@@ -41,7 +41,8 @@ CREATE TABLE tool_change (
 );
 -- A version's state is the kind of the last of these.
 CREATE INDEX tool_change_state_idx ON tool_change (tenant_id, tool_id, number, ordinal)
-    WHERE kind IN ('published', 'deprecated', 'retired', 'restored');
+    -- In the words PostgreSQL keeps, so that a restored backup has the very same.
+    WHERE kind::text = ANY (ARRAY['published'::text, 'deprecated'::text, 'retired'::text, 'restored'::text]);
 -- What was attempted on a day: many executors start with the same tools.
 CREATE INDEX tool_change_attempt_idx ON tool_change (tenant_id, tool_id, attempted_on)
     WHERE attempted_on IS NOT NULL;
