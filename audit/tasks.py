@@ -81,7 +81,7 @@ def keep_reports(timestamp: int) -> None:
                 )
 
 
-@app.task
+@app.task(queue="reports")
 def make_report(tenant_id: str, kind: str) -> None:
     """Make the report of this kind that a tenant's schedule says is due."""
     with tenant_scope(UUID(tenant_id)):

@@ -166,7 +166,7 @@ def test_a_worker_runs_them(acme: Cast) -> None:
     decide(acme, "day")
     tasks.keep_reports(timestamp=0)
     assert jobs(acme) == ["day"]
-    # The ledgers of all other tests' tenants are no matter of this one.
+    # What a worker does for all other tests' tenants is no matter of this one.
     command = [
         sys.executable,
         "manage.py",
