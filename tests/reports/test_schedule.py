@@ -167,15 +167,8 @@ def test_a_worker_runs_them(acme: Cast) -> None:
     tasks.keep_reports(timestamp=0)
     assert jobs(acme) == ["day"]
     # What a worker does for all other tests' tenants is no matter of this one.
-    command = [
-        sys.executable,
-        "manage.py",
-        "procrastinate",
-        "worker",
-        "--one-shot",
-        "-q",
-        "default",
-    ]
+    worker = ["manage.py", "procrastinate", "worker", "--one-shot", "--queues", "reports"]
+    command = [sys.executable, *worker]
     subprocess.run(command, cwd=settings.BASE_DIR, check=True, timeout=120, capture_output=True)
     assert jobs(acme) == []
     assert [one.made_as for one in reports(acme)] == ["schedule"]
