@@ -9,7 +9,7 @@ thousands of digits) is replaced in a copy, from which the index is made.
 import json
 import re
 from collections.abc import Iterator
-from json.decoder import scanstring  # type: ignore[attr-defined]
+from json.decoder import scanstring  # type: ignore[attr-defined]  # not in its stubs
 from typing import Any
 from uuid import UUID
 

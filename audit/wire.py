@@ -143,7 +143,7 @@ _Impossible = Annotated[str, Meta(min_length=2, max_length=1)]
 def _without_camel_case[S: msgspec.Struct](struct: type[S]) -> type[S]:
     """The struct, made to refuse the camelCase names of its members."""
     names = [to_camel(name) for name in struct.__struct_fields__ if "_" in name]
-    return msgspec.defstruct(  # type: ignore[return-value]
+    return msgspec.defstruct(  # type: ignore[return-value]  # made at run time
         struct.__name__,
         [(name, _Impossible, "") for name in names],
         bases=(struct,),
@@ -154,7 +154,7 @@ def _without_camel_case[S: msgspec.Struct](struct: type[S]) -> type[S]:
 
 
 class _RawOutput(EndEvent, tag="toolExecutionEnd", kw_only=True):
-    output: Raw = Raw(b"null")  # type: ignore[assignment]
+    output: Raw = Raw(b"null")  # type: ignore[assignment]  # unlike its base's, unread
 
 
 EVENT: msgspec.json.Decoder[WireEvent] = msgspec.json.Decoder(

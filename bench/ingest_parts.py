@@ -93,7 +93,7 @@ def watch(times: Times) -> None:
     def no_pipeline(_: index_writer.IndexWriter) -> Iterator[None]:
         yield
 
-    index_writer.IndexWriter._execute = execute  # type: ignore[method-assign]
+    index_writer.IndexWriter._execute = execute  # type: ignore[method-assign]  # timed
     setattr(index_writer.IndexWriter, "pipeline", no_pipeline)  # noqa: B010
 
 

@@ -101,7 +101,7 @@ class _Exactly:
     """Equal to one boolean or number of one type only, unlike True, which equals 1."""
 
     __slots__ = ("value",)
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python says it
 
     def __init__(self, value: Any) -> None:
         self.value = value
