@@ -10,7 +10,7 @@ from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
 from audit import partitions, payload_search, retention
-from audit.ledger import checks, keys, signer
+from audit.ledger import actions, checks, keys, signer
 from audit.ledger.private_files import PrivateFileError
 from audit.ledger.statements import KEEPER
 from audit.log import LogPayloadError
@@ -134,7 +134,7 @@ def _expire_soon(tenant_id: str) -> None:
 @app.periodic(cron="* * * * * */10")
 @app.task(queue="ledger", queueing_lock="keep_ledgers")
 def keep_ledgers(timestamp: int) -> None:
-    """Fold what came into each tenant's ledger, and sign what is due."""
+    """Enter what people did in each tenant's ledger, fold what came, and sign what is due."""
     if KEEPER not in connections:
         _log.warning("DATABASE_KEEPER_URL is not set: ledgers must be signed by others")
         return
@@ -149,15 +149,17 @@ def keep_ledger(tenant_id: str) -> None:
 
 
 def _keep_ledger(tenant_id: UUID) -> None:
+    now = timezone.now()
+    waiting = actions.enter_actions(tenant_id, now) == actions.BATCH
     try:
-        has_more = signer.keep(tenant_id, timezone.now(), seconds=_LEDGER_SECONDS)
+        has_more = signer.keep(tenant_id, now, seconds=_LEDGER_SECONDS)
     except keys.NoKeyError as error:
         _log.debug("ledger of tenant %s: %s", tenant_id, error)
         return
     except PrivateFileError as error:
         _log.error("ledger of tenant %s: nothing is signed: %s", tenant_id, error)
         return
-    if has_more:
+    if has_more or waiting:
         with suppress(AlreadyEnqueued):  # it waits for its turn
             keep_ledger.configure(queueing_lock=f"ledger {tenant_id}").defer(
                 tenant_id=str(tenant_id)

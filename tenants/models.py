@@ -196,6 +196,8 @@ class Action(models.Model):
     verb = models.CharField(max_length=64)
     subject = models.CharField(max_length=300)
     details = models.JSONField(default=dict)
+    ledger_index = models.BigIntegerField(null=True)
+    """The entry of the ledger it became; None until the worker has entered it."""
 
     class Meta:
         db_table = "action"

@@ -1,4 +1,5 @@
-"""Reading a tenant's whole ledger again: leaves from bytes, tiles from leaves, roots from tiles.
+"""Reading a tenant's whole ledger again: leaves from bytes, tiles from leaves, roots from tiles;
+and what people did held against its entries.
 
 Run by the worker when somebody asks, in slices as `audit.payload_search` is: each chunk is one
 transaction that moves `next_index` on, so whoever is killed has read nothing or all of a chunk.
@@ -13,8 +14,9 @@ from datetime import datetime
 from uuid import UUID
 
 from django.utils import timezone
-from tooltrail.ledger import LedgerError, VerifierKey, open_checkpoint
+from tooltrail.ledger import Kind, LedgerError, VerifierKey, open_checkpoint
 
+from audit.ledger import actions
 from audit.ledger.entry_view import stored_batch
 from audit.ledger.folding import grow
 from audit.ledger.recompute import StoredBatch, remake
@@ -105,6 +107,7 @@ class _Reading:
     def __init__(self, check: LedgerCheck) -> None:
         self._check = check
         self._tenant_id = check.tenant_id
+        self._actions: dict[int, bytes] = {}
         self.findings: list[str] = []
         self.is_over = False
 
@@ -114,9 +117,13 @@ class _Reading:
         leaves = b"".join(self._leaves())
         self._compare_tiles(first, leaves)
         self._compare_roots(first, check.next_index)
+        self._compare_actions(first, check.next_index)
         if not (self.is_over or leaves or check.next_index >= check.size):
             self._fault(f"the log ends at {check.next_index:,}, and its tiles at {check.size:,}")
         self.is_over = self.is_over or not leaves or check.next_index >= check.size
+        if self.is_over:
+            # Of all there is: more may have come since the check began.
+            self.findings += actions.strays(self._tenant_id, standing(self._tenant_id).size)
 
     def _leaves(self) -> Iterator[bytes]:
         check = self._check
@@ -153,6 +160,8 @@ class _Reading:
             return
         for index, one in enumerate(remade, batch.first_index):
             if one.entry is not None:
+                if one.entry.kind is Kind.ACTION:
+                    self._actions[index] = one.raw
                 continue
             if one.raw:
                 self._fault(f"entry {index:,}: its bytes are not those that were hashed")
@@ -184,6 +193,9 @@ class _Reading:
                 continue
             if (signed.size, signed.root) != (one.size, bytes(one.root)) or signed.root != root:
                 self._fault(f"the checkpoint of {one.size:,} entries has another root")
+
+    def _compare_actions(self, first: int, end: int) -> None:
+        self.findings += actions.disagreements(self._tenant_id, first, end, self._actions)
 
     def _fault(self, what: str) -> None:
         self.findings.append(what)

@@ -1,14 +1,14 @@
-"""Entries the server makes itself: a new epoch, a new key, and what others of their kind will say.
+"""Entries the server makes itself: a new epoch, a new key, what people did, and others of its kind.
 
-Each is a batch of one event (`batch.is_own`), in the order of the log like any other: raw is
-canonical JSON with the members `type` (the kind's name in small letters), `event_id` and `at`.
-They are no calls: `reindex` leaves them out, and retention lets them be.
+Each is an event of a batch of the server's own (`batch.is_own`), in the order of the log like any
+other: raw is canonical JSON with the members `type` (the kind's name in small letters), `event_id`
+and `at`. They are no calls: `reindex` leaves them out, and retention lets them be.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -28,15 +28,29 @@ def append_entry(tenant_id: UUID, kind: Kind, members: Mapping[str, Any], now: d
     `members` are JSON values. Takes the tenant's ledger head until the scope ends: last, please.
     """
     event_id = uuid_utils.compat.uuid7()
-    raw = json.dumps(
-        {"type": kind.name.lower(), "event_id": str(event_id), "at": now.isoformat(), **members},
-        ensure_ascii=False,
-        sort_keys=True,
-        separators=(",", ":"),
-    ).encode()
-    salt = os.urandom(SALT_LENGTH)
-    entry = Entry(kind, event_id, NO_INVOCATION, microseconds(now), len(raw), commit_of(salt, raw))
-    ((size,),) = run("advance_ledger", tenant_id=tenant_id, event_count=1)
+    raw = raw_of(kind, event_id, now, members)
+    return append_batch(tenant_id, kind, [(event_id, raw)], now)
+
+
+def append_batch(
+    tenant_id: UUID, kind: Kind, events: Sequence[tuple[UUID, bytes]], now: datetime
+) -> int:
+    """Add entries of one kind, by event id and `raw_of` each; the index of the first.
+
+    As `append_entry` otherwise.
+    """
+    salted = [(os.urandom(SALT_LENGTH), raw) for _, raw in events]
+    received_us = microseconds(now)
+    leaves = [
+        leaf_of(
+            Entry(
+                kind, event_id, NO_INVOCATION, received_us, len(raw), commit_of(salt, raw)
+            ).to_bytes()
+        )
+        for (event_id, _), (salt, raw) in zip(events, salted, strict=True)
+    ]
+    ((size,),) = run("advance_ledger", tenant_id=tenant_id, event_count=len(events))
+    first_index = int(size) - len(events)
     batch_id = uuid_utils.compat.uuid7()
     run(
         "insert_own_batch",
@@ -44,9 +58,20 @@ def append_entry(tenant_id: UUID, kind: Kind, members: Mapping[str, Any], now: d
         batch_on=batch_day(batch_id),
         batch_id=batch_id,
         now=now,
-        first_index=size - 1,
-        body_sha256=hashlib.sha256(raw).digest(),
-        leaves=leaf_of(entry.to_bytes()),
-        payload=pack([(salt, raw)]),
+        first_index=first_index,
+        event_count=len(events),
+        body_sha256=hashlib.sha256(b"\n".join(raw for _, raw in events)).digest(),
+        leaves=b"".join(leaves),
+        payload=pack(salted),
     )
-    return int(size) - 1
+    return first_index
+
+
+def raw_of(kind: Kind, event_id: UUID, at: datetime, members: Mapping[str, Any]) -> bytes:
+    """An entry's bytes: the same of the same, whenever they are made."""
+    return json.dumps(
+        {"type": kind.name.lower(), "event_id": str(event_id), "at": at.isoformat(), **members},
+        ensure_ascii=False,
+        sort_keys=True,
+        separators=(",", ":"),
+    ).encode()

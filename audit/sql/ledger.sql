@@ -72,12 +72,32 @@ RETURNING 1
 DELETE FROM ledger_tile WHERE tenant_id = %(tenant_id)s
 
 -- insert_own_batch --
--- An entry the server makes itself.
+-- Entries the server makes itself.
 INSERT INTO batch (
     tenant_id, batch_on, batch_id, received_at, first_index, event_count, body_sha256, answer,
     leaves, payload, is_own
 )
 VALUES (
-    %(tenant_id)s, %(batch_on)s, %(batch_id)s, %(now)s, %(first_index)s, 1, %(body_sha256)s, '{}',
+    %(tenant_id)s, %(batch_on)s, %(batch_id)s, %(now)s, %(first_index)s, %(event_count)s,
+    %(body_sha256)s, '{}',
     %(leaves)s, %(payload)s, true
 )
+
+-- note_entered --
+-- Which entries of the ledger these actions became.
+UPDATE action AS a
+SET ledger_index = u.ledger_index
+FROM unnest(%(ids)b::uuid[], %(indexes)b::bigint[]) AS u (id, ledger_index)
+WHERE a.tenant_id = %(tenant_id)s AND a.id = u.id
+
+-- actions_out_of_order --
+-- Actions that were entered long after later ones, with when the latest of those was.
+SELECT ledger_index, at, latest
+FROM (
+    SELECT ledger_index, at, max(at) OVER (ORDER BY ledger_index) AS latest
+    FROM action
+    WHERE tenant_id = %(tenant_id)s AND ledger_index IS NOT NULL
+) AS entered
+WHERE at < latest - %(tolerance)s
+ORDER BY ledger_index
+LIMIT %(row_limit)s

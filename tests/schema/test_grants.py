@@ -19,7 +19,7 @@ NARROWER = {
     # What was said and done stays as it was: the log, what people did, what was published.
     "batch": {"SELECT", "INSERT"},
     "gap": {"SELECT", "INSERT"},
-    "action": {"SELECT", "INSERT"},
+    "action": {"SELECT", "INSERT", "UPDATE (ledger_index)"},
     "tool_version": {"SELECT", "INSERT"},
     "tool_change": {"SELECT", "INSERT"},
     "tool": {"SELECT", "INSERT", "UPDATE"},
