@@ -17,9 +17,9 @@ from tenants.access import TenantRequest
 from tenants.admin_site import TenantModelAdmin, site
 from tools_registry.changes import Publisher, record_change
 from tools_registry.models import ChangeKind, OnCollision, Tool, ToolVersion
-from tools_registry.schemas import ToolContract
+from tools_registry.schemas import ToolContract, judging_problems
 from tools_registry.tools import describe_tool
-from tools_registry.versions import publish_version
+from tools_registry.versions import publish_version, schemas_in_use
 
 _CONTRACT = (
     "description",
@@ -104,6 +104,9 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
                 member = str(problem["loc"][0])
                 self.add_error(member, problem["msg"].removeprefix("Value error, "))
             return cleaned
+        in_use = schemas_in_use(self.instance)
+        for member, said in judging_problems(self.contract, in_use=in_use).items():
+            self.add_error(member, f"It {said}")
         if self.current is None:
             if Tool.objects.filter(name=name).exists():
                 self.add_error("name", "A tool of this name is registered already.")

@@ -16,7 +16,7 @@ from tenants.scope import tenant_scope
 from tools_registry.changes import Publisher
 from tools_registry.contract_diff import compare_contracts, diff_document
 from tools_registry.models import Tool, ToolVersion
-from tools_registry.schemas import ToolContract, explain
+from tools_registry.schemas import ToolContract, explain, name_in
 from tools_registry.versions import contract_of, register_contracts
 
 BODY_MAX_BYTES = 5 * 1024 * 1024  # as for events
@@ -125,7 +125,8 @@ def register_tools(request: HttpRequest) -> HttpResponse:
 
     Answers 200 with what became of each: `unknown` (digests to be sent whole), `known` and
     `registered` (`{name, version, digest}`), `kept` (`keep`, and the tool exists: nothing
-    changed) and `refused` (`{index, name, code, message}`; one bad entry costs that entry).
+    changed) and `refused` (`{index, name, code, message}`; one bad entry costs that entry; a
+    schema nothing can be judged by is one, and is put on the tool's record).
     400 for a body that is not such an object, 409 if a collision with what is registered is all
     that came of every entry, 413 above 5 MiB or 500 entries. What collides has a `diff`.
     """
@@ -145,6 +146,7 @@ def register_tools(request: HttpRequest) -> HttpResponse:
     mentioned: list[str] = []
     contracts: list[ToolContract] = []
     refused: list[dict[str, Any]] = []
+    unread: list[tuple[str, str]] = []
     index_of: dict[int, int] = {}
     for index, entry in enumerate(entries):
         if isinstance(entry, dict) and "digest" in entry and entry.keys() <= {"name", "digest"}:
@@ -158,7 +160,10 @@ def register_tools(request: HttpRequest) -> HttpResponse:
         try:
             contract = ToolContract.model_validate(entry)
         except ValidationError as error:
-            refused.append(_refusal(index, entry, "malformed", explain(error)))
+            said = explain(error)
+            refused.append(_refusal(index, entry, "malformed", said))
+            if name := name_in(entry):
+                unread.append((name, said))
             continue
         if entry.get("digest") not in (None, contract.digest):
             message = f"The digest of this contract is {contract.digest}."
@@ -170,7 +175,9 @@ def register_tools(request: HttpRequest) -> HttpResponse:
     with tenant_scope(identity.tenant_id):
         tenant = Tenant.objects.get(pk=identity.tenant_id)
         publisher = Publisher(key_id=identity.key_id)
-        result = register_contracts(tenant, contracts, publisher, mentioned=mentioned)
+        result = register_contracts(
+            tenant, contracts, publisher, mentioned=mentioned, unread=unread
+        )
         collisions = list(_collisions(result.refused))
     for (contract, tool), diff in zip(result.refused, collisions, strict=True):
         message = (
@@ -179,6 +186,9 @@ def register_tools(request: HttpRequest) -> HttpResponse:
         )
         index = index_of[id(contract)]
         refused.append(_refusal(index, {"name": tool.name}, "name_taken", message) | diff)
+    for contract, said in result.unusable:
+        index = index_of[id(contract)]
+        refused.append(_refusal(index, {"name": contract.name}, "malformed", said))
     known = {version.digest: version for version in result.known}
     answer: dict[str, Any] = {
         "registered": [_row(version) for version in result.registered],

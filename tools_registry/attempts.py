@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from tools_registry.changes import STATE_AFTER, Publisher, record_change
+from tools_registry.changes import REASON_MAX_LENGTH, STATE_AFTER, Publisher, record_change
 from tools_registry.models import ChangeKind, Tool, ToolChange, ToolVersion
 from tools_registry.schemas import ToolContract
 
@@ -17,24 +17,40 @@ PER_DAY = 50
 """Attempts of one tool that are put on record on a UTC day: executors start often."""
 
 
+type _Attempt = tuple[str, str, int | None, str, str]
+"""Kind, digest, version in favour of which, key and reason."""
+
+
 class Attempts:
     """Of this day, on the tools that are locked; the same one is put on record once."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._day = timezone.now().astimezone(UTC).date()
-        self._known: dict[UUID, set[tuple[str, str, int | None, str]]] = {}
+        self._known: dict[UUID, set[_Attempt]] = {}
         rows = ToolChange.objects.filter(
             tool__in=[tool.pk for tool in tools], attempted_on=self._day
-        ).values_list("tool_id", "kind", "digest", "number", "key_id")
-        for tool_id, kind, digest, number, key_id in rows:
-            self._known.setdefault(tool_id, set()).add((kind, digest, number, key_id))
+        ).values_list("tool_id", "kind", "digest", "number", "key_id", "reason")
+        for tool_id, kind, digest, number, key_id, reason in rows:
+            attempt = (kind, digest, number, key_id, reason)
+            self._known.setdefault(tool_id, set()).add(attempt)
 
     def record(
-        self, tool: Tool, contract: ToolContract, kind: ChangeKind, publisher: Publisher
+        self,
+        tool: Tool,
+        contract: ToolContract | None,
+        kind: ChangeKind,
+        publisher: Publisher,
+        *,
+        reason: str = "",
     ) -> None:
-        """Note that a contract was kept out, or refused, in favour of the current version."""
+        """Note that a contract was kept out, or refused, in favour of the current version.
+
+        None: what was brought is no contract at all; why, the reason says.
+        """
         known = self._known.setdefault(tool.pk, set())
-        attempt = (str(kind), contract.digest, tool.current_number, publisher.key_id)
+        digest, number = contract.digest if contract else "", tool.current_number or None
+        reason = reason[:REASON_MAX_LENGTH]
+        attempt = (str(kind), digest, number, publisher.key_id, reason)
         if attempt in known or len(known) >= PER_DAY:
             return
         known.add(attempt)
@@ -42,9 +58,10 @@ class Attempts:
             tool,
             kind,
             publisher,
-            number=tool.current_number,
-            digest=contract.digest,
-            contract=contract.model_dump(),
+            number=number,
+            digest=digest,
+            reason=reason,
+            contract=contract.model_dump() if contract else None,
             attempted_on=self._day,
         )
 

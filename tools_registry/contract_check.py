@@ -12,10 +12,16 @@ from typing import Any, Final
 
 import jsonschema_rs
 from pydantic import ValidationError
-from tooltrail.guard import SchemaError, Violation
-from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
+from tooltrail.guard import Violation
+from tooltrail.guard.jsonschema import CompiledSchema
 
-from tools_registry.schemas import DEPTH_MAX, ToolContract, check_schema
+from tools_registry.schemas import (
+    DEPTH_MAX,
+    SCHEMAS,
+    ToolContract,
+    check_schema,
+    compile_for_judging,
+)
 
 PROBLEMS_MAX: Final = 10
 """Of one document, that are listed."""
@@ -23,7 +29,6 @@ EXAMPLES_MAX: Final = 20
 VIOLATIONS_MAX: Final = 20
 """Of one example, that are listed."""
 
-SCHEMAS: Final = ("input_schema", "output_schema")
 _SEPARATOR: Final = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
 _META: Final[Mapping[str, jsonschema_rs.Validator]] = {
     "draft-04": jsonschema_rs.Draft4Validator({"$ref": "http://json-schema.org/draft-04/schema#"}),
@@ -172,10 +177,9 @@ def _compiled(
     member: str, schema: dict[str, Any], is_known: bool
 ) -> tuple[CompiledSchema | None, list[Problem]]:
     try:
-        return compile_schema(schema), []
-    except SchemaError as error:
-        said = f"cannot be judged by, neither by guards nor by replays: {error}"
-        return None, [Problem(member, said, is_warning=is_known)]
+        return compile_for_judging(schema), []
+    except ValueError as error:
+        return None, [Problem(member, str(error), is_warning=is_known)]
 
 
 def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Example]:

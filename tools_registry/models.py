@@ -224,3 +224,8 @@ class ToolChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()} {self.number or ''}".strip()
+
+    @property
+    def is_unusable(self) -> bool:
+        """Whether an executor brought what could not be a contract, and the reason says why."""
+        return self.attempted_on is not None and bool(self.reason)

@@ -1,21 +1,26 @@
 """What a tool's contract may look like: its members, their limits, and usable JSON Schemas.
 
-One set of rules for executors (`tools_registry.api`) and for people (`tools_registry.admin`).
+One set of rules for executors (`tools_registry.api`), for people (`tools_registry.admin`, drafts),
+and for what is imported.
 """
 
 import json
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import jsonschema_rs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from tooltrail.events import NAME_MAX_LENGTH
+from tooltrail.guard import SchemaError
+from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
 from tooltrail.tools.digest import tool_digest
 
 DESCRIPTION_MAX_LENGTH = 20_000  # characters; a model reads it with every request
 SCHEMA_MAX_BYTES = 256 * 1024  # of JSON text; the largest seen in use have some 50 KiB
 META_MAX_BYTES = 64 * 1024
 DEPTH_MAX = 64  # as for events
+SCHEMAS: Final = ("input_schema", "output_schema")
 
 
 def check_text(text: str) -> str:
@@ -40,12 +45,15 @@ def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A JSON Schema that works and stands alone. Raises ValueError saying what is wrong where.
 
     Refused are unknown dialects, wrong keywords, patterns that do not compile, and references
-    to anything outside: nothing is ever fetched.
+    to anything outside: nothing is ever fetched. What guards judge by all the same is taken:
+    JavaScript's patterns, a list of items without a dialect, an empty `allOf`.
     """
     _check_document(schema, SCHEMA_MAX_BYTES)
     try:
         jsonschema_rs.validator_for(schema, retriever=_refuse_to_fetch)
     except jsonschema_rs.ValidationError as error:
+        if "$schema" not in schema and _is_judgeable(schema):
+            return schema
         where = "".join(f"/{part}" for part in error.instance_path)
         raise ValueError(
             f"is no usable JSON Schema{where and f' at {where}'}: {error.message[:300]}"
@@ -53,6 +61,27 @@ def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     except ValueError as error:  # lone surrogates
         raise ValueError(f"is no usable JSON Schema: {error}") from None
     return schema
+
+
+def _is_judgeable(schema: dict[str, Any]) -> bool:
+    try:
+        compile_for_judging(schema)
+    except ValueError:
+        return False
+    return True
+
+
+def compile_for_judging(schema: Mapping[str, Any]) -> CompiledSchema:
+    """A schema as guards, replays and the check on arrival judge by it.
+
+    Raises ValueError for one they cannot: it refers to itself without end, or holds a pattern
+    that does not run in linear time.
+    """
+    try:
+        return compile_schema(schema)
+    except SchemaError as error:
+        said = f"cannot be judged by, neither by guards nor by replays: {error}"
+        raise ValueError(said) from None
 
 
 def check_meta(meta: dict[str, Any]) -> dict[str, Any]:
@@ -92,14 +121,26 @@ def _refuse_to_fetch(uri: str) -> Any:
     raise ValueError(f"a schema must stand alone, and this one refers to {uri}")
 
 
+type _Name = Annotated[
+    str, Field(min_length=1, max_length=NAME_MAX_LENGTH), AfterValidator(check_name)
+]
+_NAME: Final[TypeAdapter[str]] = TypeAdapter(_Name, config=ConfigDict(strict=True))
+
+
+def name_in(entry: Any) -> str | None:
+    """The name a contract says it has, if a tool may be called so."""
+    try:
+        return _NAME.validate_python(entry.get("name") if isinstance(entry, dict) else None)
+    except ValidationError:
+        return None
+
+
 class ToolContract(BaseModel):
     """Everything a version of a tool is made of."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
-    name: Annotated[
-        str, Field(min_length=1, max_length=NAME_MAX_LENGTH), AfterValidator(check_name)
-    ]
+    name: _Name
     description: Annotated[
         str, Field(max_length=DESCRIPTION_MAX_LENGTH), AfterValidator(check_text)
     ]
@@ -114,6 +155,27 @@ class ToolContract(BaseModel):
     def digest(self) -> str:
         """The name of this contract, the same wherever it is worked out."""
         return tool_digest(**self.model_dump(exclude={"meta"}))
+
+
+def judging_problems(
+    contract: ToolContract, *, in_use: Iterable[Mapping[str, Any] | None] = ()
+) -> dict[str, str]:
+    """Why nothing can be judged by a contract's schemas, by member; {} if it can.
+
+    Schemas that are `in_use` already are let be: generated ones do look ahead, and what is said
+    beside them must remain editable.
+    """
+    known = list(in_use)
+    problems: dict[str, str] = {}
+    for member in SCHEMAS:
+        schema = getattr(contract, member)
+        if schema is None or schema in known:
+            continue
+        try:
+            compile_for_judging(schema)
+        except ValueError as error:
+            problems[member] = str(error)
+    return problems
 
 
 def explain(error: ValidationError) -> str:

@@ -4,8 +4,9 @@ What a contract may look like is `tools_registry.schemas`'. All functions need t
 scope.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F
@@ -14,7 +15,7 @@ from tenants.models import Tenant
 from tools_registry.attempts import Attempts, expired_among, is_expired, revive
 from tools_registry.changes import Publisher, lock_tool, record_change
 from tools_registry.models import ChangeKind, Tool, ToolDraft, ToolVersion
-from tools_registry.schemas import ToolContract
+from tools_registry.schemas import ToolContract, judging_problems
 
 
 class AlreadyPublishedError(Exception):
@@ -36,6 +37,8 @@ class Registration:
     """`keep`: the tool is registered with another contract, which stays."""
     refused: list[tuple[ToolContract, Tool]] = field(default_factory=list)
     """`throw`: the tool is registered with another contract; nothing changed."""
+    unusable: list[tuple[ToolContract, str]] = field(default_factory=list)
+    """Nothing can be judged by it, and why."""
 
 
 def find_versions(tenant: Tenant, digests: Sequence[str]) -> dict[str, ToolVersion]:
@@ -124,6 +127,7 @@ def register_contracts(
     publisher: Publisher,
     *,
     mentioned: Sequence[str] = (),
+    unread: Sequence[tuple[str, str]] = (),
 ) -> Registration:
     """Take an executor's contracts, one after the other, by the rules of `on_collision`.
 
@@ -133,6 +137,9 @@ def register_contracts(
     current version, `keep` is left out, `throw` is refused; either is put on record. Source: the
     ADK's `ToolRegistry.merge`.
 
+    One that nothing can be judged by is refused whatever it says, and put on record; so is what
+    was no contract: `unread`, names and reasons.
+
     1. Without any lock, drop what is known: executors start often and change seldom.
     2. Make rows for new names; whoever else does so at the same time wins or waits.
     3. Lock all tools concerned in the order of their names, so that two executors with the
@@ -141,7 +148,9 @@ def register_contracts(
     """
     digests = [*mentioned, *(contract.digest for contract in contracts)]
     found = find_versions(tenant, digests)
-    unseen = {contract.name for contract in contracts if contract.digest not in found}
+    new = [contract for contract in contracts if contract.digest not in found]
+    problems = {contract.digest: judging_problems(contract) for contract in new}
+    unseen = {contract.name for contract in new} | {name for name, _ in unread}
     expired = {version.tool.name for version in expired_among(found.values())}
     result = Registration()
     tools: dict[str, Tool] = {}
@@ -158,6 +167,10 @@ def register_contracts(
             result.known.append(known)
             continue
         tool = tools[contract.name]
+        if reason := _unusable(tool, contract, problems[contract.digest]):
+            attempts.record(tool, contract, ChangeKind.REFUSED, publisher, reason=reason)
+            result.unusable.append((contract, reason))
+            continue
         is_free = tool.current_number == 0 or contract.on_collision == "replace"
         if is_free or is_expired(tool):
             version = publish_version(tool, contract, publisher)
@@ -169,7 +182,23 @@ def register_contracts(
         else:
             attempts.record(tool, contract, ChangeKind.REFUSED, publisher)
             result.refused.append((contract, tool))
+    for name, reason in unread:
+        attempts.record(tools[name], None, ChangeKind.REFUSED, publisher, reason=reason)
     return result
+
+
+def schemas_in_use(tool: Tool) -> list[Any]:
+    """The schemas of the current version. One query, none if there is no version."""
+    current = find_version(tool, tool.current_number) if tool.current_number else None
+    return [current.input_schema, current.output_schema] if current else []
+
+
+def _unusable(tool: Tool, contract: ToolContract, problems: Mapping[str, str]) -> str:
+    """Why a contract is refused because of its schemas, '' if it is not."""
+    if not problems:
+        return ""
+    left = judging_problems(contract, in_use=schemas_in_use(tool))
+    return "; ".join(f"{member}: {said}" for member, said in left.items())
 
 
 def _lock_tools(tenant: Tenant, names: set[str]) -> dict[str, Tool]:

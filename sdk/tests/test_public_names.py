@@ -98,6 +98,7 @@ ERRORS = {
     "E_TOOL_DOWNSTREAM_ERROR": ("ToolDownstreamError", 500, False),
     "E_TOOL_ALREADY_REGISTERED": ("ToolAlreadyRegistered", 409, True),
     "E_TOOL_NAME_TAKEN": ("ToolNameTaken", 409, True),
+    "E_TOOL_CONTRACT_REFUSED": ("ToolContractRefused", 422, True),
     "E_INVALID_INITIAL_TOOL_CALL_VALUE": ("InvalidInitialToolCallValue", 500, True),
     "E_INVALID_INITIAL_REGISTRY_VALUE": ("InvalidInitialRegistryValue", 500, True),
     "E_NOT_A_SPOOL_READER": ("NotASpoolReader", 500, True),

@@ -1,5 +1,7 @@
 """A name that is taken: what is answered, what is put on record, and which names are free again."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +12,15 @@ from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.factories import Cast
 from tests.tools_registry.contracts import make_contract
-from tools_registry import attempts
+from tools_registry import attempts, versions
 from tools_registry.changes import Publisher, timeline
+from tools_registry.contract_diff import compare_contracts
 from tools_registry.models import ChangeKind, State, Tool, ToolChange, ToolVersion
+from tools_registry.schemas import ToolContract, check_schema, compile_for_judging
 from tools_registry.states import retire, state_of
 from tools_registry.versions import find_version
+
+RECORDED = Path(__file__).parents[2] / "sdk" / "tests" / "conformance"
 
 
 class Executor:
@@ -179,3 +185,78 @@ def test_what_a_person_retired_stays_retired(executor: Executor) -> None:
     executor.tell(make_contract(description="b", ephemeral=True), status=409)
     assert _state(executor.cast) == State.RETIRED
     assert ChangeKind.RESTORED not in executor.kinds()
+
+
+# What nothing can be judged by
+
+UNUSABLE: list[tuple[dict[str, Any], str]] = [
+    ({"$ref": "#"}, "without end"),
+    ({"pattern": "^(?!a)"}, "cannot run in linear time"),
+    ({"pattern": "(a{1000}){1000}"}, "(a{1000}){1000}"),
+    ({"$ref": "https://example.com/x.json"}, "must stand alone"),
+    ({"enum": ["x" * 1_000_000]}, "262,144"),
+]
+
+
+@pytest.mark.parametrize(("schema", "said"), UNUSABLE)
+def test_a_hostile_schema_is_refused_and_on_record_with_the_reason(
+    executor: Executor, schema: dict[str, Any], said: str
+) -> None:
+    for _ in range(2):
+        answer = executor.tell(make_contract(output_schema=schema), make_contract(name="good"))
+    [refusal] = answer["refused"]
+    assert (refusal["index"], refusal["code"]) == (0, "malformed")
+    assert said in refusal["message"]
+    [change] = executor.changes()
+    assert (change.kind, change.key_id, change.number) == ("refused", executor.key_id, None)
+    assert said in change.reason
+    page = Client()
+    page.force_login(executor.cast.viewer)
+    shown = page.get(f"/tools/{change.tool_id}").content.decode()
+    assert "what its executor brought" in shown
+    assert "Nothing is published yet" in shown
+
+
+def test_a_hostile_schema_is_refused_whatever_its_policy_and_the_current_one_stays(
+    executor: Executor,
+) -> None:
+    executor.tell(make_contract())
+    executor.tell(make_contract(output_schema={"$ref": "#"}, on_collision="replace"))
+    assert executor.kinds() == ["published", "refused"]
+    with tenant_scope(executor.cast.tenant.id):
+        assert Tool.objects.get().current_number == 1
+
+
+def test_a_schema_in_use_that_looks_ahead_may_be_described_anew(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = {"pattern": "^(?!x)"}
+    looking_ahead = {"type": "object", "properties": {"a": ahead}}
+    with monkeypatch.context() as earlier:  # before there was such a rule
+        earlier.setattr(versions, "judging_problems", lambda contract, **_: {})
+        executor.tell(make_contract(input_schema=looking_ahead))
+    anew = {"description": "b", "on_collision": "replace"}
+    executor.tell(make_contract(input_schema=looking_ahead, **anew))
+    executor.tell(make_contract(output_schema=ahead, **anew))
+    assert executor.kinds() == ["published", "published", "refused"]
+
+
+def test_what_the_recorded_guards_judge_by_can_be_registered() -> None:
+    schemas = [
+        schema
+        for file in RECORDED.glob("output_guard_*.jsonl")
+        for row in map(json.loads, file.read_text().splitlines())
+        for schema in (row.get("schema"), *(row.get("schemas") or {}).values())
+        if isinstance(schema, dict) and "$schema" not in schema
+    ]
+    judged = 0
+    for schema in schemas:
+        try:
+            compile_for_judging(schema)
+        except ValueError:
+            continue
+        judged += 1
+        check_schema(schema)
+        contract = ToolContract.model_validate(make_contract(output_schema=schema))
+        compare_contracts(contract, ToolContract.model_validate(make_contract()))
+    assert judged > 500

@@ -23,6 +23,7 @@ _DYNAMIC = {"$dynamicRef", "$recursiveRef"}
 _ANCHORS = {"$anchor", "$dynamicAnchor", "$recursiveAnchor", *_DYNAMIC}
 _REF_ALONE = ("draft-06", "draft-07")
 """Dialects in which nothing beside a `$ref` counts."""
+_FOREIGN = "guards take what is written here, and its dialect does not have it"
 _KNOWN = ("2020-12", "2019-09", *_REF_ALONE)
 _BEHIND_MAX = 60
 _LOOKS_INTO = 4  # levels of properties that tell alternatives apart
@@ -66,6 +67,8 @@ class Document:
     def _read(self, node: Node, behind: tuple[int, ...]) -> View:
         if isinstance(node, bool):
             return {} if node else NOTHING
+        if not isinstance(node, dict):  # a list of items in a dialect without
+            raise UndecidedError(_FOREIGN)
         if id(node) in behind:
             raise UndecidedError("a reference leads back to itself")
         if len(behind) > _BEHIND_MAX:
@@ -76,6 +79,10 @@ class Document:
         view = dict(node)
         for word in _DEFINITIONS & view.keys():
             del view[word]
+        if [] in (view.get(word) for word in ("type", "allOf", "anyOf", "oneOf")) or (
+            view.get("properties", {}) is None
+        ):
+            raise UndecidedError(_FOREIGN)
         if "$ref" in view:
             target = self._follow(view.pop("$ref"))
             beside = {word for word in view if word not in NOTES}

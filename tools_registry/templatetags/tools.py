@@ -49,6 +49,8 @@ def _told(change: ToolChange) -> str:
         return f"revision {details.get('revision', '?')}"
     if change.kind == ChangeKind.DRAFT_MADE and details.get("base"):
         return f"from version {details['base']}"
+    if change.is_unusable:
+        return "what its executor brought"
     if change.attempted_on:
         return "another contract, in favour of"
     return ""

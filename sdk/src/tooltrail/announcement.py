@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic_core import to_jsonable_python
 
-from tooltrail.errors import InvalidInitialToolValue, ToolNameTaken
+from tooltrail.errors import InvalidInitialToolValue, ToolContractRefused, ToolNameTaken
 from tooltrail.guard.reading import copy_schema
 from tooltrail.redact import opaque
 from tooltrail.tools.digest import tool_digest
@@ -108,6 +108,9 @@ class Announcement:
         return schema
 
 
+type _Refused = ToolNameTaken | ToolContractRefused
+
+
 class Announcer:
     """Announces each tool once. `add` may be called from any thread, `announce` from one.
 
@@ -121,7 +124,7 @@ class Announcer:
         self._waiting: list[Announcement] = []
         self._retry_at = 0.0
         self._is_refused = False
-        self._told: dict[str, ToolNameTaken | None] = {}
+        self._told: dict[str, _Refused | None] = {}
 
     def add(self, announcement: Announcement) -> str | None:
         """Have a tool announced after the next batch. Returns its digest, None if it has none."""
@@ -139,7 +142,7 @@ class Announcer:
     def register(self, announcements: Sequence[Announcement], transport: Transport) -> None:
         """Tell of tools now, and each once; `transport` is not the one `announce` is given.
 
-        Raises ToolNameTaken, again each time; UnreachableError.
+        Raises ToolNameTaken or ToolContractRefused, again each time; UnreachableError.
         """
         by_digest: dict[str, Announcement] = {}
         for announcement in announcements:
@@ -151,17 +154,12 @@ class Announcer:
             answer = _tell(transport, tools)
             if not _is_taken_in(answer) and not _is_final(answer):
                 raise UnreachableError(f"it answers {answer.status}")
-            taken = {}
-            for refusal in _refusals(answer):
-                if refusal.get("code") == "name_taken":
-                    error = ToolNameTaken(str(refusal.get("message")), refusal.get("diff") or {})
-                    taken[refusal.get("name")] = error
-            self._told |= {tool.digest: taken.get(tool.name) for tool in tools}
-            _warn_of_refusals(one for one in _refusals(answer) if one.get("name") not in taken)
+            refused = {one.get("name"): _error_of(one) for one in _refusals(answer)}
+            self._told |= {tool.digest: refused.get(tool.name) for tool in tools}
         for digest in by_digest:
-            refused = self._told[digest]
-            if refused is not None:
-                raise refused
+            error = self._told[digest]
+            if error is not None:
+                raise error
 
     def add_tool(self, tool: Tool) -> str | None:
         """The same of a `Tool`, the first time only."""
@@ -236,6 +234,13 @@ def _refusals(answer: Answer) -> Iterator[Mapping[str, Any]]:
     for refusal in refused if isinstance(refused, list) else ():
         if isinstance(refusal, Mapping):
             yield refusal
+
+
+def _error_of(refusal: Mapping[str, Any]) -> _Refused:
+    message = str(refusal.get("message"))
+    if refusal.get("code") == "name_taken":
+        return ToolNameTaken(message, refusal.get("diff") or {})
+    return ToolContractRefused(message)
 
 
 def _warn_of_refusals(refusals: Iterable[Mapping[str, Any]]) -> None:

@@ -87,6 +87,18 @@ class ToolNameTaken(ToolAlreadyRegistered):
         super().__init__(message)
 
 
+class ToolContractRefused(TooltrailError):
+    """The server's registry cannot take this tool: its schemas or another member are unusable.
+
+    The message says which, and why. Raised only by a trail with `register="strict"`.
+    """
+
+    code = "E_TOOL_CONTRACT_REFUSED"
+    status = 422
+    fatal = True
+    default_message = "The registry does not take this tool."
+
+
 class InvalidInitialToolCallValue(TooltrailError, TypeError):
     """A tool call record was given a missing, unknown or unusable member."""
 

@@ -95,8 +95,8 @@ class Settings:
         "TOOLTRAIL_REGISTER",
         _one_of("warn", "strict"),
         "warn",
-        "What becomes of a tool whose name the registry refuses: `warn` once and run it, or "
-        "`strict`: ask before it first runs, and raise `ToolNameTaken`.",
+        "What becomes of a tool the registry refuses: `warn` once and run it, or "
+        "`strict`: ask before it first runs, and raise `ToolNameTaken` or `ToolContractRefused`.",
     )
     capture: str = _option(
         "TOOLTRAIL_CAPTURE",

@@ -269,7 +269,8 @@ class Trail:
         """Tell the registry of tools before they run, once each: `announce(registry.all())`.
 
         Their `on_collision` decides what becomes of a name that is taken. Never raises for
-        what the server answers, now or later, but ToolNameTaken with `register="strict"`.
+        what the server answers, now or later, but ToolNameTaken and
+        ToolContractRefused with `register="strict"`.
         """
         if not self.is_enabled:
             return
@@ -288,7 +289,10 @@ class Trail:
         return self._announcer.add_tool(tool)
 
     def _register(self, announcements: Iterable[Announcement]) -> None:
-        """With `register="strict"`, ask the registry before a tool runs. Raises ToolNameTaken."""
+        """With `register="strict"`, ask the registry before a tool runs.
+
+        Raises ToolNameTaken and ToolContractRefused.
+        """
         url, api_key = self.settings.url, self.settings.api_key
         if self.settings.register != "strict" or not self.is_enabled or not (url and api_key):
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tooltrail import Trail
-from tooltrail.errors import ToolAlreadyRegistered, ToolNameTaken
+from tooltrail.errors import ToolAlreadyRegistered, ToolContractRefused, ToolNameTaken
 from tooltrail.guard import guard
 from tooltrail.testing import MemoryTrail
 from tooltrail.tools import OnCollision, Tool, ToolRegistry
@@ -41,10 +41,11 @@ def execute(trail: Trail, tool: Tool) -> Any:
 class Registry:
     """Knows nothing at first, and refuses the tools of some names."""
 
-    def __init__(self, *taken: str) -> None:
+    def __init__(self, *taken: str, code: str = "name_taken") -> None:
         self.mentioned: list[str] = []
         self.told: list[dict[str, Any]] = []
         self._taken = taken
+        self._code = code
 
     def __call__(self, request: Request) -> Reply | None:
         if request.path != "/api/v1/tools":
@@ -56,7 +57,7 @@ class Registry:
         self.mentioned += digests
         known = [body["digest"] for body in self.told]
         refused = [
-            {"name": body["name"], "code": "name_taken", "message": "another contract"}
+            {"name": body["name"], "code": self._code, "message": "another contract"}
             for body in bodies
             if body["name"] in self._taken
         ]
@@ -162,6 +163,21 @@ def test_strict_raises_with_the_difference_before_the_tool_runs(
         trail.announce([tool])
     with pytest.raises(ToolNameTaken):
         execute(trail, tool)
+
+
+def test_what_the_registry_cannot_take_is_warned_of_once_or_raised(
+    make_trail: MakeTrail, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.plan = Registry("weigh", code="malformed")
+    lenient = make_trail()
+    weigh = lenient.tool(name="weigh")(lambda n: n)
+    assert [weigh(1), weigh(2)] == [1, 2]
+    assert lenient.close(20)
+    assert caplog.text.count("does not take weigh: another contract") == 1
+    server.plan = Registry("weigh", code="malformed")
+    strict = make_trail(register="strict")
+    with pytest.raises(ToolContractRefused, match="another contract"):
+        strict.tool(name="weigh")(lambda n: n)(1)
 
 
 def test_strict_runs_what_the_registry_takes_and_tells_of_it_once(
