@@ -18,6 +18,7 @@ from audit.replay import job as replay_job
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment
 from audit.sightings import expire_ephemeral, note_tools
+from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
@@ -87,6 +88,9 @@ def make_report(tenant_id: str, kind: str) -> None:
     with tenant_scope(UUID(tenant_id)):
         of_one_moment()
         made = create_due(kind, timezone.now())
+        if made is not None:
+            tenant = Tenant.objects.get(pk=tenant_id)
+            record_action(tenant, THE_SERVER, "report.create", made.query, report=str(made.id))
     if made is not None:
         _log.info("made the report %s of tenant %s", made.id, tenant_id)
 

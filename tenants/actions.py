@@ -1,10 +1,13 @@
-"""The record of what people did in a tenant."""
+"""The record of what people and programs did in a tenant; the worker makes each a ledger entry."""
 
 from typing import Any
+from uuid import UUID, uuid5
 
 from django.db import DEFAULT_DB_ALIAS
+from django.utils import timezone
 
-from tenants.models import Action, Tenant, User
+from tenants.models import Action, Membership, Tenant, User
+from tenants.scope import tenant_scope, user_scope
 
 THE_SERVER = "Tooltrail"
 _SUBJECT_MAX = 300
@@ -21,12 +24,39 @@ def record_action(
 ) -> None:
     """Write down that `user` did `verb` (as in "key.create") to `subject`, a name for people.
 
-    A text names who has no account: an operator, or `THE_SERVER` itself, keeping to what an admin
-    decided. `details` are JSON values. Needs
+    A text names who has no account: an operator, a program by its key, or `THE_SERVER` itself,
+    keeping to what an admin decided. `details` are JSON values. Needs
     the tenant's scope, hence stands or falls with the deed.
     """
-    Action.objects.using(using).create(
-        tenant_id=tenant.pk,
+    _action(tenant.pk, user, verb, subject, details).save(using=using, force_insert=True)
+
+
+def record_look(tenant_id: UUID, user: User | str, verb: str, subject: str, **details: Any) -> None:
+    """The same of what is done over and over, as looking is: once a minute, of the first time."""
+    action = _action(tenant_id, user, verb, subject, details)
+    minute = int(timezone.now().timestamp()) // 60
+    action.id = uuid5(tenant_id, f"{action.user_name}\n{verb}\n{action.subject}\n{minute}")
+    Action.objects.bulk_create([action], ignore_conflicts=True)
+
+
+def record_everywhere(user: User, verb: str, **details: Any) -> None:
+    """Write down, once a minute, what a user did in no tenant, in all they belong to.
+
+    Opens each tenant's scope, one after the other: none may be open.
+    """
+    with user_scope(user.pk):
+        memberships = Membership.objects.filter(user_id=user.pk)
+        tenant_ids = list(memberships.order_by("tenant_id").values_list("tenant_id", flat=True))
+    for tenant_id in tenant_ids:
+        with tenant_scope(tenant_id):
+            record_look(tenant_id, user, verb, user.get_username(), **details)
+
+
+def _action(
+    tenant_id: UUID, user: User | str, verb: str, subject: str, details: dict[str, Any]
+) -> Action:
+    return Action(
+        tenant_id=tenant_id,
         user_id=user.pk if isinstance(user, User) else None,
         user_name=user.get_username() if isinstance(user, User) else user,
         verb=verb,

@@ -18,11 +18,14 @@ from ninja import Router, Schema
 from pydantic import BaseModel, ConfigDict, Field
 
 from config.problems import ProblemError, told
+from tenants.actions import record_look
 from tenants.api_auth import ApiKeyAuth, ApiRequest
+from tenants.keys import actor_of
 from tenants.models import Scope
 from tenants.scope import tenant_scope
 
 MAX_CURSOR = 2_000
+_ADDRESS_MAX = 500
 _SHARED = ("missing_key", "unknown_key", "missing_scope", "method_not_allowed", "unavailable")
 
 
@@ -62,8 +65,9 @@ def reads(
     """Make a function the operation GET `path` for keys with the scope `read`.
 
     Its parameters are those of the path and `asked: Query[…]`, an `Asked`; it returns the members
-    of `answer`, with instants, UUIDs and `msgspec.Raw` as they are. `problems` are the codes it
-    raises besides those of every operation.
+    of `answer`, with instants, UUIDs and `msgspec.Raw` as they are; where they say that nothing
+    is `withheld`, the reading is put on record. `problems` are the codes it raises besides those
+    of every operation.
     """
 
     def register(view: Callable[..., dict[str, Any]]) -> Callable[..., HttpResponse]:
@@ -83,6 +87,8 @@ def reads(
                 )
             with tenant_scope(cast(ApiRequest, request).auth.tenant_id):
                 members = view(request, **parameters)
+                if members.get("withheld") is False:
+                    record_read(request, view.__name__)
             response = HttpResponse(msgspec.json.encode(members), content_type="application/json")
             if behind := members.get("next"):
                 query = urlencode({**request.GET.dict(), "cursor": behind})
@@ -103,6 +109,15 @@ def reads(
         return operation
 
     return register
+
+
+def record_read(request: HttpRequest, operation: str) -> None:
+    """Put on record that a key was given payloads, or may have been: once a minute and operation,
+    with the first address of that minute. One by one they would outnumber what is read.
+    """
+    identity = cast(ApiRequest, request).auth
+    address = request.get_full_path()[:_ADDRESS_MAX]
+    record_look(identity.tenant_id, actor_of(identity), "payload.read", operation, address=address)
 
 
 def seal(of: str, *place: object) -> str:

@@ -66,6 +66,12 @@ class ApiKeyIdentity:
     """Whether it is given payloads and texts that quote them (docs/adr/0011)."""
 
 
+def actor_of(identity: ApiKeyIdentity) -> str:
+    """What the tenant's record calls the program behind a key. Needs the tenant's scope."""
+    key = ApiKey.objects.filter(tenant_id=identity.tenant_id, key_id=identity.key_id).first()
+    return f"API key {key.name} ({key.key_id})" if key else f"API key {identity.key_id}"
+
+
 class _VerifiedKeys:
     """Keys that were good a moment ago: until when, by the SHA-256 of their text.
 

@@ -1,4 +1,4 @@
-"""Signing in, and slowing down whoever guesses.
+"""Signing in, and slowing down whoever guesses; refusals are on record where the name belongs.
 
 Failures are counted in the database, because several processes serve the same form. They
 are counted per name **and** address, so that nobody can lock others out by failing in
@@ -13,7 +13,8 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from tenants.models import SignInFailure
+from tenants.actions import record_everywhere
+from tenants.models import SignInFailure, User
 
 FAILURES_ALLOWED = 10
 """Within `FAILURES_COUNT_FOR`; guessing gets 960 tries a day, a forgetful person enough."""
@@ -34,6 +35,7 @@ class SignInForm(AuthenticationForm):
         now = timezone.now()
         digest = self._digest()
         if _is_throttled(digest, now):
+            self._record("too many attempts")
             minutes = FAILURES_COUNT_FOR.total_seconds() / 60
             raise ValidationError(
                 f"Too many failed attempts. Wait {minutes:.0f} minutes and try again.",
@@ -43,7 +45,15 @@ class SignInForm(AuthenticationForm):
             return super().clean()
         except ValidationError:
             _record_failure(digest, now)
+            self._record("wrong password, or the account is closed")
             raise
+
+    def _record(self, reason: str) -> None:
+        # Of a name that is nobody's nothing: people do type their password into the wrong field.
+        name = self.cleaned_data.get("username", "")
+        user = User.objects.filter(username=name).first() if name else None
+        if user is not None:
+            record_everywhere(user, "session.refuse", reason=reason)
 
     def _digest(self) -> bytes:
         # A digest, because people do type their password into the wrong field.

@@ -1,20 +1,23 @@
 """Sign-in, the tenant switcher, and the settings pages: keys, members, password."""
 
 from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
+from django.db import transaction
 from django.db.models import OuterRef, Subquery
-from django.http import Http404, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse_lazy
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from tenants.access import SESSION_TENANT, TenantRequest, tenant_page
-from tenants.actions import record_action
+from tenants.actions import record_action, record_everywhere
 from tenants.forms import (
     ROLE_HELP,
     KeyForm,
@@ -42,8 +45,10 @@ _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 
 class _SignIn(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        response = super().form_valid(form)
         user = form.get_user()
+        if isinstance(user, User):
+            record_everywhere(user, "session.start")
+        response = super().form_valid(form)
         if isinstance(user, User) and user.theme:
             remember_theme(response, user.theme)
         return response
@@ -56,7 +61,16 @@ sign_in = _form_methods(
         redirect_authenticated_user=True,
     )
 )
-sign_out = require_POST(LogoutView.as_view())
+
+
+class _SignOut(LogoutView):
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if isinstance(request.user, User):
+            record_everywhere(request.user, "session.end")
+        return super().post(request, *args, **kwargs)
+
+
+sign_out = require_POST(_SignOut.as_view())
 
 
 @require_POST
@@ -251,7 +265,11 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @tenant_page()
 def password_change(request: TenantRequest) -> HttpResponseBase:
     """Let the signed-in user choose another password."""
-    return _PASSWORD_CHANGE(request)
+    user, response = request.user, _PASSWORD_CHANGE(request)
+    if response.status_code == HTTPStatus.FOUND:
+        # In their other tenants, too, and those have scopes of their own.
+        transaction.on_commit(lambda: record_everywhere(user, "password.change"))
+    return response
 
 
 _PASSWORD_CHANGE = PasswordChangeView.as_view(

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from tenants.actions import record_action
+from tenants.actions import THE_SERVER, record_action
 from tenants.models import User
 from tools_registry.models import ChangeKind, State, Tool, ToolChange
 
@@ -75,17 +75,17 @@ def record_change(
     attempted_on: date | None = None,
     **details: Any,
 ) -> ToolChange:
-    """Put a change on the tool's record, and if a person made it, on the tenant's.
+    """Put a change on the tool's record, and on the tenant's; there an attempt is no change.
 
     The tool is locked; `saving` are its fields that changed, too. `details` are JSON values.
     """
     tool.change_count += 1
     tool.save(update_fields=["change_count", *saving])
-    if by.user is not None:
+    if kind in _VERBS:
         told = {"version": number, "reason": reason, **details}
         record_action(
             tool.tenant,
-            by.user,
+            by.user or (f"API key {by.key_id}" if by.key_id else THE_SERVER),
             f"tool.{_VERBS[kind]}",
             tool.name,
             **{name: value for name, value in told.items() if value},

@@ -16,6 +16,7 @@ from audit.time_range import TimeRange
 from config.problems import ProblemError, told
 from tenants.actions import record_action
 from tenants.api_auth import ApiKeyAuth, ApiRequest
+from tenants.keys import actor_of
 from tenants.models import ApiKey, Scope, Tenant
 from tenants.scope import tenant_scope
 
@@ -90,7 +91,7 @@ def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> Http
         key = ApiKey.objects.filter(tenant_id=tenant.pk, key_id=identity.key_id).first()
         made_by = key.name if key else identity.key_id
         wanted = Wanted(tenant, stretch, of, made_by, now, report, previous)
-        record_action(tenant, made_by, "evidence.export", **wanted.on_record())
+        record_action(tenant, actor_of(identity), "evidence.export", **wanted.on_record())
     return StreamingHttpResponse(
         bundle(wanted),
         content_type="application/zip",

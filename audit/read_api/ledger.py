@@ -32,7 +32,7 @@ from audit.queries.calls import call_detail
 from audit.read_api import ledger_schemas, router
 from config.problems import ProblemError, told
 from tenants.api_auth import ApiKeyAuth, ApiRequest
-from tenants.api_reads import Asked, Paged, reads, seal, unseal, utc
+from tenants.api_reads import Asked, Paged, reads, record_read, seal, unseal, utc
 from tenants.models import Scope
 from tenants.scope import current_tenant_id, tenant_scope
 
@@ -129,6 +129,8 @@ def prove_inclusion(request: HttpRequest, asked: Query[InclusionAsked]) -> dict[
         )
     proof, view = _proved(index, asked.size)
     sees = cast(ApiRequest, request).auth.sees_payloads and view.entry is not None
+    if sees:
+        record_read(request, "prove_inclusion")
     return {
         "index": proof.index,
         "leaf": to_base64(proof.leaf),

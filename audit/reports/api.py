@@ -15,9 +15,11 @@ from audit.reports.export import document
 from audit.reports.periods import read_asked
 from audit.reports.stored import create_report, of_one_moment
 from config.problems import ProblemError, told
+from tenants.actions import record_action
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import Answer, Asked, Page, Paged, reads, seal, unseal
-from tenants.models import ApiKey, Scope
+from tenants.keys import actor_of
+from tenants.models import ApiKey, Scope, Tenant
 from tenants.scope import tenant_scope
 from tenants.zones import zone_named, zone_names
 
@@ -142,7 +144,9 @@ def make_report(request: HttpRequest) -> HttpResponse:
         key = ApiKey.objects.filter(tenant_id=identity.tenant_id, key_id=identity.key_id).first()
         made_by = key.name if key else identity.key_id
         made = create_report(kind, of, now=now, made_by=made_by, made_as="key", again=again)
-    assert made is not None, "only scheduled ones have a period to clash with"
+        assert made is not None, "only scheduled ones have a period to clash with"
+        tenant = Tenant.objects.get(pk=identity.tenant_id)
+        record_action(tenant, actor_of(identity), "report.create", made.query, report=str(made.id))
     return HttpResponse(
         msgspec.json.encode(document(made)), content_type="application/json", status=201
     )

@@ -10,10 +10,11 @@ from django.views.decorators.http import require_safe
 
 from audit import call_panel
 from audit.log import LogPayloadError
+from audit.queries.calls import CallDetail, call_of_span
 from audit.queries.calls import call_detail as find_call
-from audit.queries.calls import call_of_span
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
+from tenants.actions import record_look
 
 
 @require_safe
@@ -31,6 +32,8 @@ def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -
         return redirect("call_detail", *merged_into)
     with_payloads = request.membership.sees_payloads
     panel = call_panel.gather(call, timezone.now(), with_payloads=with_payloads)
+    if with_payloads:
+        record_view(request, call)
     context: dict[str, object] = {"panel": panel}
     return render_page(request, "audit/call_detail.html", "call-panel", context)
 
@@ -51,4 +54,20 @@ def call_event(
     event = events.get(kind)
     if event is None or event.raw is None:
         raise Http404("no such event, or it was erased")
+    record_view(request, call, "call.raw", event=kind)
     return HttpResponse(event.raw, content_type="text/plain; charset=utf-8")
+
+
+def record_view(
+    request: TenantRequest, call: CallDetail, verb: str = "call.view", **details: str
+) -> None:
+    """Put on record that a member is shown a call's payloads."""
+    record_look(
+        request.tenant.id,
+        request.user,
+        verb,
+        str(call.invocation_id),
+        tool=call.tool_name,
+        day=f"{call.started_on}",
+        **details,
+    )

@@ -18,7 +18,7 @@ from audit.models import RejectedEvent, Resolution
 from audit.queries.inbox import InboxFilter, InboxRow, inbox_line, inbox_page
 from config.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_action
+from tenants.actions import record_action, record_look
 from tenants.models import Role
 
 PAGE_SIZE = 50
@@ -60,6 +60,9 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
         size=PAGE_SIZE,
         with_raw=request.membership.sees_payloads,
     )
+    if request.membership.sees_payloads and page.rows:
+        query = request.GET.urlencode()
+        record_look(request.tenant.id, request.user, "inbox.view", "beginnings", query=query)
     context = {
         "form": form,
         "wanted": wanted,
@@ -180,6 +183,8 @@ def _detail(
     more: dict[str, object] | None = None,
 ) -> HttpResponse:
     entry = inbox.gather(line, with_raw=request.membership.sees_payloads, now=timezone.now())
+    if request.membership.sees_payloads:
+        record_look(request.tenant.id, request.user, "inbox.view", str(line.id), code=line.code)
     context: dict[str, object] = {
         "entry": entry,
         "line": line,

@@ -24,7 +24,7 @@ from audit.tasks import search_payloads
 from audit.views.call_list import CallRow, call_rows
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action
+from tenants.actions import record_action, record_look
 from tenants.models import Membership
 
 PAGE_SIZE = 25
@@ -73,6 +73,7 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "is_first_page": before is None,
         "limit": payload_search.MAX_HITS,
     }
+    record_look(request.tenant.id, request.user, "payload.found", search.needle)
     return render_page(request, "audit/payload_search.html", "payload-search", context)
 
 

@@ -14,6 +14,7 @@ from audit import call_panel, reasons, trace_text, waterfall
 from audit.forms import TimelineForm
 from audit.queries.calls import TraceDetail, call_detail, failures_beside_in
 from audit.queries.calls import trace_detail as find_trace
+from audit.views.call_detail import record_view
 from audit.withheld import without_messages
 from config.htmx import render_page, wants_partial
 from tenants.access import TenantRequest, tenant_page
@@ -42,13 +43,13 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
         "kept_call": f"call={view.selected}&" if view.selected else "",
     }
     if not wants_partial(request):
-        around = _around(detail, shown, now, request.membership.sees_payloads)
+        around = _around(request, detail, shown, now)
         context |= around | {"view": view, "form": form}
     return render_page(request, "audit/trace_detail.html", "trace-rows", context)
 
 
 def _around(
-    detail: TraceDetail, shown: waterfall.Waterfall, now: datetime, with_payloads: bool
+    request: TenantRequest, detail: TraceDetail, shown: waterfall.Waterfall, now: datetime
 ) -> dict[str, object]:
     """What the page has besides rows: the facts above them, and the call opened beside them."""
     opened = shown.selected
@@ -56,7 +57,10 @@ def _around(
     panel = None
     if call is not None:
         beside = failures_beside_in(detail, call)
+        with_payloads = request.membership.sees_payloads
         panel = call_panel.gather(call, now, beside, with_payloads=with_payloads)
+        if with_payloads:
+            record_view(request, call)
     return {
         "trace": detail.summary,
         "is_cut": detail.is_cut,

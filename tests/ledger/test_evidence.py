@@ -334,7 +334,7 @@ def test_a_key_with_the_scope_payloads_downloads_it(acme: Cast, tmp_path: Path) 
     assert verdict.is_genuine, words(verdict)
     with tenant_scope(acme.tenant.id):
         action = Action.objects.get(tenant=acme.tenant, verb="evidence.export")
-    assert action.user_name == "auditor's script"
+    assert action.user_name.startswith("API key auditor's script (")
     assert ask(acme, scopes=(Scope.READ,)).json()["code"] == "missing_scope"
     assert ask(acme, "rang=24h").json()["code"] == "parameter"
     assert ask(acme, "previous=x").json()["code"] == "parameter"

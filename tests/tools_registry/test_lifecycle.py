@@ -61,14 +61,19 @@ def test_a_draft_is_saved_published_and_gone(tool: Tool, by: Publisher) -> None:
     assert last.digest == version.digest
 
 
-def test_what_a_person_does_is_on_the_tenants_record_what_a_key_does_is_not(
+def test_what_people_keys_and_the_server_do_is_on_the_tenants_record(
     tool: Tool, by: Publisher
 ) -> None:
-    publish_version(tool, contract(description="b"), Publisher(key_id="key"))
-    verbs = [(action.verb, action.user_id) for action in Action.objects.order_by("id")]
-    assert by.user is not None
-    assert verbs == [("tool.create", by.user.pk), ("tool.publish", by.user.pk)]
-    assert timeline(tool, size=1)[0].key_id == "key"
+    version = publish_version(tool, contract(description="b"), Publisher(key_id="key"))
+    states.retire(version, Publisher(), reason="Nobody called it.")
+    done = [(action.verb, action.user_name) for action in Action.objects.order_by("id")]
+    assert done == [
+        ("tool.create", by.user_name),
+        ("tool.publish", by.user_name),
+        ("tool.publish", "API key key"),
+        ("tool.retire", "Tooltrail"),
+    ]
+    assert timeline(tool, size=2)[1].key_id == "key"
 
 
 def test_nothing_another_has_saved_is_overwritten(tool: Tool, by: Publisher, acme: Cast) -> None:
