@@ -8,6 +8,7 @@ from tooltrail.events import ID_MAX_LENGTH
 
 from audit import polling
 from audit.payload_match import MAX_NEEDLE
+from audit.queries.actions import ActionFilter
 from audit.queries.inbox import InboxFilter
 from audit.replay.job import CALLS_MAX
 from audit.saved_views import NAME_LENGTH
@@ -68,6 +69,33 @@ class InboxFilterForm(forms.Form):
         return InboxFilter(
             state=read.get("state", ""),
             code=read.get("code", ""),
+            since=now - since if since else None,
+        )
+
+
+class ActionFilterForm(forms.Form):
+    """Which actions are listed. An unreadable value is reported and filters nothing."""
+
+    RANGES: ClassVar[dict[str, tuple[str, timedelta | None]]] = {
+        "": ("Any time", None),
+        "24h": ("24 h", timedelta(hours=24)),
+        "7d": ("7 d", timedelta(days=7)),
+        "30d": ("30 d", timedelta(days=30)),
+    }
+
+    range = forms.ChoiceField(choices=[(k, v[0]) for k, v in RANGES.items()], required=False)
+    actor = forms.CharField(max_length=150, required=False, strip=True)
+    verb = forms.CharField(max_length=64, required=False, strip=True)
+    subject = forms.CharField(max_length=300, required=False, strip=True)
+
+    def wanted(self, now: datetime) -> ActionFilter:
+        """What the address asks for, of what could be read."""
+        read = self.cleaned_data
+        since = self.RANGES[read.get("range", "")][1]
+        return ActionFilter(
+            actor=read.get("actor", ""),
+            verb=read.get("verb", ""),
+            subject=read.get("subject", ""),
             since=now - since if since else None,
         )
 

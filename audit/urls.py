@@ -3,6 +3,7 @@
 from django.urls import path, register_converter
 
 from audit.converters import DayConverter, FreeTextConverter
+from audit.views.actions import action_export, action_list
 from audit.views.call_detail import call_detail, call_event
 from audit.views.call_export import call_export
 from audit.views.call_list import call_complete, call_count, call_list, call_tail
@@ -109,6 +110,9 @@ urlpatterns = [
     path("ledger/entries/<int:index>", ledger_entry, name="ledger_entry"),
     path("ledger/entries/<int:index>.tlog-proof", ledger_proof, name="ledger_proof"),
     path("ledger/keys", ledger_keys, name="ledger_keys"),
+    # /actions
+    path("actions/", action_list, name="action_list"),
+    path("actions/export.<slug:kind>", action_export, name="action_export"),
     # /evidence
     path("evidence/", evidence_page, name="evidence_page"),
     path("evidence/bundle.zip", evidence_bundle, name="evidence_bundle"),

@@ -10,7 +10,7 @@ from ninja.errors import ValidationError
 
 from audit.api import router as audit_router
 from audit.evidence.api import router as evidence_router
-from audit.read_api import calls, figures, ledger, losses, traces
+from audit.read_api import actions, calls, figures, ledger, losses, traces
 from audit.read_api import router as read_router
 from audit.reports.api import router as reports_router
 from config.errors import RETRY_AFTER_SECONDS
@@ -20,7 +20,7 @@ from tenants.keys import KeyRefused
 from tools_registry import read_api as tools
 from tools_registry.api import router as registry_router
 
-OPERATIONS = (calls, figures, ledger, losses, traces, tools)
+OPERATIONS = (actions, calls, figures, ledger, losses, traces, tools)
 """The modules whose operations are added to a router by being imported."""
 
 api = NinjaAPI(

@@ -1,7 +1,7 @@
 """What the API answers about figures and what may be lost, as its description says it."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -245,6 +245,32 @@ class InboxPage(Page):
     """Refused lines, newest first."""
 
     lines: list[InboxLine]
+    withheld: bool
+
+
+class Action(Answer):
+    """Something a person or a program did."""
+
+    id: UUID
+    at: datetime
+    actor: str
+    """A user's name; or an API key, an operator, or the server itself."""
+    actor_id: int | None
+    """The user's; null for all others."""
+    verb: str
+    """As in `key.create`."""
+    subject: str | None
+    """Of `payload.*` null for keys without the scope `payloads`."""
+    details: dict[str, Any] | None
+    """What else is on record; null for keys without the scope `payloads`."""
+    ledger_index: int | None
+    """The entry of the ledger that holds the same; null for some seconds."""
+
+
+class ActionList(Page):
+    """What people and programs did, newest first."""
+
+    actions: list[Action]
     withheld: bool
 
 

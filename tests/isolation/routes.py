@@ -187,6 +187,8 @@ ROUTES: dict[str, Visit] = {
     "ledger/entries/<int:index>": Listing("/ledger/entries/1"),
     "ledger/entries/<int:index>.tlog-proof": Listing("/ledger/entries/1.tlog-proof"),
     "ledger/keys": Listing("/ledger/keys", shows_canary=False),
+    "actions/": Listing("/actions/", role=Role.AUDITOR),
+    "actions/export.<slug:kind>": Listing("/actions/export.ndjson", role=Role.AUDITOR),
     "evidence/": Listing("/evidence/", role=Role.AUDITOR),
     # What is in a zip is not to be seen in its bytes.
     "evidence/bundle.zip": Listing(
@@ -398,6 +400,7 @@ ROUTES: dict[str, Visit] = {
     "api/v1/ledger/tile/<path:name>": Listing(
         "/api/v1/ledger/tile/0/000.p/2", Scope.READ, shows_canary=False
     ),
+    "api/v1/actions": Listing("/api/v1/actions", Scope.READ),
     "api/v1/inbox": Listing("/api/v1/inbox?state=all", Scope.READ),
     "api/v1/inbox/<uuidstr:line_id>": Object(
         lambda world: f"/api/v1/inbox/{world.refused_id}", Scope.READ

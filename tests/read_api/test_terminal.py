@@ -96,6 +96,13 @@ def test_filters_are_the_servers(live_server: LiveServer, record: Record) -> Non
     assert "Nothing found." in none.stdout
 
 
+def test_what_people_and_programs_did(live_server: LiveServer, record: Record) -> None:
+    (made,) = documents(query(live_server, record.reader, "actions", "--verb", "report.", "--json"))
+    assert (made["verb"], made["details"]) == ("report.create", None)
+    shown = query(live_server, record.auditor, "actions", "--subject", "get_weather", columns="80")
+    assert "tool.publish" in shown.stdout
+
+
 def test_limit_and_all(live_server: LiveServer, acme: Cast) -> None:
     events = [event for n in range(205) for event in make_call(trace_id=f"trace-{n}")]
     send_events(acme.tenant, events)

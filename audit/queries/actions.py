@@ -1,0 +1,106 @@
+"""What people and programs did in a tenant, newest first: a page of it, filtered."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from tenants.models import Action
+from tenants.scope import current_tenant_id
+
+VERBS = {
+    "session.": "Signing in and out",
+    "password.": "Passwords",
+    "call.": "Calls: looked at, exported",
+    "payload.": "Payloads: searched, read by keys",
+    "inbox.": "Inbox",
+    "action.": "This record",
+    "evidence.": "Evidence bundles",
+    "report.": "Reports",
+    "ledger.": "Ledger",
+    "key.": "API keys",
+    "member.": "Members",
+    "tenant.": "Settings",
+    "retention.": "Retention",
+    "tool.": "Tools",
+}
+"""What is done to what: how verbs begin, and what people call it."""
+
+_MAX_VALUE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFilter:
+    """Which actions; '' and None ask nothing."""
+
+    actor: str = ""
+    """Who, by their exact name."""
+    verb: str = ""
+    """One verb, or how all begin that end with a dot: `key.`."""
+    subject: str = ""
+    """A text in its subject, in whatever case."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("actor", "verb", "subject"):
+            # What no column can hold finds nothing.
+            value = getattr(self, name).replace("\x00", "\ufffd")[:_MAX_VALUE]
+            object.__setattr__(self, name, value.encode(errors="replace").decode())
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Of an action among all: the next page begins behind it."""
+
+    at: datetime
+    id: UUID
+
+    @classmethod
+    def read(cls, text: str) -> "Place":
+        """As `str` wrote it. Raises ValueError."""
+        at, _, pk = text.partition(",")
+        instant = datetime.fromisoformat(at)
+        if instant.tzinfo is None or not 1970 <= instant.year < 9999:
+            raise ValueError("no place in the record")
+        return cls(instant, UUID(pk))
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()},{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionPage:
+    """A page, newest first, and where the next one begins."""
+
+    actions: list[Action]
+    older: Place | None
+
+
+def action_page(wanted: ActionFilter, *, before: Place | None = None, size: int) -> ActionPage:
+    """The scope's tenant's actions behind a place, at most `size`. One query."""
+    found = _matching(wanted)
+    if before is not None:
+        found = found.filter(at__lte=before.at).exclude(at=before.at, id__gte=before.id)
+    actions = list(found.order_by("-at", "-id")[: size + 1])
+    last = actions[size - 1] if len(actions) > size else None
+    return ActionPage(actions[:size], Place(last.at, last.id) if last else None)
+
+
+def _matching(wanted: ActionFilter) -> QuerySet[Action]:
+    found = Action.objects.filter(tenant_id=current_tenant_id())
+    if wanted.actor:
+        found = found.filter(user_name=wanted.actor)
+    if wanted.verb.endswith("."):
+        # "/" comes after ".": what begins with the one is less than the other.
+        found = found.filter(verb__gte=wanted.verb, verb__lt=f"{wanted.verb[:-1]}/")
+    elif wanted.verb:
+        found = found.filter(verb=wanted.verb)
+    if wanted.subject:
+        found = found.filter(subject__icontains=wanted.subject)
+    if wanted.since is not None:
+        found = found.filter(at__gte=wanted.since)
+    if wanted.until is not None:
+        found = found.filter(at__lt=wanted.until)
+    return found
