@@ -19,8 +19,9 @@ from tenants.api_auth import answer_refusal
 from tenants.keys import KeyRefused
 from tools_registry import read_api as tools
 from tools_registry.api import router as registry_router
+from tools_registry.exchange import api as exchange
 
-OPERATIONS = (actions, calls, figures, ledger, losses, traces, tools)
+OPERATIONS = (actions, calls, figures, ledger, losses, traces, tools, exchange)
 """The modules whose operations are added to a router by being imported."""
 
 api = NinjaAPI(

@@ -43,15 +43,23 @@ _VERBS = {
 
 @dataclass(frozen=True)
 class Publisher:
-    """Who changes a tool: a user, an executor by its key's id, or, with neither, the server."""
+    """Who changes a tool: a user, an executor by its key's id, an operator without an account,
+    or, with none of these, the server.
+    """
 
     user: User | None = None
     key_id: str = ""
+    operator: str = ""
 
     @property
     def user_name(self) -> str:
         """The user's name, to be copied: who published outlives the account."""
-        return self.user.get_username() if self.user else ""
+        return self.user.get_username() if self.user else self.operator
+
+    @property
+    def label(self) -> str:
+        """Who that is, in words."""
+        return self.user_name or (f"key {self.key_id}" if self.key_id else "Tooltrail")
 
 
 def lock_tool(tool: Tool) -> None:
@@ -83,9 +91,10 @@ def record_change(
     tool.save(update_fields=["change_count", *saving])
     if kind in _VERBS:
         told = {"version": number, "reason": reason, **details}
+        by_key = f"API key {by.key_id}" if by.key_id else THE_SERVER
         record_action(
             tool.tenant,
-            by.user or (f"API key {by.key_id}" if by.key_id else THE_SERVER),
+            by.user or by.operator or by_key,
             f"tool.{_VERBS[kind]}",
             tool.name,
             **{name: value for name, value in told.items() if value},

@@ -133,9 +133,7 @@ def check_typed(
 
 def _read(member: str, text: str) -> tuple[Any, Problem | None]:
     try:
-        document = json.loads(
-            text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_twice
-        )
+        document = json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_twice)
     except json.JSONDecodeError as error:
         said = f"is no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         return None, Problem(member, said, line=error.lineno)
@@ -204,11 +202,13 @@ def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Examp
     return found
 
 
-def _refuse_constant(word: str) -> Any:
+def refuse_constant(word: str) -> Any:
+    """For `json.loads`: NaN and infinities, which JSON has no word for. Raises ValueError."""
     raise ValueError(f"{word} is no JSON number")
 
 
-def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object each of whose members occurs once. Raises ValueError."""
     members = dict(pairs)
     if len(members) < len(pairs):
         seen: set[str] = set()

@@ -39,7 +39,12 @@ def find_draft(tool: Tool) -> ToolDraft | None:
 
 
 def create_draft(
-    tool: Tool, contract: ToolContract, by: Publisher, *, base_number: int | None = None
+    tool: Tool,
+    contract: ToolContract,
+    by: Publisher,
+    *,
+    base_number: int | None = None,
+    reason: str = "",
 ) -> ToolDraft:
     """Begin a draft of this contract, often a version's: `base_number`, else the current one.
 
@@ -54,11 +59,18 @@ def create_draft(
         tool=tool,
         base_number=tool.current_number if base_number is None else base_number,
         saved_at=timezone.now(),
-        saved_by=by.user_name,
+        saved_by=by.label,
         **contract.model_dump(exclude={"name"}),
     )
     draft.save(force_insert=True)
-    record_change(tool, ChangeKind.DRAFT_MADE, by, digest=contract.digest, base=draft.base_number)
+    record_change(
+        tool,
+        ChangeKind.DRAFT_MADE,
+        by,
+        digest=contract.digest,
+        reason=reason,
+        base=draft.base_number,
+    )
     return draft
 
 
@@ -68,7 +80,7 @@ def save_draft(
     """Put a contract in the place of the draft's. Raises StaleDraftError."""
     _lock_revision(draft, expected_revision)
     draft.revision = expected_revision + 1
-    draft.saved_at, draft.saved_by = timezone.now(), by.user_name
+    draft.saved_at, draft.saved_by = timezone.now(), by.label
     for member, value in contract.model_dump(exclude={"name"}).items():
         setattr(draft, member, value)
     draft.save(force_update=True)

@@ -172,6 +172,27 @@ class ToolDraft(ContractModel):
         return f"draft, revision {self.revision}"
 
 
+class ToolImport(models.Model):
+    """A file of tools that somebody looks at before it is taken over."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=150)
+    """Who may go on with it."""
+    document = models.TextField()
+    """As it was sent."""
+
+    objects = TenantManager["ToolImport"]()
+
+    class Meta:
+        db_table = "tool_import"
+        base_manager_name = "objects"
+
+    def __str__(self) -> str:
+        return f"import of {self.created_by}"
+
+
 class ChangeKind(models.TextChoices):
     """What happened to a tool."""
 

@@ -22,14 +22,14 @@ class NameTakenError(Exception):
         self.tool = tool
 
 
-def create_tool(tenant: Tenant, name: str, by: Publisher) -> Tool:
+def create_tool(tenant: Tenant, name: str, by: Publisher, *, reason: str = "") -> Tool:
     """Make a tool without any version yet, for a first draft. Raises NameTakenError."""
     tool = Tool(tenant=tenant, name=name)
     Tool.objects.bulk_create([tool], ignore_conflicts=True)
     found = Tool.objects.select_for_update().get(tenant=tenant, name=name)
     if found.pk != tool.pk:
         raise NameTakenError(found)
-    record_change(found, ChangeKind.CREATED, by)
+    record_change(found, ChangeKind.CREATED, by, reason=reason)
     return found
 
 

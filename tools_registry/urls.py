@@ -3,9 +3,27 @@
 from django.urls import path
 
 from tools_registry import deeds, draft_views, views
+from tools_registry.exchange import views as exchange
 
 urlpatterns = [
     path("tools/create", deeds.tool_create, name="tool_create"),
+    path("tools/export.json", exchange.registry_export, name="registry_export"),
+    path("tools/import", exchange.registry_import, name="registry_import"),
+    path("tools/import/<uuid:pk>", exchange.import_review, name="import_review"),
+    path("tools/import/<uuid:pk>/confirm", exchange.import_confirm, name="import_confirm"),
+    path("tools/import/<uuid:pk>/discard", exchange.import_discard, name="import_discard"),
+    path("tools/definitions", exchange.tool_definitions, name="tools_definitions"),
+    path(
+        "tools/definitions/<slug:provider>.json",
+        exchange.tool_definitions,
+        name="tools_definitions_file",
+    ),
+    path("tools/<uuid:pk>/definitions", exchange.tool_definitions, name="tool_definitions"),
+    path(
+        "tools/<uuid:pk>/definitions/<slug:provider>.json",
+        exchange.tool_definitions,
+        name="tool_definitions_file",
+    ),
     path("tools/find", views.tool_find, name="tool_find"),
     path("tools/<uuid:pk>/diff", views.tool_diff, name="tool_diff"),
     path("tools/<uuid:pk>/describe", deeds.tool_describe, name="tool_describe"),

@@ -87,9 +87,14 @@ def is_registered(tenant_id: UUID, name: str) -> bool:
 
 
 def publish_version(
-    tool: Tool, contract: ToolContract, publisher: Publisher, *, reason: str = ""
+    tool: Tool,
+    contract: ToolContract,
+    publisher: Publisher,
+    *,
+    reason: str = "",
+    **details: Any,
 ) -> ToolVersion:
-    """Make a contract the tool's next and current version.
+    """Make a contract the tool's next and current version; `details` go on record.
 
     Raises AlreadyPublishedError. Locks the tool until the transaction ends: two publishers
     get two numbers.
@@ -117,6 +122,7 @@ def publish_version(
         digest=version.digest,
         reason=reason,
         saving=["latest_number", "current_number"],
+        **details,
     )
     return version
 

@@ -21,7 +21,7 @@ from tools_registry.schema_diff.effect import ABSENT
 from tools_registry.sides import DRAFT, find_side
 
 CHANGES_SHOWN, DIFFERENCES_SHOWN, VALUE_LENGTH = 20, 300, 160
-_LOOKS = {Verdict.COMPATIBLE: "ok", Verdict.BREAKING: "failed", Verdict.UNKNOWN: "violation"}
+LOOKS = {Verdict.COMPATIBLE: "ok", Verdict.BREAKING: "failed", Verdict.UNKNOWN: "violation"}
 _CONCERNED = {Side.INPUT: "callers", Side.OUTPUT: "consumers", Side.REST: "nobody"}
 
 
@@ -97,7 +97,7 @@ def tool_diff(request: TenantRequest, pk: UUID) -> HttpResponseBase:
                 "side": side,
                 "concerned": _CONCERNED[side],
                 "verdict": diff.verdict(side),
-                "look": _LOOKS[diff.verdict(side)],
+                "look": LOOKS[diff.verdict(side)],
                 "rows": [_difference(one) for one in by_side[side]],
                 "more": sum(one.side is side for one in diff.changes) - len(by_side[side]),
             }
@@ -159,7 +159,7 @@ def _before(versions: list[ToolVersion], shown: ToolVersion) -> int | None:
 def _difference(one: ContractChange) -> dict[str, Any]:
     return {
         "one": one,
-        "look": _LOOKS[one.verdict],
+        "look": LOOKS[one.verdict],
         "before": _text(one.change.before),
         "after": _text(one.change.after),
     }

@@ -245,6 +245,35 @@ ROUTES: dict[str, Visit] = {
     "tools/find": Object(
         lambda world: f"/tools/find?name={quote(world.canary)}", is_read=False, answers={"GET": 302}
     ),
+    "tools/export.json": Listing("/tools/export.json"),
+    "tools/import": Listing(
+        "/tools/import",
+        shows_canary=False,
+        role=Role.EDITOR,
+        answers={"GET": 200, "POST": 422},
+    ),
+    "tools/import/<uuid:pk>": Object(
+        lambda world: f"/tools/import/{world.import_id}", role=Role.EDITOR
+    ),
+    # Without the plan that was looked at nothing is done: the page shows it.
+    "tools/import/<uuid:pk>/confirm": Object(
+        lambda world: f"/tools/import/{world.import_id}/confirm",
+        is_read=False,
+        role=Role.EDITOR,
+        answers={"POST": 409},
+    ),
+    "tools/import/<uuid:pk>/discard": Object(
+        lambda world: f"/tools/import/{world.import_id}/discard",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
+    "tools/definitions": Listing("/tools/definitions"),
+    "tools/definitions/<slug:provider>.json": Listing("/tools/definitions/mcp.json"),
+    "tools/<uuid:pk>/definitions": Object(lambda world: _tool(world) + "/definitions"),
+    "tools/<uuid:pk>/definitions/<slug:provider>.json": Object(
+        lambda world: _tool(world) + "/definitions/openai.json"
+    ),
     "tools/create": Listing(
         "/tools/create",
         shows_canary=False,
@@ -421,6 +450,15 @@ ROUTES: dict[str, Visit] = {
         answers=SENT,
     ),
     "api/v1/summary": Listing("/api/v1/summary", Scope.READ, shows_canary=False),
+    "api/v1/registry": Listing(
+        "/api/v1/registry",
+        Scope.REGISTRY,
+        data=lambda world: [{"name": "a stranger's", "inputSchema": {"type": "object"}}],
+        answers={"GET": 200, "POST": 200},
+    ),
+    "api/v1/registry/definitions": Listing(
+        "/api/v1/registry/definitions?provider=mcp", Scope.REGISTRY
+    ),
     "api/v1/tools": Listing(
         "/api/v1/tools",
         Scope.READ,
@@ -506,6 +544,7 @@ def imagined(world: World) -> World:
         view_id=uuid_utils.compat.uuid7(),
         search_id=uuid_utils.compat.uuid7(),
         report_id=uuid_utils.compat.uuid7(),
+        import_id=uuid.uuid4(),
         replay_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),

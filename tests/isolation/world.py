@@ -87,6 +87,7 @@ class World:
     report_id: UUID
     check_id: UUID
     replay_id: UUID
+    import_id: UUID
     api_key: ApiKey
     membership: Membership
 
@@ -123,6 +124,7 @@ def make_world(name: str) -> World:
         report_id=uuid_utils.compat.uuid7(),
         check_id=uuid_utils.compat.uuid7(),
         replay_id=uuid_utils.compat.uuid7(),
+        import_id=uuid.uuid4(),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
     )
@@ -202,6 +204,10 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.report_id
     if (table, column) == ("tool_replay", "id"):
         return world.replay_id
+    if (table, column) == ("tool_import", "id"):
+        return world.import_id
+    if (table, column) == ("tool_import", "document"):
+        return json.dumps({"name": world.canary, "inputSchema": {"type": "object"}})
     if (table, column) == ("report", "figures"):
         return json.dumps(gather(TimeRange(world.at - timedelta(days=1), world.at, UTC), world.at))
     if (table, column) in {("payload_search", "id"), ("payload_search_hit", "search_id")}:

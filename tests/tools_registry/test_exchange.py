@@ -1,0 +1,432 @@
+"""The registry taken out as JSON and brought in again; what it would do, and what it did."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from tenants.keys import create_key
+from tenants.models import Action, Scope, Tenant, User
+from tenants.scope import tenant_scope
+from tests.factories import Cast
+from tests.tools_registry.contracts import make_contract
+from tools_registry import states
+from tools_registry.changes import Publisher, timeline
+from tools_registry.drafts import create_draft, find_draft
+from tools_registry.exchange.applying import PlanChangedError, Way, apply_import
+from tools_registry.exchange.export import export_registry
+from tools_registry.exchange.planning import PlannedTool, fingerprint, plan_import
+from tools_registry.exchange.reading import ReadDocument, read_document
+from tools_registry.models import Tool, ToolChange, ToolImport, ToolVersion
+from tools_registry.schemas import ToolContract
+from tools_registry.tools import describe_tool
+from tools_registry.versions import find_version, register_contracts
+
+NARROW = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}}
+DEFINITION = {"name": "get_weather", "description": "Anew.", "inputSchema": NARROW}
+
+
+def contract(**overrides: Any) -> ToolContract:
+    return ToolContract.model_validate(make_contract(**overrides))
+
+
+def register(cast: Cast, **overrides: Any) -> Tool:
+    with tenant_scope(cast.tenant.id):
+        register_contracts(cast.tenant, [contract(**overrides)], Publisher(key_id="key"))
+        return Tool.objects.get(name=overrides.get("name", "get_weather"))
+
+
+def filled(cast: Cast) -> None:
+    """Give a tenant a registry in which everything occurs."""
+    register(cast)
+    tool = register(cast, description="b", on_collision="replace", meta={"team": "maps"})
+    register(cast, description="c", on_collision="replace")
+    register(cast, name="other", trusted=True, output_schema={"const": "\0"})
+    by = Publisher(cast.admin)
+    said = {"owner": "Ann", "tags": ["maps"], "link": "https://a.example/", "meta": {"tier": 1}}
+    with tenant_scope(cast.tenant.id):
+        describe_tool(tool, said, by)
+        versions = {n: find_version(tool, n) for n in (1, 2)}
+        assert versions[1] and versions[2]
+        states.retire(versions[1], by)
+        states.set_current(versions[2], by)
+        states.deprecate(versions[2], by)
+        Tool(tenant=cast.tenant, name="without").save()
+
+
+def exported(tenant: Tenant) -> Any:
+    return json.loads(b"".join(export_registry(tenant.id)))
+
+
+def planned(cast: Cast, document: Any, *, as_drafts: bool = False) -> list[PlannedTool]:
+    read = read_document(json.dumps(document))
+    with tenant_scope(cast.tenant.id):
+        return plan_import(cast.tenant.id, read.tools, as_drafts=as_drafts)
+
+
+def applied(cast: Cast, document: Any, *, as_drafts: bool = False) -> list[PlannedTool]:
+    read = document if isinstance(document, ReadDocument) else read_document(json.dumps(document))
+    with tenant_scope(cast.tenant.id):
+        way = Way(as_drafts, Publisher(cast.editor), "From the other side.")
+        return apply_import(cast.tenant, read, way)
+
+
+def without_history(document: Any) -> Any:
+    """An export but for when and by whom."""
+    for tool in document["tools"]:
+        for version in tool["versions"]:
+            del version["published_at"], version["published_by"]
+    return document
+
+
+def client(user: User) -> Client:
+    signed_in = Client()
+    signed_in.force_login(user)
+    return signed_in
+
+
+# The registry's own document
+
+
+def test_an_export_imported_again_changes_nothing(acme: Cast) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    assert [tool["name"] for tool in document["tools"]] == ["get_weather", "other", "without"]
+    with tenant_scope(acme.tenant.id):
+        before = ToolChange.objects.count()
+    for as_drafts in (False, True):
+        plan = applied(acme, document, as_drafts=as_drafts)
+        assert [one.status for one in plan] == ["unchanged"] * 3
+    with tenant_scope(acme.tenant.id):
+        assert ToolChange.objects.count() == before
+    assert exported(acme.tenant) == document
+
+
+def test_another_tenant_has_the_same_registry_after_an_import(acme: Cast, globex: Cast) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    plan = applied(globex, document)
+    assert [one.status for one in plan] == ["added"] * 3
+    assert without_history(exported(globex.tenant)) == without_history(exported(acme.tenant))
+    with tenant_scope(globex.tenant.id):
+        tool = Tool.objects.get(name="get_weather")
+        changes = timeline(tool, size=50)[::-1]
+        kinds = [change.kind for change in changes]
+        assert kinds == [
+            *("created", "described", "published", "published", "published", "made_current"),
+            *("retired", "deprecated"),
+        ]
+        assert {change.user_name for change in changes} == {globex.editor.username}
+        assert {change.reason for change in changes} == {"From the other side."}
+        origin = changes[2].details["imported"]
+        assert (origin["version"], origin["published_by"]) == (1, "key")
+        assert Action.objects.filter(verb="tool.publish").count() == 4
+
+
+def test_an_import_adds_to_what_is_there_and_lets_the_rest_be(acme: Cast, globex: Cast) -> None:
+    filled(acme)
+    register(globex, description="their own")
+    [changed, *_] = applied(globex, exported(acme.tenant))
+    assert changed.status == "changed"
+    assert "version 2 published, there version 1" in [step.said for step in changed.steps]
+    with tenant_scope(globex.tenant.id):
+        tool = Tool.objects.get(name="get_weather")
+        current = find_version(tool, tool.current_number)
+        assert current is not None
+        assert (tool.latest_number, current.number, current.description) == (4, 3, "b")
+        first = find_version(tool, 1)
+        assert first is not None
+        assert first.description == "their own"
+    assert {one.status for one in applied(globex, exported(acme.tenant))} == {"unchanged"}
+
+
+def test_a_retired_version_is_made_current_as_the_document_has_it(acme: Cast) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    document["tools"][0]["current_version"] = 1
+    [changed, *_] = applied(acme, document)
+    assert [step.deed for step in changed.steps] == ["restore", "make_current", "retire"]
+    assert exported(acme.tenant)["tools"][0] == document["tools"][0]
+
+
+def test_as_drafts_nothing_is_published(acme: Cast, globex: Cast) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    register(globex)
+    plan = applied(globex, document, as_drafts=True)
+    assert [one.status for one in plan] == ["changed", "added", "added"]
+    with tenant_scope(globex.tenant.id):
+        assert ToolVersion.objects.count() == 1
+        draft = find_draft(Tool.objects.get(name="get_weather"))
+        assert draft is not None
+        assert (draft.description, draft.saved_by) == ("b", globex.editor.username)
+    assert {one.status for one in applied(globex, document, as_drafts=True)} == {"unchanged"}
+
+
+def test_a_draft_somebody_works_on_is_not_overwritten(acme: Cast) -> None:
+    tool = register(acme)
+    with tenant_scope(acme.tenant.id):
+        create_draft(tool, contract(description="Mine."), Publisher(acme.admin))
+    [one] = applied(acme, DEFINITION, as_drafts=True)
+    assert one.status == "refused"
+    assert f"{acme.admin.username} works on a draft" in one.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": "a\0b"}, "tools[0].name: is no name"),
+        ({"link": "javascript:alert(1)"}, "tools[0]: link: begins with https://"),
+        ({"tags": ["x" * 60]}, "tools[0]: tags.0"),
+        ({"current_version": 7}, "tools[0].current_version: is none of its versions"),
+        ({"versions": {}}, "tools[0].versions: is no list"),
+        ({"versions": [7]}, "tools[0].versions[0]: is no JSON object"),
+    ],
+)
+def test_a_bad_tool_costs_that_tool_and_says_where(
+    acme: Cast, change: dict[str, Any], said: str
+) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    document["tools"][0] |= change
+    first, *others = planned(acme, document)
+    assert first.status == "refused"
+    assert any(problem.startswith(said) for problem in first.problems)
+    assert {one.status for one in others} == {"unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"input_schema": {"type": "objekt"}}, "versions[0].input_schema: is no usable"),
+        ({"output_schema": {"$ref": "#"}, "digest": None}, "versions[0].output_schema: cannot be"),
+        ({"digest": "sha256:0"}, "versions[0].digest: of this contract"),
+        ({"state": "asleep"}, "versions[0].state: is none of"),
+        ({"version": 0}, "versions[0].version: is no number"),
+        ({"version": 9}, "versions[1].version: does not follow 9"),
+    ],
+)
+def test_a_bad_version_says_where(acme: Cast, change: dict[str, Any], said: str) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    document["tools"][0]["versions"][0] |= change
+    [first, *_] = planned(acme, document)
+    assert any(problem.startswith(f"tools[0].{said}") for problem in first.problems)
+
+
+def test_a_plan_that_is_another_by_now_is_not_carried_out(acme: Cast) -> None:
+    read = read_document(json.dumps(DEFINITION))
+    expected = fingerprint(planned(acme, DEFINITION))
+    register(acme)
+    way = Way(False, Publisher(acme.editor), "Because.")
+    with pytest.raises(PlanChangedError), tenant_scope(acme.tenant.id):
+        apply_import(acme.tenant, read, way, expected=expected)
+
+
+# Definitions
+
+
+def test_a_definition_leaves_open_what_it_does_not_say(acme: Cast) -> None:
+    register(acme, trusted=True, meta={"team": "maps"})
+    [one] = applied(acme, [DEFINITION | {"title": "Weather"}])
+    assert one.status == "changed"
+    assert one.verdicts == {"callers": "breaking", "consumers": "compatible"}
+    with tenant_scope(acme.tenant.id):
+        version = ToolVersion.objects.get(number=2)
+        assert (version.trusted, version.description) == (True, "Anew.")
+        assert version.output_schema == make_contract()["output_schema"]
+        assert version.meta == {"team": "maps", "mcp": {"title": "Weather"}}
+    assert {one.status for one in applied(acme, [DEFINITION])} == {"unchanged"}
+
+
+def test_a_definition_of_an_earlier_version_makes_it_current(acme: Cast) -> None:
+    register(acme)
+    register(acme, description="b", on_collision="replace")
+    tool = register(acme, description="c")
+    by = Publisher(acme.admin)
+    with tenant_scope(acme.tenant.id):
+        states.set_current(find_version(tool, 1) or pytest.fail(), by)
+    [one] = applied(acme, [{**DEFINITION, "description": "b", "inputSchema": {}}], as_drafts=False)
+    assert [step.deed for step in one.steps] == ["publish"]
+    back = make_contract()
+    given = {"name": "get_weather", "description": back["description"]}
+    [one] = applied(acme, [{**given, "input_schema": back["input_schema"]}])
+    assert [step.said for step in one.steps] == ["version 1 made current"]
+    [one] = planned(acme, [{**DEFINITION, "description": "b", "inputSchema": {}}], as_drafts=True)
+    assert "is version 3 of it already" in one.problems[0]
+
+
+def test_a_hostile_definition_is_refused_with_its_place(acme: Cast) -> None:
+    hostile = {"type": "function", "function": {"name": "f", "parameters": {"pattern": "^(?!a)"}}}
+    [one] = planned(acme, {"model": "m", "tools": [hostile]})
+    assert one.status == "refused"
+    assert one.problems[0].startswith("tools[0].function.parameters: cannot be judged by")
+
+
+# Pages
+
+
+def send(user: User, document: Any, **more: Any) -> str:
+    file = io.BytesIO(json.dumps(document).encode())
+    file.name = "tools.json"
+    answer = client(user).post("/tools/import", {"file": file, **more})
+    assert answer.status_code == 302, answer.content.decode()
+    return str(answer["Location"])
+
+
+def confirmed(user: User, address: str, **data: str) -> Any:
+    page = client(user).get(f"{address}?as={data['as']}").content.decode()
+    plan = page.split('name="plan" value="')[1].split('"')[0]
+    return client(user).post(f"{address}/confirm", {"plan": plan, **data})
+
+
+def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
+    register(acme)
+    register(acme, name="same")
+    same = make_contract()
+    unchanged = {key: same[key] for key in ("description", "input_schema")} | {"name": "same"}
+    bad = {"name": "bad", "input_schema": {"type": "x"}}
+    address = send(acme.editor, [DEFINITION, unchanged, bad, {"type": "web_search", "name": "w"}])
+    page = client(acme.editor).get(address).content.decode()
+    for shown in (
+        "written as MCP tools/list, Anthropic",
+        "a draft begun",
+        "[2].input_schema: is no usable JSON Schema at /type",
+        "is a tool the provider runs itself (web_search)",
+        'breaking</span> <span class="dim">for callers',
+        "maxLength",
+        "Import 1 tool<",
+    ):
+        assert shown in page, shown
+    answer = confirmed(acme.editor, address, **{"as": "published"})
+    assert answer.status_code == 422
+    assert "Publishing asks for a reason" in answer.content.decode()
+    answer = confirmed(acme.editor, address, **{"as": "published", "reason": "Wider world."})
+    assert answer["Location"] == "/tools/"
+    with tenant_scope(acme.tenant.id):
+        tool = Tool.objects.get(name="get_weather")
+        assert tool.current_number == 2
+        assert timeline(tool, size=1)[0].reason == "Wider world."
+        assert not ToolImport.objects.exists()
+    assert client(acme.editor).get(address).status_code == 404
+
+
+def test_an_import_whose_registry_changed_meanwhile_is_shown_anew(acme: Cast) -> None:
+    address = send(acme.editor, DEFINITION)
+    page = client(acme.editor).get(address).content.decode()
+    plan = page.split('name="plan" value="')[1].split('"')[0]
+    register(acme)
+    answer = client(acme.editor).post(f"{address}/confirm", {"plan": plan, "as": "drafts"})
+    assert answer.status_code == 409
+    assert "The registry has changed since" in answer.content.decode()
+    assert confirmed(acme.editor, address, **{"as": "drafts"}).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "Choose a file"),
+        ("{", "It is no JSON: Expecting property name"),
+        ('{"a": 1, "a": 2}', "occurs twice"),
+        ("[]", "No tools are in it"),
+        ('{"format": "tooltrail-registry", "version": 2}', "only version 1"),
+        ('{"format": "tooltrail-registry", "version": 1, "tools": [], "count": 3}', "cut off"),
+        ("[" * 100_000, "nested too deep"),
+    ],
+)
+def test_what_cannot_be_read_is_said_at_once(acme: Cast, text: str, said: str) -> None:
+    answer = client(acme.editor).post("/tools/import", {"text": text})
+    assert answer.status_code == 422
+    assert said in answer.content.decode()
+    with tenant_scope(acme.tenant.id):
+        assert not ToolImport.objects.exists()
+
+
+def test_a_file_may_have_ten_megabytes(acme: Cast) -> None:
+    file = io.BytesIO(b" " * (10 * 1024 * 1024 + 1))
+    file.name = "tools.json"
+    answer = client(acme.editor).post("/tools/import", {"file": file})
+    assert answer.status_code == 422
+    assert "more than 10,485,760" in answer.content.decode()
+
+
+def test_hostile_texts_are_shown_as_texts(acme: Cast) -> None:
+    hostile = {"name": "<script>x</script>", "inputSchema": {"type": "<b>"}, "<i>": 1}
+    page = client(acme.editor).get(send(acme.editor, [hostile])).content.decode()
+    assert "<script>x" not in page
+    assert "<b>" not in page
+    assert "<i>" not in page
+
+
+def test_importing_is_for_editors_and_exporting_for_all(acme: Cast, globex: Cast) -> None:
+    address = send(acme.editor, DEFINITION)
+    assert client(acme.viewer).get("/tools/import").status_code == 403
+    assert client(acme.viewer).get(address).status_code == 403
+    assert client(globex.editor).get(address).status_code == 404
+    answer = client(acme.viewer).get("/tools/export.json")
+    assert json.loads(answer.getvalue())["count"] == 0
+    assert 'attachment; filename="registry-' in answer["Content-Disposition"]
+
+
+# API and command
+
+
+def keyed(cast: Cast, scope: Scope = Scope.REGISTRY) -> Client:
+    _, key = create_key(cast.tenant, "executor", [scope])
+    return Client(headers={"Authorization": f"Bearer {key}"})
+
+
+def test_the_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
+    filled(acme)
+    document = json.loads(keyed(acme).get("/api/v1/registry").getvalue())
+    assert document == exported(acme.tenant)
+    importer = keyed(globex)
+
+    def post(query: str, status: int = 200) -> Any:
+        answer = importer.post(f"/api/v1/registry{query}", document, "application/json")
+        assert answer.status_code == status, answer.content
+        return answer.json()
+
+    assert post("?as=published", 422)["parameter"] == "reason"
+    assert post("?ass=published", 422)["code"] == "parameter"
+    looked_at = post("?as=published&dry_run=true")
+    assert (looked_at["added"], looked_at["is_dry_run"]) == (3, True)
+    assert exported(globex.tenant)["count"] == 0
+    done = post("?as=published&reason=Moved")
+    assert done["tools"] == looked_at["tools"]
+    assert post("?as=published&reason=Moved")["unchanged"] == 3
+    with tenant_scope(globex.tenant.id):
+        assert {change.key_id == "" for change in ToolChange.objects.all()} == {False}
+
+
+def test_the_api_refuses_what_is_no_document(acme: Cast) -> None:
+    importer = keyed(acme)
+    answer = importer.post("/api/v1/registry", b"{", "application/json")
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
+    answer = importer.post("/api/v1/registry", b" " * (10 * 1024 * 1024 + 1), "application/json")
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert keyed(acme, Scope.READ).get("/api/v1/registry").status_code == 403
+
+
+def test_an_operator_moves_a_registry(acme: Cast, globex: Cast, tmp_path: Path) -> None:
+    filled(acme)
+    file = tmp_path / "registry.json"
+    call_command("registry", "export", acme.tenant.slug, str(file))
+    assert json.loads(file.read_bytes()) == exported(acme.tenant)
+    with pytest.raises(CommandError, match="--reason"):
+        call_command("registry", "import", globex.tenant.slug, str(file), "--publish")
+    said = io.StringIO()
+    options = ["--publish", "--reason", "Moved."]
+    call_command("registry", "import", globex.tenant.slug, str(file), *options, stdout=said)
+    assert said.getvalue().endswith("3 added\n")
+    with tenant_scope(globex.tenant.id):
+        names = {change.user_name for change in ToolChange.objects.all()}
+        actions = {action.user_name for action in Action.objects.filter(verb="tool.publish")}
+    assert names == actions
+    assert all(name.startswith("operator") for name in names)
+    with pytest.raises(CommandError, match="no tenant"):
+        call_command("registry", "export", "nobody-at-all")

@@ -1,0 +1,126 @@
+"""Tool definitions as providers have them: OpenAI's two forms, Anthropic's, and MCP's `tools/list`.
+
+Pure. Each tool's form is told by its members; a list may hold several. A definition gives a name,
+a description and an input schema, MCP's an output schema, too; the other members of a contract it
+leaves open. What a contract has no word for (`strict`, a title, annotations) goes into its meta
+under the provider's name, which `tools_registry.exchange.providers` gives back.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from tools_registry.exchange.document import ReadTool
+from tools_registry.schemas import ToolContract, name_in
+
+
+class Form(NamedTuple):
+    """A provider's form: what it is called, and which of its members become what."""
+
+    label: str
+    members: Mapping[str, str]
+    """The contract's members by the form's."""
+    labels: tuple[str, ...]
+    """Members that are kept in meta."""
+    meta: str
+    """Where in meta."""
+    silent: tuple[str, ...] = ("type",)
+    """Members that say nothing of the tool."""
+
+
+CHAT: Final = Form(
+    "OpenAI, chat completions", {"parameters": "input_schema"}, ("strict",), "openai"
+)
+RESPONSES: Final = Form("OpenAI, responses", {"parameters": "input_schema"}, ("strict",), "openai")
+ANTHROPIC: Final = Form("Anthropic", {"input_schema": "input_schema"}, ("strict",), "anthropic")
+MCP: Final = Form(
+    "MCP tools/list",
+    {"inputSchema": "input_schema", "outputSchema": "output_schema"},
+    ("title", "annotations", "_meta", "icons", "execution"),
+    "mcp",
+    (),
+)
+
+_ANYTHING: Final = {"type": "object", "properties": {}}
+"""What takes no parameters says so by leaving them out."""
+
+
+def definitions_in(document: Any) -> Iterator[tuple[str, Any]]:
+    """Place and definition of each tool of a document; a lone definition is a list of one."""
+    found, place = document, ""
+    if isinstance(document, dict):
+        result = document.get("result")
+        if isinstance(result, dict) and "tools" in result:  # an answer of JSON-RPC
+            found, place = result["tools"], "result.tools"
+        elif "tools" in document:
+            found, place = document["tools"], "tools"
+        else:
+            yield "$", document
+            return
+    for index, each in enumerate(found if isinstance(found, list) else ()):
+        yield f"{place or '$'}[{index}]", each
+
+
+def read_definition(path: str, entry: Any) -> tuple[ReadTool, Form | None]:
+    """A tool of a provider's definition, and the form it has. Never raises."""
+    form = _form_of(entry)
+    if form is None:
+        tool = ReadTool(path, name_in(entry) or "")
+        tool.refuse(f"{path}: {_why_no_form(entry)}")
+        return tool, None
+    notes: list[str] = []
+    if form is CHAT:
+        notes += [f"{path}.{word}" for word in entry if word not in ("type", "function")]
+        path, entry = f"{path}.function", entry["function"]
+    name = name_in(entry)
+    tool = ReadTool(path, name or "")
+    if name is None:
+        tool.refuse(f"{path}.name: is no name a tool can have")
+    tool.places = {ours: theirs for theirs, ours in form.members.items()}
+    members: dict[str, Any] = {
+        "description": entry.get("description") or "",
+        "input_schema": _ANYTHING,
+        **{
+            ours: entry[theirs]
+            for theirs, ours in form.members.items()
+            if entry.get(theirs) is not None
+        },
+    }
+    if labels := {word: entry[word] for word in form.labels if entry.get(word) is not None}:
+        members["meta"] = {form.meta: labels}
+    known = {"name", "description", *form.members, *form.labels, *form.silent}
+    notes += [f"{path}.{word}" for word in entry if word not in known]
+    try:
+        ToolContract.model_validate({"name": "checked above", **members})
+    except ValidationError as error:
+        for problem in error.errors(include_url=False, include_input=False, include_context=False):
+            first, *deeper = (str(part) for part in problem["loc"])
+            where = ".".join([tool.places.get(first, first), *deeper])
+            tool.refuse(f"{path}.{where}: {problem['msg'].removeprefix('Value error, ')}")
+    tool.members = members
+    tool.notes = [f"not taken over: {place}" for place in notes]
+    return tool, form
+
+
+def _form_of(entry: Any) -> Form | None:
+    if not isinstance(entry, dict):
+        return None
+    if isinstance(entry.get("function"), dict):
+        return CHAT
+    if "inputSchema" in entry:
+        return MCP
+    if "input_schema" in entry:
+        return ANTHROPIC
+    if "parameters" in entry or entry.get("type") == "function":
+        return RESPONSES
+    return None
+
+
+def _why_no_form(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return "is no JSON object"
+    kind = entry.get("type")
+    if isinstance(kind, str) and kind not in ("function", "custom", "object"):
+        return f"is a tool the provider runs itself ({kind[:60]}): it has no schema"
+    return "has no function, parameters, input_schema or inputSchema"

@@ -1,0 +1,277 @@
+"""What an import would do to each tool, and for what reasons it would not.
+
+`plan_tool` is pure; `stored_tools` reads what it needs of the registry, in five statements a
+thousand names. What is here already changes nothing: versions are known by their digests,
+and other versions of a tool are let be.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from django.db.models import F
+
+from tools_registry.changes import version_states
+from tools_registry.contract_diff import ContractDiff, Side, Verdict, compare_contracts
+from tools_registry.exchange.document import ReadTool, ReadVersion
+from tools_registry.models import State, Tool, ToolDraft, ToolVersion
+from tools_registry.schemas import ToolContract, judging_problems
+from tools_registry.tools import DESCRIBING
+from tools_registry.versions import contract_of
+
+Status = Literal["added", "changed", "unchanged", "refused"]
+Deed = Literal[
+    "create", "describe", "publish", "draft", "restore", "make_current", "deprecate", "retire"
+]
+_NAMES_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of a tool, in the order in which they are made."""
+
+    deed: Deed
+    number: int = 0
+    """Of the version it is about, as it is numbered here."""
+    contract: ToolContract | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What is said of it from now on; of a version, where it comes from."""
+
+    @property
+    def said(self) -> str:
+        """The step in words."""
+        theirs = self.values.get("version", self.number) if self.deed == "publish" else self.number
+        return {
+            "create": "made",
+            "describe": f"described anew: {', '.join(self.values)}",
+            "publish": f"version {self.number} published"
+            + (f", there version {theirs}" if theirs != self.number else ""),
+            "draft": "a draft begun",
+            "restore": f"version {self.number} restored",
+            "make_current": f"version {self.number} made current",
+            "deprecate": f"version {self.number} deprecated",
+            "retire": f"version {self.number} retired",
+        }[self.deed]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTool:
+    """A tool as the registry has it."""
+
+    tool: Tool
+    numbers: Mapping[str, int]
+    """Of its versions, by their digests."""
+    states: Mapping[int, State]
+    current: ToolVersion | None
+    draft: ToolDraft | None
+
+
+@dataclass
+class PlannedTool:
+    """What an import would do to one tool; nothing, if there are problems."""
+
+    read: ReadTool
+    stored: StoredTool | None
+    steps: list[Step] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    becomes: ToolContract | None = None
+    """What would be current, or the draft."""
+
+    @property
+    def status(self) -> Status:
+        """What becomes of it, in a word."""
+        if self.problems:
+            return "refused"
+        if not self.steps:
+            return "unchanged"
+        return "changed" if self.stored else "added"
+
+    @cached_property
+    def diff(self) -> ContractDiff | None:
+        """From the current version to what it becomes; None where there is no such pair."""
+        current = self.stored.current if self.stored else None
+        if self.problems or current is None or self.becomes is None:
+            return None
+        if self.becomes.digest == current.digest:
+            return None
+        return compare_contracts(contract_of(current), self.becomes)
+
+    @property
+    def verdicts(self) -> dict[str, Verdict | None]:
+        """Whom it breaks, `callers` and `consumers`; None where nothing takes another's place."""
+        sides = {"callers": Side.INPUT, "consumers": Side.OUTPUT}
+        diff = self.diff
+        return {whom: diff.verdict(side) if diff else None for whom, side in sides.items()}
+
+
+def fingerprint(plan: Iterable[PlannedTool]) -> str:
+    """A name for what a plan would do: another plan has another one."""
+    digest = hashlib.sha256()
+    for one in plan:
+        steps = [
+            (step.deed, step.number, step.contract and step.contract.digest, dict(step.values))
+            for step in one.steps
+        ]
+        digest.update(repr((one.read.name, one.status, steps)).encode(errors="replace"))
+    return digest.hexdigest()
+
+
+def plan_import(
+    tenant_id: UUID, tools: list[ReadTool], *, as_drafts: bool, are_locked: bool = False
+) -> list[PlannedTool]:
+    """What an import would do, in the order of the document. Needs the tenant's scope.
+
+    With `are_locked` the tools there are stay locked until the transaction ends.
+    """
+    names = sorted({tool.name for tool in tools if tool.name})
+    stored = {
+        one.tool.name: one
+        for at in range(0, len(names), _NAMES_AT_ONCE)
+        for one in stored_tools(tenant_id, names[at : at + _NAMES_AT_ONCE], are_locked=are_locked)
+    }
+    return [plan_tool(tool, stored.get(tool.name), as_drafts=as_drafts) for tool in tools]
+
+
+def stored_tools(
+    tenant_id: UUID, names: list[str], *, are_locked: bool = False
+) -> Iterator[StoredTool]:
+    """The tools of these names. Five statements."""
+    wanted = Tool.objects.filter(tenant_id=tenant_id, name__in=names).order_by("name")
+    tools = list(wanted.select_for_update() if are_locked else wanted)
+    ids = [tool.pk for tool in tools]
+    states = version_states(tenant_id, ids)
+    versions = ToolVersion.objects.filter(
+        tenant_id=tenant_id, tool_id__in=ids, tool__tenant_id=tenant_id
+    )
+    numbers: dict[UUID, dict[str, int]] = {}
+    for tool_id, digest, number in versions.values_list("tool_id", "digest", "number"):
+        numbers.setdefault(tool_id, {})[digest] = number
+    current = {
+        one.tool_id: one
+        for one in versions.filter(number=F("tool__current_number")).select_related("tool")
+    }
+    drafts = {
+        one.tool_id: one
+        for one in ToolDraft.objects.filter(
+            tenant_id=tenant_id, tool_id__in=ids, tool__tenant_id=tenant_id
+        ).select_related("tool")
+    }
+    for tool in tools:
+        own = numbers.get(tool.pk, {})
+        yield StoredTool(
+            tool,
+            own,
+            {n: states.get((tool.pk, n), State.PUBLISHED) for n in own.values()},
+            current.get(tool.pk),
+            drafts.get(tool.pk),
+        )
+
+
+def plan_tool(read: ReadTool, stored: StoredTool | None, *, as_drafts: bool) -> PlannedTool:
+    """What an import would do to one tool, as drafts or published. Pure."""
+    plan = PlannedTool(read, stored, problems=list(read.problems), notes=list(read.notes))
+    if plan.problems:
+        return plan
+    versions = read.versions if read.members is None else [_defined(read, stored)]
+    in_current = [one for one in versions if one.number == read.current_number]
+    current = in_current[0] if in_current else versions[-1] if versions else None
+    if stored is None:
+        plan.steps.append(Step("create"))
+    if as_drafts:
+        if current is not None:
+            _plan_draft(plan, current)
+        described = read.description if stored is None else {}
+    else:
+        if current is not None:
+            _plan_versions(plan, versions, current)
+        described = read.description
+    before = stored.tool if stored else Tool()
+    changed = {
+        member: described[member]
+        for member in DESCRIBING
+        if member in described and described[member] != getattr(before, member)
+    }
+    if changed:
+        plan.steps.insert(0 if stored else 1, Step("describe", values=changed))
+    return plan
+
+
+def _defined(read: ReadTool, stored: StoredTool | None) -> ReadVersion:
+    """The version a provider's definition stands for: what it leaves open stays as it is."""
+    given = read.members or {}
+    open_members: dict[str, Any] = {}
+    if stored is not None and stored.current is not None:
+        open_members = contract_of(stored.current).model_dump()
+        given = {**given, "meta": {**open_members["meta"], **given.get("meta", {})}}
+    contract = ToolContract.model_construct(**{**open_members, **given, "name": read.name})
+    return ReadVersion(read.path, 1, contract)
+
+
+def _is_usable(plan: PlannedTool, version: ReadVersion) -> bool:
+    current = plan.stored.current if plan.stored else None
+    in_use = [current.input_schema, current.output_schema] if current else []
+    problems = judging_problems(version.contract, in_use=in_use)
+    for member, said in problems.items():
+        place = plan.read.places.get(member, member)
+        plan.problems.append(f"{version.path}.{place}: {said}")
+    return not problems
+
+
+def _plan_draft(plan: PlannedTool, version: ReadVersion) -> None:
+    stored, contract = plan.stored, version.contract
+    number = stored.numbers.get(contract.digest) if stored else None
+    if stored is not None and number is not None:
+        if number != stored.tool.current_number:
+            said = f"is version {number} of it already, which can be made current on its page"
+            plan.problems.append(f"{version.path}: {said}")
+        return
+    if stored is not None and stored.draft is not None:
+        if contract_of(stored.draft).digest != contract.digest:
+            said = f"{stored.draft.saved_by} works on a draft of it already"
+            plan.problems.append(f"{version.path}: {said}")
+        return
+    if _is_usable(plan, version):
+        plan.becomes = contract
+        plan.steps.append(Step("draft", contract=contract))
+
+
+def _plan_versions(plan: PlannedTool, versions: list[ReadVersion], current: ReadVersion) -> None:
+    stored, steps = plan.stored, plan.steps
+    numbers = dict(stored.numbers) if stored else {}
+    states = dict(stored.states) if stored else {}
+    latest = stored.tool.latest_number if stored else 0
+    now_current = stored.tool.current_number if stored else 0
+    for one in versions:
+        if one.contract.digest in numbers or not _is_usable(plan, one):
+            continue
+        latest += 1
+        numbers[one.contract.digest] = now_current = latest
+        states[latest] = State.PUBLISHED
+        steps.append(Step("publish", latest, one.contract, one.origin))
+    if plan.problems:
+        return
+
+    def enter(number: int, deed: Deed, state: State) -> None:
+        steps.append(Step(deed, number))
+        states[number] = state
+
+    target = numbers[current.contract.digest]
+    plan.becomes = current.contract
+    if target != now_current:
+        if states[target] == State.RETIRED:
+            enter(target, "restore", State.PUBLISHED)
+        steps.append(Step("make_current", target))
+    for one in versions:
+        number = numbers[one.contract.digest]
+        if one.state is None or one.state == states[number]:
+            continue
+        if one.state != State.RETIRED and states[number] != State.PUBLISHED:
+            enter(number, "restore", State.PUBLISHED)
+        if one.state == State.DEPRECATED:
+            enter(number, "deprecate", State.DEPRECATED)
+        elif one.state == State.RETIRED:
+            enter(number, "retire", State.RETIRED)

@@ -1,0 +1,224 @@
+"""Tools as providers want them told, and what a provider cannot be told.
+
+Pure. What a provider refuses or has no word for is said beside the definition, never left out in
+silence. Sources: OpenAI's and Anthropic's references and the errors they answer with, MCP
+2025-11-25.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tools_registry.exchange.definitions import ANTHROPIC, CHAT, MCP, RESPONSES, Form
+from tools_registry.schemas import ToolContract
+
+_UNIONS: Final = ("oneOf", "anyOf", "allOf")
+_NOT_STRICT: Final = frozenset(
+    {
+        *("allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas"),
+        *("patternProperties", "propertyNames", "minProperties", "maxProperties"),
+        *("unevaluatedProperties", "unevaluatedItems", "contains", "minContains", "maxContains"),
+        *("prefixItems", "uniqueItems", "dependencies", "additionalItems"),
+    }
+)
+_BELOW: Final = ("items", "additionalProperties")
+_STRICT_MAX: Final = 5_000  # properties, OpenAI
+_STRICT_DEPTH: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Who takes definitions, in which form, and within which limits."""
+
+    form: Form
+    write: Callable[[ToolContract, str], tuple[dict[str, Any], list[str]]]
+    """A contract under a name in that form, and what it does not say."""
+    name_pattern: re.Pattern[str]
+    name_max: int
+    wrap: Callable[[list[dict[str, Any]]], Any]
+    """All definitions as one document."""
+    lacks: str
+    """What none of its definitions can say, in words."""
+    description_max: int = 0
+    """Characters of a description; 0: no limit is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One tool for one provider."""
+
+    name: str
+    """As the registry has it."""
+    document: dict[str, Any]
+    remarks: tuple[str, ...] = ()
+    """What of this tool the provider is told otherwise, not at all, or will not take."""
+
+
+def define(contracts: Sequence[ToolContract], provider: Provider) -> list[Definition]:
+    """Each contract for a provider; names that it does not take are rewritten, each to another."""
+    taken = {one.name for one in contracts}
+    defined = []
+    for contract in contracts:
+        name, remarks = contract.name, []
+        if problem := _name_problem(name, provider):
+            name = _another(name, provider, taken)
+            taken.add(name)
+            remarks.append(f"its name {problem}: it is called {name} there, and calls name it so")
+        remarks += _remarks(contract, provider)
+        document, more = provider.write(contract, name)
+        defined.append(Definition(contract.name, document, (*remarks, *more)))
+    return defined
+
+
+def _name_problem(name: str, provider: Provider) -> str:
+    if not provider.name_pattern.fullmatch(name):
+        return "has characters that are not taken"
+    if len(name) > provider.name_max:
+        return f"is longer than {provider.name_max} characters"
+    return ""
+
+
+def _another(name: str, provider: Provider, taken: set[str]) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[: provider.name_max]
+    another, number = plain, 1
+    while another in taken:
+        number += 1
+        end = f"_{number}"
+        another = plain[: provider.name_max - len(end)] + end
+    return another
+
+
+def _remarks(contract: ToolContract, provider: Provider) -> Iterator[str]:
+    if provider.description_max and len(contract.description) > provider.description_max:
+        yield (
+            f"its description has {len(contract.description):,} characters, more than the"
+            f" {provider.description_max:,} that are taken: it will be refused"
+        )
+    schema = contract.input_schema
+    if schema.get("type") != "object":
+        yield "its input schema is not said to be an object: it will be refused"
+    if provider.form is not MCP and (unions := [word for word in _UNIONS if word in schema]):
+        yield f"its input schema has {' and '.join(unions)} at the top: it will be refused"
+
+
+def _write_chat(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[str]]:
+    inner, remarks = _function(contract, name)
+    return {"type": "function", "function": inner}, remarks
+
+
+def _write_response(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[str]]:
+    inner, remarks = _function(contract, name)
+    # Left out it would be taken for true.
+    return {"type": "function", "strict": False, **inner}, remarks
+
+
+def _function(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[str]]:
+    schema = contract.input_schema
+    function: dict[str, Any] = {
+        "name": name,
+        "description": contract.description,
+        "parameters": schema,
+    }
+    remarks = []
+    if strict_problems := list(not_strict(schema)):
+        shown = "; ".join(strict_problems[:3])
+        more = f"; {len(strict_problems) - 3} more" if len(strict_problems) > 3 else ""
+        remarks.append(f"strict mode does not take its input schema: {shown}{more}")
+    wanted = _labels(contract, CHAT).get("strict")
+    if wanted is not None:
+        function["strict"] = wanted is True and not strict_problems
+    return function, remarks
+
+
+def _write_anthropic(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[str]]:
+    written = {
+        "name": name,
+        "description": contract.description,
+        "input_schema": contract.input_schema,
+    }
+    return {**written, **_labels(contract, ANTHROPIC)}, []
+
+
+def _write_mcp(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[str]]:
+    written: dict[str, Any] = {
+        "name": name,
+        "description": contract.description,
+        "inputSchema": contract.input_schema,
+    }
+    remarks = []
+    output = contract.output_schema
+    if output is not None and output.get("type") == "object":
+        written["outputSchema"] = output
+    elif output is not None:
+        remarks.append("its output schema is not said to be an object, and is left out")
+    return {**written, **_labels(contract, MCP)}, remarks
+
+
+def _labels(contract: ToolContract, form: Form) -> dict[str, Any]:
+    """What an import of this form has kept in meta."""
+    kept = contract.meta.get(form.meta)
+    if not isinstance(kept, dict):
+        return {}
+    return {word: kept[word] for word in form.labels if word in kept}
+
+
+def not_strict(schema: Any) -> Iterator[str]:
+    """Why OpenAI's strict mode does not take a schema: the place, and what is missing there."""
+    waiting: list[tuple[str, Any, int]] = [("$", schema, 0)]
+    properties_seen = 0
+    while waiting:
+        path, node, depth = waiting.pop()
+        if not isinstance(node, dict):
+            continue
+        for word in sorted(node.keys() & _NOT_STRICT):
+            yield f"{word} at {path}"
+        if path == "$" and "anyOf" in node:
+            yield "anyOf at $"
+        properties = node.get("properties") or {}
+        is_object = "object" in _types(node) or "properties" in node
+        if is_object:
+            properties_seen += len(properties)
+            if node.get("additionalProperties") is not False:
+                yield f"additionalProperties is not false at {path}"
+            if set(properties) - set(node.get("required", ())):
+                yield f"not every property is required at {path}"
+            if depth >= _STRICT_DEPTH:
+                yield f"more than {_STRICT_DEPTH} levels at {path}"
+        waiting += [(f"{path}.{name}", each, depth + 1) for name, each in properties.items()]
+        waiting += [(f"{path}[*]", node[word], depth + 1) for word in _BELOW if word in node]
+        waiting += [(path, each, depth) for each in node.get("anyOf", ())]
+        waiting += [
+            (f"$defs.{name}", each, depth)
+            for word in ("$defs", "definitions")
+            for name, each in (node.get(word) or {}).items()
+        ]
+    if properties_seen > _STRICT_MAX:
+        yield f"more than {_STRICT_MAX:,} properties"
+
+
+def _types(node: dict[str, Any]) -> Sequence[str]:
+    said = node.get("type", ())
+    return (said,) if isinstance(said, str) else said
+
+
+_OF_MODELS: Final = re.compile(r"[A-Za-z0-9_-]+")
+_FLAGS: Final = "the flags (trusted, ephemeral, on_collision) and labels"
+_LACKS: Final = f"output schemas, {_FLAGS}"
+
+PROVIDERS: Final[dict[str, Provider]] = {
+    "openai": Provider(CHAT, _write_chat, _OF_MODELS, 64, list, _LACKS, description_max=1024),
+    "openai-responses": Provider(
+        RESPONSES, _write_response, _OF_MODELS, 64, list, _LACKS, description_max=1024
+    ),
+    "anthropic": Provider(ANTHROPIC, _write_anthropic, _OF_MODELS, 128, list, _LACKS),
+    "mcp": Provider(
+        MCP,
+        _write_mcp,
+        re.compile(r"[A-Za-z0-9_.-]+"),
+        128,
+        lambda tools: {"tools": tools},
+        _FLAGS,
+    ),
+}
+"""By their names in addresses."""
