@@ -123,10 +123,11 @@ def tool_definitions(
 @tenant_page(role=Role.EDITOR)
 def registry_import(request: TenantRequest) -> HttpResponseBase:
     """Choose a file of tools; what is in it is looked at before anything is done."""
-    form = ImportForm(request.POST or None, request.FILES or None)
-    if request.method != "POST" or not form.is_valid():
-        status = 422 if form.errors else 200
-        return render(request, "tools_registry/import.html", {"form": form}, status=status)
+    if request.method != "POST":
+        return render(request, "tools_registry/import.html", {"form": ImportForm()})
+    form = ImportForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return render(request, "tools_registry/import.html", {"form": form}, status=422)
     ToolImport.objects.filter(created_at__lt=timezone.now() - _KEPT_FOR).delete()
     kept = ToolImport.objects.create(
         tenant=request.tenant,
