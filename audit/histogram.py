@@ -74,11 +74,12 @@ def percentile(buckets: Sequence[int], share: float) -> float | None:
     for bucket, count in enumerate(buckets):
         seen += count
         if count and seen >= rank:
-            return _middle_us(bucket)
+            return middle_us(bucket)
     return None
 
 
-def _middle_us(bucket: int) -> float:
+def middle_us(bucket: int) -> float:
+    """What stands for the durations of a bucket, in microseconds."""
     if bucket == 0:
         return LOWEST_US / 2
     lower = LOWEST_US * exp((bucket - 1) * LOG_GROWTH)

@@ -8,6 +8,7 @@ from audit.views.call_detail import call_detail, call_event
 from audit.views.call_export import call_export
 from audit.views.call_list import call_complete, call_count, call_list, call_tail
 from audit.views.draft_review import draft_publish, draft_review
+from audit.views.effect import effect_page
 from audit.views.evidence import evidence_bundle, evidence_page
 from audit.views.inbox import (
     inbox_detail,
@@ -129,6 +130,7 @@ urlpatterns = [
     path("tools/<uuid:pk>/replays", replay_start, name="replay_start"),
     path("tools/<uuid:pk>/replays/<uuid:replay_id>", replay_detail, name="replay_detail"),
     path("tools/<uuid:pk>/replays/<uuid:replay_id>/cancel", replay_cancel, name="replay_cancel"),
+    path("tools/<uuid:pk>/effect", effect_page, name="tool_effect"),
     # /settings
     path("settings/tenant", tenant_settings, name="tenant_settings"),
     path("settings/redaction", redaction_settings, name="redaction_settings"),

@@ -240,6 +240,7 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers=DEED,
     ),
+    "tools/<uuid:pk>/effect": Object(lambda world: _tool(world) + "/effect"),
     # pages of the registry
     "tools/": Listing("/tools/"),
     "tools/find": Object(
@@ -441,6 +442,9 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/api/v1/tools/{world.tool_id}/diff?from=1&to=1",
         Scope.READ,
         is_read=False,
+    ),
+    "api/v1/tools/<uuidstr:tool_id>/effect": Object(
+        lambda world: f"/api/v1/tools/{world.tool_id}/effect?version=1", Scope.READ, is_read=False
     ),
     "v1/traces": Listing(
         "/v1/traces",

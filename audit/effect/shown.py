@@ -1,0 +1,134 @@
+"""What the page says of a version's effect: a line for each measure, and charts. Pure.
+
+Nothing is called better or worse unless a test says that it differs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from audit import figures
+from audit.charts import Chart, Series, Slot, Unit, time_slots, value_text
+from audit.effect.comparison import ALPHA, Calls, Compared, Counted, Effect, Verdict, Which
+
+Look = Literal["good", "bad", ""]
+
+_NAMES: Final = {
+    "error_rate": "Failed",
+    "violation_rate": "Break their schema",
+    "p95_ms": "p95 of durations",
+}
+_LINES: Final[tuple[tuple[str, str, Unit, Callable[[Calls], float | None]], ...]] = (
+    ("failed", "Failed", "share", lambda calls: _rate(calls.failed, calls)),
+    ("violating", "Break their schema", "share", lambda calls: _rate(calls.violating, calls)),
+    ("p95", "p95 of durations", "duration", lambda calls: calls.p95_ms),
+)
+_MINUS: Final = "\N{MINUS SIGN}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measure in words: before, after, the difference, what a test says and by what."""
+
+    name: str
+    before: str
+    after: str
+    difference: str
+    says: str
+    look: Look
+    by: str
+
+
+def effect_rows(effect: Effect) -> list[Row]:
+    """A row for each measure."""
+    return [_row(one) for one in effect.measures]
+
+
+def charts(counted: Counted, which: Which, names: tuple[str, str]) -> list[Chart]:
+    """Each measure over both windows; `names` are those of the two versions.
+
+    Of the calls that name a version both versions are drawn throughout: while executors change
+    over, both are called.
+    """
+    slots = [*time_slots(counted.windows.before), *time_slots(counted.windows.after)]
+    return [_chart(counted, which, names, slots, *line) for line in _LINES]
+
+
+def _chart(
+    counted: Counted,
+    which: Which,
+    names: tuple[str, str],
+    slots: list[Slot],
+    key: str,
+    title: str,
+    unit: Unit,
+    measure: Callable[[Calls], float | None],
+) -> Chart:
+    middle = counted.windows.parts_before
+    parts = range(len(slots))
+    if which == "all":
+        values = [measure(counted.of_part(part)) for part in parts]
+        drawn = [
+            [value if part < middle else None for part, value in enumerate(values)],
+            [value if part >= middle else None for part, value in enumerate(values)],
+        ]
+    else:
+        drawn = [
+            [measure(counted.of_part(part, side)) for part in parts] for side in ("before", "after")
+        ]
+    series = [
+        Series(name, look, values)
+        for name, look, values in zip(names, ("dim", "accent"), drawn, strict=True)
+    ]
+    per = f"per {counted.windows.before.step_name}"
+    return Chart(f"effect-{key}", title, "lines", unit, slots, series, per)
+
+
+def _rate(hits: int, calls: Calls) -> float | None:
+    return hits / calls.calls if calls.calls else None
+
+
+def _row(one: Compared) -> Row:
+    unit: Unit = "duration" if one.name == "p95_ms" else "share"
+    before, after = value_text(one.before, unit), value_text(one.after, unit)
+    says, look = _says(one)
+    return Row(_NAMES[one.name], before, after, _difference(one), says, look, _by(one))
+
+
+def _says(one: Compared) -> tuple[str, Look]:
+    match one.verdict:
+        case Verdict.NOT_ENOUGH:
+            return f"Not enough data: fewer than {one.needs} calls on a side", ""
+        case Verdict.SAME:
+            return "No significant difference", ""
+        case Verdict.LOWER:
+            return "Improved", "good"
+        case Verdict.HIGHER:
+            return "Worse", "bad"
+
+
+def _difference(one: Compared) -> str:
+    if one.before is None or one.after is None:
+        return "—"
+    change = one.after - one.before
+    sign = _MINUS if change < 0 else "+" if change > 0 else "±"
+    if one.name == "p95_ms":
+        return f"{sign}{figures.duration(round(abs(change) * 1000))}"
+    return f"{sign}{abs(change) * 100:.2f}{figures.NBSP}pt"
+
+
+def _by(one: Compared) -> str:
+    if one.test is not None:
+        name = "z-test" if one.test.by == "z" else "Fisher's exact test"
+        p = "p < 0.001" if one.test.p < 0.001 else f"p = {one.test.p:.3f}"
+        return f"{name}, {p}"
+    if one.interval is not None:
+        ends = dict.fromkeys((one.interval.low, one.interval.high))
+        confidence = f"{(1 - ALPHA) * 100:.0f}{figures.NBSP}%"
+        return f"bootstrap at {confidence}: {' to '.join(map(_signed_ms, ends))}"
+    return ""
+
+
+def _signed_ms(milliseconds: float) -> str:
+    sign = _MINUS if milliseconds < 0 else "+" if milliseconds > 0 else ""
+    return f"{sign}{figures.duration(round(abs(milliseconds) * 1000))}"

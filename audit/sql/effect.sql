@@ -1,0 +1,42 @@
+-- {{effect_side}} --
+-- Whose call it is: of the version in question, of the one before it, of one that was not said, or
+-- of another.
+CASE WHEN tool_version = ANY(%(after)s) THEN 'after'
+     WHEN tool_version = ANY(%(before)s) THEN 'before'
+     WHEN tool_version = '' THEN 'unsaid'
+     ELSE 'other'
+END
+
+-- effect_of_version --
+-- A tool's completed calls by slot and by whose they are, and histograms of how long they took, as
+-- in over_time.sql: numbers of whole hours, buckets and how many are in each of the calls moved.
+SELECT slot, NULL::integer AS taken_from, side, sum(completed_count)::bigint,
+       sum(failed_count)::bigint, sum(violating_call_count)::bigint,
+       sum(histogram)::text AS histogram, NULL::integer[] AS buckets, NULL::bigint[] AS bucket_calls
+FROM (
+    SELECT {{cell_slot}} AS slot, {{effect_side}} AS side, completed_count, failed_count,
+           violating_call_count, histogram
+    FROM rollup
+    WHERE {{cell_hours}}
+      AND tool_name = %(tool)s
+) AS hours
+GROUP BY slot, side
+UNION ALL
+SELECT slot, taken_from, side, sum(calls)::bigint, sum(failed)::bigint, sum(violating)::bigint,
+       NULL, array_agg(bucket), array_agg(calls)
+FROM (
+    SELECT piece.slot, piece.taken_from, i.side, i.bucket, count(*) AS calls,
+           count(*) FILTER (WHERE i.state = 'failed') AS failed,
+           count(*) FILTER (WHERE i.violation_count > 0) AS violating
+    FROM {{cell_pieces}}
+    CROSS JOIN LATERAL (
+        SELECT {{effect_side}} AS side, state, violation_count, {{latency_bucket}} AS bucket
+        FROM invocation
+        WHERE {{piece_calls}}
+          AND state <> 'open'
+          AND tool_name = %(tool)s
+        LIMIT ALL
+    ) AS i
+    GROUP BY piece.slot, piece.taken_from, i.side, i.bucket
+) AS single
+GROUP BY slot, taken_from, side
