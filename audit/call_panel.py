@@ -13,8 +13,11 @@ from django.utils.safestring import SafeString
 
 from audit import reasons
 from audit.call_query import quoted
+from audit.erasure_models import LegalHold
 from audit.figures import NBSP, count, duration
+from audit.holds import holds_of_call
 from audit.json_tree import ABSENT, Mark, Number, Tree, draw, inline, parse
+from audit.ledger.erased import ErasedBy, erased_of
 from audit.log import LogPayloadError, StoredEvent, read_events
 from audit.queries.calls import (
     AlikeCall,
@@ -50,6 +53,7 @@ class LogEvent:
     text: str  # the beginning of its line; empty when withheld
     is_cut: bool
     is_erased: bool
+    erased: ErasedBy | None  # what the ledger says of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ class CallPanel:
     events: list[LogEvent]
     log_error: str
     clock_note: str  # what is odd about its times; they are its producer's, and stay so
+    holds: list[LegalHold]  # those in force that cover it
+    erased: list[ErasedBy]  # when and why its payloads went
 
 
 def gather(
@@ -106,7 +112,8 @@ def gather(
     """The panel of a call; `beside` where it is known. Must run inside the tenant's scope.
 
     Without payloads it has no arguments, output, error message, nor what was received in
-    place of what; where its events lie in the log it has. Seven statements at most.
+    place of what; where its events lie in the log it has. Eight statements at most, and two or
+    more for each event that was erased.
     """
     violations = call_violations(call) if call.violation_count else []
     if not with_payloads:
@@ -130,6 +137,7 @@ def gather(
         marks.setdefault(violation.path, []).append(mark)
     received = _received(end)
     is_marked = received is ABSENT and not is_substitute
+    events = [_log_event(kind, event, with_payloads) for kind, event in stored.items()]
     return CallPanel(
         call=call,
         is_withheld=not with_payloads,
@@ -156,9 +164,13 @@ def gather(
         alike_is_cut=len(alike) > ALIKE_LIMIT,
         alike_query=f"call:{quoted(call.call_id)}",
         beside=beside or failures_beside(call),
-        events=[_log_event(kind, event, with_payloads) for kind, event in stored.items()],
+        events=events,
         log_error=log_error,
         clock_note=_clock_note(call, stored),
+        holds=holds_of_call(call.trace_id, call.case_id, call.tool_name, call.started_at),
+        erased=list(
+            {event.erased.entry_index: event.erased for event in events if event.erased}.values()
+        ),
     )
 
 
@@ -332,6 +344,7 @@ def _log_event(kind: Kind, event: StoredEvent, with_text: bool) -> LogEvent:
         text=text[:RAW_LENGTH],
         is_cut=len(text) > RAW_LENGTH,
         is_erased=event.raw is None,
+        erased=erased_of(event.ledger_index) if event.raw is None else None,
     )
 
 

@@ -5,7 +5,7 @@ endian), salt and raw bytes. Writing batches is `audit.ingest`'s, blanking them 
 """
 
 import struct
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -65,6 +65,13 @@ def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
         events.append((data[at + _LENGTHS.size : middle], data[middle:end]))
         at = end
     return events
+
+
+def without(
+    events: Sequence[tuple[bytes, bytes]], positions: Collection[int]
+) -> list[tuple[bytes, bytes]]:
+    """The (salt, raw) pairs of a batch with those at some positions erased."""
+    return [(b"", b"") if position in positions else event for position, event in enumerate(events)]
 
 
 def read_events(

@@ -119,6 +119,8 @@ class LedgerCheck(models.Model):
     checkpoint_count = models.BigIntegerField()
     finding_count = models.BigIntegerField()
     findings = ArrayField(models.TextField())
+    missing = ArrayField(models.BigIntegerField(), default=list)
+    """Runs of entries without payload that nothing read so far explains."""
     finished_at = models.DateTimeField(null=True)
 
     objects = TenantQuerySet["LedgerCheck"].as_manager()
@@ -482,3 +484,8 @@ class Replay(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool_name}, {self.created_at:%Y-%m-%d %H:%M}"
+
+
+# Behind the query set they are made with: Django finds models through this module.
+from audit.erasure_models import LedgerErasure as LedgerErasure  # noqa: E402
+from audit.erasure_models import LegalHold as LegalHold  # noqa: E402

@@ -78,7 +78,7 @@ def texts(values: Sequence[str | None]) -> TextArray:
     return _array(TextArray, "text", values, _text)
 
 
-def blobs(values: Sequence[bytes]) -> BytesArray:
+def blobs(values: Sequence[bytes | None]) -> BytesArray:
     """A bytea[]."""
     return _array(BytesArray, "bytea", values, lambda value: _int32(len(value)) + value)
 

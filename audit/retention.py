@@ -7,9 +7,12 @@
   day when it is over for every tenant. `TenantSetting.index_from` moves first: before it
   `reindex` compares nothing.
 
-A slice takes a few seconds in many short transactions. Each says what shall be gone, so whoever
-is killed has lost nothing, and the next slice goes on. What went is on record with its count:
-of payloads the span of the ledger, of the index the calls its counters counted, which go last.
+What a hold covers (`audit.holds`) is passed by and left, with the figures of its day; of the index
+it goes as soon as it is released, of the log because its release sets `erased_to` back.
+
+A slice takes a few seconds in many short transactions. Each says what it did, so whoever is
+killed has lost nothing, and the next slice goes on. What went is on record with its count: of
+payloads the spans of the ledger, of the index the calls its counters counted, which go last.
 """
 
 import time
@@ -22,7 +25,10 @@ from django.db import OperationalError, connections, transaction
 from tooltrail.ledger import Kind
 
 from audit import partitions, sql
-from audit.ledger.entries import append_entry
+from audit.erasure_models import LedgerErasure
+from audit.event_removal import declare, merged, remove_events
+from audit.hold_match import covers_line
+from audit.holds import held_positions, holds_in_force, lock_record
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant, TenantSetting
 from tenants.scope import tenant_scope
@@ -36,9 +42,22 @@ INDEX_DAYS_MIN = partitions.DAYS_BACK
 DAYS_MAX = 36_500
 
 SLICE_SECONDS = 3.0
-_BATCHES = 200
+_BATCHES = 1_000
+_READ_BATCHES = 20
+"""As many where each has to be read: some of its events are held, or gone already."""
 _ROWS = 5_000
-_SUMS = "rollup"
+_READ_LINES = 200
+_IS_OWN, _HAS_PAYLOAD = 4, 5
+_HELD_ROWS = {
+    "invocation": "held_call",
+    "violation": "held_with_call",
+    "trace": "held_with_trace",
+    "error_rollup": "held_with_day",
+    "otlp_span": "held_with_day",
+    "violation_day": "held_with_day",
+}
+"""By table, which rows a hold leaves: calls first, which decide about all others. `rollup` goes
+last, whole days at once, and tells how many calls that were."""
 _LOCK_TIMEOUT = "2s"  # writers wait for whoever waits to drop a partition
 
 
@@ -110,82 +129,125 @@ def drop_empty_days() -> list[partitions.Partition]:
 def _erase_payloads(
     setting: TenantSetting, before: datetime, now: datetime, deadline: float
 ) -> bool:
-    first = erased_to = setting.erased_to
     is_over = False
     while not is_over and time.monotonic() < deadline:
         with tenant_scope(setting.tenant_id, using=KEEPER):
-            ((end_index, count),) = _rows(
-                KEEPER,
-                "erase_payloads",
-                tenant_id=setting.tenant_id,
-                before=before,
-                erased_to=erased_to,
-                batch_limit=_BATCHES,
-            )
-        erased_to = end_index or erased_to
-        is_over = count < _BATCHES
-    if erased_to > first:
-        _note_erased(setting, before, erased_to, now)
+            is_over = _erase_next(setting, before, now)
     return not is_over
 
 
-def _note_erased(setting: TenantSetting, before: datetime, erased_to: int, now: datetime) -> None:
-    with tenant_scope(setting.tenant_id):
-        # Locked: two workers at once blanked the same payloads, which are told once.
-        known = TenantSetting.objects.select_for_update().get(tenant_id=setting.tenant_id)
-        if known.erased_to >= erased_to:
-            return
-        TenantSetting.objects.filter(tenant_id=setting.tenant_id).update(erased_to=erased_to)
+def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool:
+    """Blank the next payloads and say so, in one transaction; True if there are no more.
+
+    Gone, told, and where to go on stand or fall together, whoever is killed.
+    """
+    tenant_id = setting.tenant_id
+    erased_to = lock_record(tenant_id, using=KEEPER)
+    holds = holds_in_force(tenant_id, using=KEEPER)
+    found = _rows(
+        KEEPER,
+        "expired_batches",
+        tenant_id=tenant_id,
+        before=before,
+        erased_to=erased_to,
+        batch_limit=_BATCHES,
+    )
+    if not found:
+        return True
+    is_last = len(found) < _BATCHES
+    must_read = bool(holds) or _is_holey(tenant_id, found[0][2], found[-1][2] + found[-1][3])
+    if must_read:
+        is_last &= len(found) <= _READ_BATCHES
+        found = found[:_READ_BATCHES]
+    whole = [row for row in found if row[_HAS_PAYLOAD] and not row[_IS_OWN]]
+    if must_read:
+        removed = remove_events(
+            tenant_id,
+            [row[1] for row in whole],
+            lambda events: held_positions(tenant_id, holds, events, using=KEEPER),
+            using=KEEPER,
+        )
+        ranges, count = removed.ranges, removed.event_count
+    else:
+        _rows(
+            KEEPER,
+            "erase_payloads",
+            tenant_id=tenant_id,
+            days=[row[0] for row in whole],
+            batch_ids=[row[1] for row in whole],
+        )
+        ranges = merged((first, first + events) for _, _, first, events, _, _ in whole)
+        count = sum(row[3] for row in whole)
+    end_index = found[-1][2] + found[-1][3]
+    _rows(KEEPER, "note_erased_to", tenant_id=tenant_id, erased_to=end_index)
+    if ranges:
         record_action(
             setting.tenant,
             THE_SERVER,
             "retention.payloads",
             f"payloads received before {before:%Y-%m-%d}",
+            using=KEEPER,
             received_before=before.isoformat(),
-            first_index=known.erased_to,
-            end_index=erased_to,
-            events=erased_to - known.erased_to,
+            first_index=ranges[0][0],
+            end_index=ranges[-1][1],
+            events=count,
         )
-        # In the ledger, too: without it whoever verifies takes the payloads for removed.
-        append_entry(
-            setting.tenant_id,
+        declare(
+            tenant_id,
             Kind.RETENTION,
-            {
-                "ranges": [[known.erased_to, erased_to]],
-                "reason": f"payloads received before {before:%Y-%m-%d}, by the tenant's settings",
-                "actor": THE_SERVER,
-            },
+            ranges,
+            f"payloads received before {before:%Y-%m-%d}, by the tenant's settings",
+            THE_SERVER,
             now,
+            using=KEEPER,
         )
+    return is_last
+
+
+def _is_holey(tenant_id: UUID, first_index: int, end_index: int) -> bool:
+    """Whether some of these events were erased before: told is only what goes now."""
+    told = LedgerErasure.objects.using(KEEPER).for_tenant(tenant_id)
+    return told.filter(begin_index__lt=end_index, end_index__gt=first_index).exists()
 
 
 def _blank_refused(setting: TenantSetting, before: datetime, deadline: float) -> bool:
     # The least UUIDv7 of that moment: ids of lines are of the moment they came.
     before_id = UUID(int=int(before.timestamp() * 1000) << 80)
-    count = _ROWS
-    while count == _ROWS and time.monotonic() < deadline:
-        # The keeper cannot write actions: whoever is killed in between has blanked lines untold.
+    after, has_more = UUID(int=0), True
+    ids: list[UUID] = []
+    # What is held is read again each time: the clock is looked at where something went.
+    while has_more and not (ids and time.monotonic() >= deadline):
         with tenant_scope(setting.tenant_id, using=KEEPER):
-            blanked = _rows(
+            lock_record(setting.tenant_id, using=KEEPER)
+            holds = holds_in_force(setting.tenant_id, using=KEEPER)
+            limit = _READ_LINES if holds else _ROWS
+            found = _rows(
                 KEEPER,
-                "blank_refused",
+                "expired_refused",
                 tenant_id=setting.tenant_id,
                 before=before,
                 before_id=before_id,
-                row_limit=_ROWS,
+                after=after,
+                with_raw=bool(holds),
+                row_limit=limit,
             )
-        count = len(blanked)
-        if count:
-            with tenant_scope(setting.tenant_id):
+            ids = [
+                pk for pk, raw, at in found if not (holds and covers_line(holds, bytes(raw), at))
+            ]
+            has_more = len(found) == limit
+            after = found[-1][0] if found else after
+            if ids:
+                _rows(KEEPER, "blank_lines", tenant_id=setting.tenant_id, ids=ids)
                 record_action(
                     setting.tenant,
                     THE_SERVER,
                     "retention.inbox",
                     f"refused lines received before {before:%Y-%m-%d}",
+                    using=KEEPER,
                     received_before=before.isoformat(),
-                    lines=count,
+                    lines=len(ids),
                 )
-    return count == _ROWS
+    return has_more
 
 
 def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
@@ -193,14 +255,21 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
     if setting.index_from is None or setting.index_from < before:
         with tenant_scope(tenant_id):
             TenantSetting.objects.filter(tenant_id=tenant_id).update(index_from=before)
-    for table in partitions.PARTITIONED_TABLES:
-        while table != _SUMS and (day := _oldest_day(tenant_id, table, before)) is not None:
+    for table, is_held in _HELD_ROWS.items():
+        day = _oldest_day(tenant_id, table, date.min, before)
+        while day is not None:
             if time.monotonic() >= deadline:
                 return True
             with tenant_scope(tenant_id, using=OWNER), connections[OWNER].cursor() as cursor:
-                statement = sql.QUERIES["delete_of_day"].format(table=table)
+                lock_record(tenant_id, using=OWNER)
+                statement = sql.QUERIES["delete_of_day"].format(
+                    table=table, is_held=sql.QUERIES[is_held]
+                )
                 values: dict[str, Any] = {"tenant_id": tenant_id, "day": day, "row_limit": _ROWS}
                 cursor.execute(statement, values)
+                deleted = cursor.rowcount
+            if deleted < _ROWS:  # what is left is held
+                day = _oldest_day(tenant_id, table, day + timedelta(days=1), before)
     with tenant_scope(tenant_id, using=OWNER):
         ((calls,),) = _rows(OWNER, "delete_expired_rollups", tenant_id=tenant_id, before=before)
         if calls:
@@ -216,11 +285,11 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
     return False
 
 
-def _oldest_day(tenant_id: UUID, table: str, before: date) -> date | None:
+def _oldest_day(tenant_id: UUID, table: str, since: date, before: date) -> date | None:
     with tenant_scope(tenant_id, using=OWNER), connections[OWNER].cursor() as cursor:
         cursor.execute(
             sql.QUERIES["oldest_day"].format(table=table),
-            {"tenant_id": tenant_id, "before": before},
+            {"tenant_id": tenant_id, "from": since, "before": before},
         )
         day: date | None = cursor.fetchone()[0]
         return day
@@ -254,4 +323,4 @@ def _kept_from() -> date | None:
 def _rows(using: str, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
     with connections[using].cursor() as cursor:
         cursor.execute(sql.QUERIES[name], parameters)
-        return list(cursor.fetchall())
+        return list(cursor.fetchall()) if cursor.description else []

@@ -10,6 +10,7 @@ from audit.views.call_list import call_complete, call_count, call_list, call_tai
 from audit.views.draft_review import draft_publish, draft_review
 from audit.views.effect import effect_page
 from audit.views.evidence import evidence_bundle, evidence_page
+from audit.views.holds import hold_list, hold_release
 from audit.views.inbox import (
     inbox_detail,
     inbox_discard,
@@ -134,4 +135,6 @@ urlpatterns = [
     # /settings
     path("settings/tenant", tenant_settings, name="tenant_settings"),
     path("settings/redaction", redaction_settings, name="redaction_settings"),
+    path("settings/holds", hold_list, name="hold_list"),
+    path("settings/holds/<uuid:pk>/release", hold_release, name="hold_release"),
 ]

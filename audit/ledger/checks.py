@@ -4,12 +4,16 @@ and what people did held against its entries.
 Run by the worker when somebody asks, in slices as `audit.payload_search` is: each chunk is one
 transaction that moves `next_index` on, so whoever is killed has read nothing or all of a chunk.
 
+A payload may be missing where an entry of the ledger itself, further on, says that it was erased;
+what a table says of it counts for nothing.
+
 It finds what was altered in this database by who could not sign. Who holds the key, or shows
 different logs to different people, is found only by who keeps checkpoints elsewhere.
 """
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 
@@ -19,12 +23,13 @@ from tooltrail.ledger import Kind, LedgerError, VerifierKey, open_checkpoint
 from audit.ledger import actions
 from audit.ledger.entry_view import stored_batch
 from audit.ledger.folding import grow
-from audit.ledger.recompute import StoredBatch, remake
+from audit.ledger.missing import Missing, erased_by
+from audit.ledger.recompute import Remade, StoredBatch, remake
 from audit.ledger.standing import standing
 from audit.ledger.tree import StoredTree
 from audit.log import LogPayloadError
 from audit.models import Batch, CheckState, LedgerCheck, LedgerCheckpoint, LedgerKey
-from tenants.models import TenantSetting, new_id
+from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
 
 SLICE_SECONDS = 3.0
@@ -94,6 +99,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         check.findings = [*check.findings, *reading.findings][:FINDINGS_KEPT]
         check.finding_count += len(reading.findings)
         check.state = CheckState.RUNNING
+        check.missing = reading.missing.flat
         if reading.is_over:
             check.state = CheckState.FAILED if check.finding_count else CheckState.PASSED
             check.finished_at = timezone.now()
@@ -109,6 +115,7 @@ class _Reading:
         self._tenant_id = check.tenant_id
         self._actions: dict[int, bytes] = {}
         self.findings: list[str] = []
+        self.missing = Missing(check.missing)
         self.is_over = False
 
     def read(self) -> None:
@@ -122,17 +129,14 @@ class _Reading:
             self._fault(f"the log ends at {check.next_index:,}, and its tiles at {check.size:,}")
         self.is_over = self.is_over or not leaves or check.next_index >= check.size
         if self.is_over:
+            if self.missing:
+                self._read_on()
+                self.findings += self.missing.told()
             # Of all there is: more may have come since the check began.
             self.findings += actions.strays(self._tenant_id, standing(self._tenant_id).size)
 
     def _leaves(self) -> Iterator[bytes]:
         check = self._check
-        erased_to = (
-            TenantSetting.objects.filter(tenant_id=self._tenant_id)
-            .values_list("erased_to", flat=True)
-            .first()
-            or 0
-        )
         rows = (
             Batch.objects.for_tenant(self._tenant_id)
             .filter(first_index__gte=check.next_index, first_index__lt=check.size)
@@ -148,11 +152,11 @@ class _Reading:
                 self._fault(f"the batch at {batch.first_index:,} has not a leaf for each event")
                 self.is_over = True
                 return
-            self._compare_events(batch, erased_to)
+            self._compare_events(batch)
             check.next_index += batch.event_count
             yield batch.leaves
 
-    def _compare_events(self, batch: StoredBatch, erased_to: int) -> None:
+    def _compare_events(self, batch: StoredBatch) -> None:
         try:
             remade = remake(batch)
         except LogPayloadError as error:
@@ -162,13 +166,26 @@ class _Reading:
             if one.entry is not None:
                 if one.entry.kind is Kind.ACTION:
                     self._actions[index] = one.raw
-                continue
-            if one.raw:
+                self._explain(index, one)
+            elif one.raw:
                 self._fault(f"entry {index:,}: its bytes are not those that were hashed")
-            elif index < erased_to:
-                self._check.erased_count += 1
             else:
-                self._fault(f"entry {index:,}: its payload is gone, and nothing says why")
+                self.missing.add(index)
+
+    def _explain(self, index: int, one: Remade) -> None:
+        if self.missing:
+            for begin, end in erased_by(index, one):
+                self._check.erased_count += self.missing.explain(begin, end)
+
+    def _read_on(self) -> None:
+        """What came after the check began may say why something was gone by then."""
+        own = Batch.objects.for_tenant(self._tenant_id).filter(
+            first_index__gte=self._check.next_index, is_own=True
+        )
+        for batch in map(stored_batch, own.order_by("first_index").iterator(CHUNK)):
+            with suppress(LogPayloadError):
+                for index, one in enumerate(remake(batch), batch.first_index):
+                    self._explain(index, one)
 
     def _compare_tiles(self, first: int, leaves: bytes) -> None:
         stored = StoredTree(self._tenant_id, first)

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import uuid_utils.compat
+from django.db import DEFAULT_DB_ALIAS
 from tooltrail.ledger import NO_INVOCATION, SALT_LENGTH, Entry, Kind, commit_of, leaf_of
 
 from audit.batch_ids import batch_day
@@ -22,18 +23,30 @@ from audit.ledger.statements import run
 from audit.log import pack
 
 
-def append_entry(tenant_id: UUID, kind: Kind, members: Mapping[str, Any], now: datetime) -> int:
+def append_entry(
+    tenant_id: UUID,
+    kind: Kind,
+    members: Mapping[str, Any],
+    now: datetime,
+    *,
+    using: str = DEFAULT_DB_ALIAS,
+) -> int:
     """Add an entry to the tenant's log; its index. Stands or falls with the open scope.
 
     `members` are JSON values. Takes the tenant's ledger head until the scope ends: last, please.
     """
     event_id = uuid_utils.compat.uuid7()
     raw = raw_of(kind, event_id, now, members)
-    return append_batch(tenant_id, kind, [(event_id, raw)], now)
+    return append_batch(tenant_id, kind, [(event_id, raw)], now, using=using)
 
 
 def append_batch(
-    tenant_id: UUID, kind: Kind, events: Sequence[tuple[UUID, bytes]], now: datetime
+    tenant_id: UUID,
+    kind: Kind,
+    events: Sequence[tuple[UUID, bytes]],
+    now: datetime,
+    *,
+    using: str = DEFAULT_DB_ALIAS,
 ) -> int:
     """Add entries of one kind, by event id and `raw_of` each; the index of the first.
 
@@ -49,7 +62,7 @@ def append_batch(
         )
         for (event_id, _), (salt, raw) in zip(events, salted, strict=True)
     ]
-    ((size,),) = run("advance_ledger", tenant_id=tenant_id, event_count=len(events))
+    ((size,),) = run("advance_ledger", tenant_id=tenant_id, event_count=len(events), using=using)
     first_index = int(size) - len(events)
     batch_id = uuid_utils.compat.uuid7()
     run(
@@ -63,6 +76,7 @@ def append_batch(
         body_sha256=hashlib.sha256(b"\n".join(raw for _, raw in events)).digest(),
         leaves=b"".join(leaves),
         payload=pack(salted),
+        using=using,
     )
     return first_index
 

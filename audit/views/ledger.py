@@ -15,6 +15,7 @@ from tooltrail.ledger.lines import to_base64
 
 from audit.ledger import checks, proofs
 from audit.ledger.entry_view import EntryView, entry_at
+from audit.ledger.erased import erased_of
 from audit.ledger.proof_download import proof_file
 from audit.ledger.proofs import AlteredError, Inclusion, UnsignedError
 from audit.ledger.signer_state import origin_of
@@ -107,6 +108,7 @@ def ledger_entry(request: TenantRequest, index: int) -> HttpResponse:
         "hashes": [] if proof is None else [to_base64(each) for each in proof.hashes],
         "problem": problem,
         "is_altered": is_altered or bool(view.fault),
+        "erased": None if view.raw or view.fault else erased_of(index),
     }
     return render(request, "audit/ledger_entry.html", context)
 

@@ -304,7 +304,8 @@ def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
 def test_the_panel_costs_a_fixed_number_of_statements(acme: Cast) -> None:
     where = send(acme, guard=BROKEN)
     client = signed_in(acme.editor)
-    # The call, its violations, alike ones, neighbours, the log, whether the tool is registered;
+    # The call, its violations, alike ones, neighbours, the log, holds, whether the tool is
+    # registered;
     # that somebody looked is put on record.
-    with statements(FRAME + 7):
+    with statements(FRAME + 8):
         client.get(where)

@@ -354,6 +354,18 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=FORM,
     ),
+    "settings/holds": Listing(
+        "/settings/holds",
+        data=lambda world: {"name": "", "reason": ""},
+        role=Role.AUDITOR,
+        answers=FORM,
+    ),
+    "settings/holds/<uuid:pk>/release": Object(
+        lambda world: f"/settings/holds/{world.hold_id}/release",
+        is_read=False,
+        role=Role.AUDITOR,
+        answers=DEED,
+    ),
     "settings/preferences": Listing(
         "/settings/preferences", data=lambda world: {"time_zone": "No/Where"}, answers=FORM
     ),
@@ -550,6 +562,7 @@ def imagined(world: World) -> World:
         report_id=uuid_utils.compat.uuid7(),
         import_id=uuid.uuid4(),
         replay_id=uuid_utils.compat.uuid7(),
+        hold_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),
     )

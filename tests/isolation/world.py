@@ -28,6 +28,7 @@ from tests.factories import make_user
 
 # Tables of tenants that hold no text, hence no canary.
 WITHOUT_TEXT = {
+    "ledger_erasure": "numbers, and an id",
     "ledger_head": "a number",
     "ledger_tile": "hashes",
     "membership": "a role",
@@ -36,14 +37,15 @@ WITHOUT_TEXT = {
 }
 
 # What the worker alone writes, as the keeper.
-_KEEPERS = {"ledger_tile", "ledger_checkpoint", "ledger_signer"}
+_KEEPERS = {"ledger_tile", "ledger_checkpoint", "ledger_signer", "ledger_erasure"}
 
 # What a constraint or a reader asks for; everything else is filled in by its type.
 _LEAVES = bytes(64)
 _FITTING: dict[str, dict[str, Any]] = {
     "batch": {"first_index": 0, "is_own": False},
     "ledger_head": {"size": 2},
-    "ledger_check": {"state": "failed"},
+    "ledger_check": {"state": "failed", "missing": []},
+    "legal_hold": {"released_at": None, "released_by": None, "release_reason": None},
     "ledger_tile": {"level": 0, "tile_index": 0, "hashes": _LEAVES},
     "ledger_checkpoint": {"epoch": 0, "size": 2, "root": root_of([_LEAVES[:32], _LEAVES[32:]])},
     "tool_version": {"number": 1, "on_collision": "throw"},
@@ -88,6 +90,7 @@ class World:
     check_id: UUID
     replay_id: UUID
     import_id: UUID
+    hold_id: UUID
     api_key: ApiKey
     membership: Membership
 
@@ -125,6 +128,7 @@ def make_world(name: str) -> World:
         check_id=uuid_utils.compat.uuid7(),
         replay_id=uuid_utils.compat.uuid7(),
         import_id=uuid.uuid4(),
+        hold_id=uuid_utils.compat.uuid7(),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
     )
@@ -202,6 +206,8 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.check_id
     if (table, column) == ("report", "id"):
         return world.report_id
+    if (table, column) == ("legal_hold", "id"):
+        return world.hold_id
     if (table, column) == ("tool_replay", "id"):
         return world.replay_id
     if (table, column) == ("tool_import", "id"):

@@ -6,9 +6,12 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from tooltrail.ledger import Kind
 
 from audit.ledger import checks
-from audit.models import CheckState, LedgerCheck
+from audit.ledger.entries import append_entry
+from audit.log import pack, unpack
+from audit.models import Batch, CheckState, LedgerCheck
 from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events
@@ -70,7 +73,7 @@ OTHER = "SELECT payload FROM batch b WHERE b.tenant_id = batch.tenant_id AND b.f
         (
             "UPDATE batch SET payload = NULL",
             "first_index = 12",
-            "entry 12: its payload is gone, and nothing says why",
+            "entries 12 to 17: their payloads are gone, and nothing says why",
         ),
         (
             "UPDATE batch SET payload = '\\x00'",
@@ -130,27 +133,103 @@ def test_a_rewritten_leaf_with_its_tile_is_found_at_the_signed_root(acme: Cast) 
             " WHERE tenant_id = %s",
             [acme.tenant.id],
         )
-    with tenant_scope(acme.tenant.id):
-        TenantSetting.objects.create(tenant=acme.tenant, erased_to=40)
+    say_erased(acme, Kind.RETENTION, [[0, 40]])
     check = run(acme)
     assert check.findings == ["the checkpoint of 40 entries has another root"]
 
 
-def test_what_retention_erased_is_told_and_passes(acme: Cast) -> None:
+def say_erased(cast: Cast, kind: Kind, ranges: list[list[int]]) -> None:
+    """The entry that says that payloads are gone."""
+    with tenant_scope(cast.tenant.id):
+        append_entry(cast.tenant.id, kind, {"ranges": ranges, "reason": "r", "actor": "a"}, NOW)
+
+
+@pytest.mark.parametrize("kind", [Kind.RETENTION, Kind.ERASURE])
+def test_what_an_entry_says_was_erased_passes(acme: Cast, kind: Kind) -> None:
     fill(acme)
     scope = [acme.tenant.id]
     as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index < 12", scope)
-    with tenant_scope(acme.tenant.id):
-        TenantSetting.objects.create(tenant=acme.tenant, erased_to=12)
+    say_erased(acme, kind, [[0, 5], [5, 12]])
+    keep(acme.tenant, NOW + timedelta(hours=1))
     check = run(acme)
-    assert (check.state, check.erased_count) == (CheckState.PASSED, 12)
+    assert (check.state, check.findings, check.erased_count) == (CheckState.PASSED, [], 12)
+
+
+def test_what_was_erased_while_a_check_was_under_way_passes(acme: Cast) -> None:
+    """The entry came behind the last one the check reads."""
+    fill(acme)
+    pk = start(acme).id
+    scope = [acme.tenant.id]
+    as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 12", scope)
+    say_erased(acme, Kind.ERASURE, [[12, 18]])
+    while checks.run_slice(acme.tenant.id, pk):
+        pass
+    assert again(acme, pk).state == CheckState.PASSED
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranges", "finding"),
+    [
+        (Kind.ERASURE, [[0, 3], [4, 12]], "entry 3: its payload is gone, and nothing says why"),
+        (Kind.HOLD, [[0, 12]], "entries 0 to 11: their payloads are gone, and nothing says why"),
+        (
+            Kind.RETENTION,
+            [[20, 99]],
+            "entries 0 to 11: their payloads are gone, and nothing says why",
+        ),
+    ],
+)
+def test_what_no_entry_covers_fails(
+    acme: Cast, kind: Kind, ranges: list[list[int]], finding: str
+) -> None:
+    fill(acme)
+    scope = [acme.tenant.id]
+    as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index < 12", scope)
+    say_erased(acme, kind, ranges)
+    with tenant_scope(acme.tenant.id):  # tables say what they like
+        TenantSetting.objects.create(tenant=acme.tenant, erased_to=12)
+    keep(acme.tenant, NOW + timedelta(hours=1))
+    check = run(acme)
+    assert (check.state, check.findings) == (CheckState.FAILED, [finding])
+
+
+def test_an_entry_covers_nothing_that_came_after_it(acme: Cast) -> None:
+    fill(acme)
+    say_erased(acme, Kind.ERASURE, [[0, 99]])
+    fill(acme, batches=1)
+    scope = [acme.tenant.id]
+    as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 37", scope)
+    check = run(acme)
+    assert check.findings == ["entries 37 to 42: their payloads are gone, and nothing says why"]
+
+
+def test_an_entry_that_was_altered_covers_nothing(acme: Cast) -> None:
+    fill(acme)
+    say_erased(acme, Kind.ERASURE, [[0, 1]])
+    scope = [acme.tenant.id]
+    as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 12", scope)
+    with tenant_scope(acme.tenant.id):
+        own = Batch.objects.for_tenant(acme.tenant.id).get(is_own=True)
+    assert own.payload is not None
+    ((salt, raw),) = unpack(bytes(own.payload))
+    forged = pack([(salt, raw.replace(b"[[0,1]]", b"[[0,36]]"))])
+    as_owner(
+        "UPDATE batch SET payload = %s WHERE tenant_id = %s AND is_own", [forged, acme.tenant.id]
+    )
+    keep(acme.tenant, NOW + timedelta(hours=1))
+    assert run(acme).findings == [
+        "entry 36: its bytes are not those that were hashed",
+        "entries 12 to 17: their payloads are gone, and nothing says why",
+    ]
 
 
 def test_many_findings_are_counted_and_the_first_kept(acme: Cast) -> None:
-    append(acme.tenant, leaves(300))
+    for _ in range(30):
+        append(acme.tenant, leaves(1))
+        send_events(acme.tenant, make_call(is_open=True))
     keep(acme.tenant, NOW)
     check = run(acme)
-    assert (check.finding_count, len(check.findings)) == (300, checks.FINDINGS_KEPT)
+    assert (check.finding_count, len(check.findings)) == (30, checks.FINDINGS_KEPT)
 
 
 def test_one_at_a_time_and_stopped(acme: Cast) -> None:

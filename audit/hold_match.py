@@ -1,0 +1,115 @@
+"""Whether a hold covers an event, by what the event itself says. Pure.
+
+Calls are judged by what the index knows of them (`call_is_held` in `sql/holds.sql`). An event is
+looked at as well, since an end need not repeat its start's case, and the index may have forgotten
+the call. Of a refused line that cannot be read, the words decide: rather held once too often.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from audit import wire
+from audit.body import Line
+from audit.candidates import Candidate, read_lines
+from audit.erasure_models import LegalHold
+from audit.ledger.recompute import StoredBatch, remake
+from audit.limits import LimitExceededError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event of the log by what is asked of it. `candidate` is None for one nobody can read."""
+
+    position: int
+    invocation_id: UUID | None
+    """As the ledger has it; None for a gap, or if it does not follow from the bytes."""
+    size: int
+    candidate: Candidate | None
+
+
+def read_batch(batch: StoredBatch) -> list[LoggedEvent]:
+    """The events of a batch that are there. Raises LogPayloadError where it is damaged."""
+    remade = remake(batch)
+    lines = [Line(position + 1, one.raw) for position, one in enumerate(remade) if one.raw]
+    try:
+        candidates = read_lines(lines, batch.batch_id, batch.received_at).candidates
+    except LimitExceededError:  # nothing that was let in
+        candidates = []
+    by_position = {candidate.line - 1: candidate for candidate in candidates}
+    events = []
+    for position, one in enumerate(remade):
+        if not one.raw:
+            continue
+        candidate = by_position.get(position)
+        invocation_id = None
+        if candidate is not None and isinstance(candidate.event, wire.CallEvent):
+            # Its own account, where somebody altered bytes or leaf.
+            invocation_id = candidate.invocation_id
+            if one.entry is not None:
+                invocation_id = one.entry.invocation_id
+        events.append(LoggedEvent(position, invocation_id, len(one.raw), candidate))
+    return events
+
+
+def covers_event(holds: Sequence[LegalHold], candidate: Candidate | None) -> bool:
+    """Whether one of the holds covers the event; one that nobody can read is covered by any."""
+    if candidate is None:
+        return bool(holds)
+    event = candidate.event
+    if not isinstance(event, wire.CallEvent):  # of a gap only the arrival is known
+        return any(not (hold.trace_id or hold.case_id or hold.tool_name) for hold in holds)
+    started_at = _EPOCH + timedelta(microseconds=candidate.started_us)
+    return any(
+        (hold.trace_id is None or hold.trace_id == (event.trace_id or event.turn_id))
+        and (hold.case_id is None or hold.case_id == event.case_id)
+        and (hold.tool_name is None or hold.tool_name == event.tool_name)
+        and is_within(hold, started_at)
+        for hold in holds
+    )
+
+
+def covers_line(holds: Sequence[LegalHold], raw: bytes, received_at: datetime) -> bool:
+    """Whether one of the holds covers a refused line: it has the words, and came in the range.
+
+    The words may stand anywhere in it, and its range is that of its arrival or its start.
+    """
+    moments = [received_at]
+    if candidate := candidate_of(raw, received_at):
+        moments.append(_EPOCH + timedelta(microseconds=candidate.started_us))
+    return any(
+        all(
+            word is None or _has(raw, word)
+            for word in (hold.trace_id, hold.case_id, hold.tool_name)
+        )
+        and any(is_within(hold, moment) for moment in moments)
+        for hold in holds
+    )
+
+
+def candidate_of(raw: bytes, received_at: datetime) -> Candidate | None:
+    """The call's event a line is, had it come alone then; None if it is none."""
+    try:
+        found = read_lines([Line(1, raw)], UUID(int=0), received_at).candidates
+    except LimitExceededError:
+        return None
+    return found[0] if found and isinstance(found[0].event, wire.CallEvent) else None
+
+
+def is_within(hold: LegalHold, moment: datetime) -> bool:
+    """Whether a moment is in the hold's range, if it has one."""
+    return (hold.since is None or moment >= hold.since) and (
+        hold.until is None or moment < hold.until
+    )
+
+
+def _has(raw: bytes, word: str) -> bool:
+    """Whether a text stands in JSON, in either way of writing what is not ASCII."""
+    return any(
+        json.dumps(word, ensure_ascii=is_ascii).encode(errors="replace")[1:-1] in raw
+        for is_ascii in (True, False)
+    )

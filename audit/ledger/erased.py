@@ -1,0 +1,51 @@
+"""Why a payload is gone: the entry of the ledger that says so."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+from tooltrail.evidence import Erased
+
+from audit.erasure_models import LedgerErasure
+from audit.ledger.entry_view import entry_at
+from audit.ledger.missing import erased_by
+from audit.ledger.recompute import Remade
+from tenants.scope import current_tenant_id
+
+_LOOKED_AT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedBy:
+    """When and why a payload was erased, and by whom: what an entry of the ledger says."""
+
+    entry_index: int
+    at: datetime
+    by_retention: bool
+    reason: str
+    actor: str
+
+
+class _Told(Erased):
+    actor: str = ""
+
+
+def erased_of(index: int) -> ErasedBy | None:
+    """What the ledger says of the missing payload at an index; None if it says nothing.
+
+    The first entry that covers it. Two queries, one more for each entry that spans it and has
+    another range.
+    """
+    spanning = LedgerErasure.objects.for_tenant(current_tenant_id()).filter(
+        begin_index__lte=index, end_index__gt=index
+    )
+    for each in spanning.order_by("entry_index")[:_LOOKED_AT]:
+        view = entry_at(each.entry_index)
+        if view is None or view.entry is None:
+            continue
+        one = Remade(view.entry, view.leaf, view.salt, view.raw)
+        if any(begin <= index < end for begin, end in erased_by(view.index, one)):
+            told = msgspec.json.decode(view.raw, type=_Told)
+            by_retention = each.erasure_id is None
+            return ErasedBy(view.index, view.received_at, by_retention, told.reason, told.actor)
+    return None

@@ -1,0 +1,85 @@
+"""Payloads that are missing, and the entries of the ledger that say why. Pure."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from tooltrail.evidence import Erased
+from tooltrail.evidence.layout import COVERING
+
+from audit.ledger.recompute import Remade
+
+type Run = tuple[int, int]
+"""Neighbouring indexes, from the first to behind the last."""
+
+
+class Missing:
+    """Runs of indexes, in order and apart. Truthy while there is one."""
+
+    def __init__(self, flat: Sequence[int] = ()) -> None:
+        self._begins, self._ends = list(flat[::2]), list(flat[1::2])
+
+    def __bool__(self) -> bool:
+        return bool(self._ends)
+
+    @property
+    def flat(self) -> list[int]:
+        """Begin and end of each, one behind the other."""
+        return [each for run in zip(self._begins, self._ends, strict=False) for each in run]
+
+    def add(self, index: int) -> None:
+        """One more, behind all others."""
+        if self._ends and self._ends[-1] == index:
+            self._ends[-1] += 1
+        else:
+            self._begins.append(index)
+            self._ends.append(index + 1)
+
+    def explain(self, begin: int, end: int) -> int:
+        """Take out what lies within; how many indexes that were."""
+        first, last = bisect_right(self._ends, begin), bisect_left(self._begins, end)
+        if first >= last:
+            return 0
+        begins, ends = self._begins[first:last], self._ends[first:last]
+        left: list[Run] = []
+        if begins[0] < begin:
+            left.append((begins[0], begin))
+        if ends[-1] > end:
+            left.append((end, ends[-1]))
+        self._begins[first:last] = [one for one, _ in left]
+        self._ends[first:last] = [other for _, other in left]
+        return sum(ends) - sum(begins) - sum(other - one for one, other in left)
+
+    def told(self) -> Iterator[str]:
+        """What is left, run by run, as somebody is told of it."""
+        for begin, end in zip(self._begins, self._ends, strict=False):
+            if end - begin == 1:
+                yield f"entry {begin:,}: its payload is gone, and nothing says why"
+            else:
+                yield (
+                    f"entries {begin:,} to {end - 1:,}: their payloads are gone, and nothing"
+                    " says why"
+                )
+
+
+def runs_of(indexes: Sequence[int]) -> list[Run]:
+    """Ascending indexes as runs."""
+    runs: list[Run] = []
+    for index in indexes:
+        if runs and runs[-1][1] == index:
+            runs[-1] = runs[-1][0], index + 1
+        else:
+            runs.append((index, index + 1))
+    return runs
+
+
+def erased_by(index: int, one: Remade) -> Iterator[Run]:
+    """What the entry at an index says is gone: of what came before it, if it speaks of that."""
+    if one.entry is None or one.entry.kind not in COVERING:
+        return
+    try:
+        erased = msgspec.json.decode(one.raw, type=Erased)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return
+    for begin, end in erased.ranges:
+        yield begin, min(end, index)

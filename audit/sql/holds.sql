@@ -1,0 +1,64 @@
+-- {{call_is_held}} --
+-- Whether a hold that is in force covers the call `i`.
+EXISTS (
+    SELECT FROM legal_hold h
+    WHERE h.tenant_id = %(tenant_id)s
+      AND h.released_at IS NULL
+      AND (h.trace_id IS NULL OR h.trace_id = i.trace_id)
+      AND (h.case_id IS NULL OR h.case_id = i.case_id)
+      AND (h.tool_name IS NULL OR h.tool_name = i.tool_name)
+      AND (h.since IS NULL OR i.started_at >= h.since)
+      AND (h.until IS NULL OR i.started_at < h.until)
+)
+
+-- record_lock --
+-- Whoever erases and whoever sets or releases a hold, one after the other; how far retention is.
+SELECT erased_to FROM tenant_setting WHERE tenant_id = %(tenant_id)s FOR UPDATE
+
+-- held_calls --
+-- Those of some calls that a hold covers, by what the index knows of them.
+SELECT DISTINCT i.invocation_id
+FROM invocation i
+WHERE i.tenant_id = %(tenant_id)s
+  AND i.started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND i.invocation_id = ANY(%(invocation_ids)b)
+  AND {{call_is_held}}
+
+-- first_left_behind --
+-- The first events that retention has passed and left, because a hold covered some of them.
+SELECT first_index
+FROM batch
+WHERE tenant_id = %(tenant_id)s
+  AND first_index < %(erased_to)s
+  AND payload IS NOT NULL
+  AND NOT is_own
+  AND event_count > 0
+ORDER BY first_index
+LIMIT 1
+
+-- batches_at --
+-- Some batches of executors with their payloads, in the order of the log.
+SELECT batch_id, received_at, first_index, event_count, leaves, payload, is_own
+FROM batch
+WHERE tenant_id = %(tenant_id)s
+  AND batch_on = ANY(%(days)b)
+  AND batch_id = ANY(%(batch_ids)b)
+  AND NOT is_own
+ORDER BY first_index
+
+-- replace_payloads --
+-- Payloads of which something was taken out; NULL where nothing is left. As the keeper.
+UPDATE batch b SET payload = u.payload
+FROM unnest(%(days)b::date[], %(batch_ids)b::uuid[], %(payloads)b::bytea[])
+    AS u (batch_on, batch_id, payload)
+WHERE b.tenant_id = %(tenant_id)s
+  AND b.batch_on = u.batch_on
+  AND b.batch_id = u.batch_id
+  AND NOT b.is_own
+
+-- note_ledger_erasure --
+-- By the events it spans, what the entry at an index says is gone.
+INSERT INTO ledger_erasure (tenant_id, entry_index, begin_index, end_index, erasure_id)
+VALUES (
+    %(tenant_id)s, %(entry_index)s, %(begin_index)s, %(end_index)s, %(erasure_id)s::uuid
+)
