@@ -29,8 +29,10 @@ def fresh_now() -> None:
 LONG_AGO = NOW - timedelta(hours=1)
 
 
-def begin(tool_name: str, *, started_at: datetime = NOW, **members: Any) -> list[dict[str, Any]]:
-    return make_call(tool_name=tool_name, started_at=started_at, is_open=True, **members)
+def begin(
+    tool_name: str, *, started_at: datetime | None = None, **members: Any
+) -> list[dict[str, Any]]:
+    return make_call(tool_name=tool_name, started_at=started_at or NOW, is_open=True, **members)
 
 
 def silence(cast: Cast, producer_id: str, since: datetime) -> None:
