@@ -55,7 +55,7 @@ class ToolRow:
     violation_rate: float
     p50_ms: float | None
     p95_ms: float | None
-    course: list[float | None]
+    course: list[int]
 
 
 def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
@@ -194,7 +194,7 @@ def worst_first(found: OverTime) -> list[ToolRow]:
             tool.total.violation_rate or 0,
             tool.total.duration_ms(0.5),
             tool.total.duration_ms(0.95),
-            [part.calls for part in tool.parts],
+            tool.calls,
         )
         for tool in sorted(ran, key=badness)
     ]

@@ -56,16 +56,16 @@ class Counts:
         """The share of completed calls that break their schema; None without any."""
         return self.violating / self.calls if self.calls else None
 
-    def add(self, sums: Sequence[int]) -> None:
-        """Count the sums of a row of `figures_over_time`, which are in the order of the fields."""
+    def add(self, sums: Sequence[int], times: int) -> None:
+        """Count the sums of a row of `figures_over_time`, in the order of the fields, n times."""
         ok, failed, is_open, violating, violations, prompt, completion = sums
-        self.ok += ok
-        self.failed += failed
-        self.open += is_open
-        self.violating += violating
-        self.violations += violations
-        self.prompt_tokens += prompt
-        self.completion_tokens += completion
+        self.ok += times * ok
+        self.failed += times * failed
+        self.open += times * is_open
+        self.violating += times * violating
+        self.violations += times * violations
+        self.prompt_tokens += times * prompt
+        self.completion_tokens += times * completion
 
 
 @dataclass(slots=True)
@@ -89,12 +89,11 @@ class Figures(Counts):
 
 @dataclass(slots=True)
 class ToolFigures:
-    """A tool's figures in the range, in the range before, and its calls part by part."""
+    """A tool's figures in the range, and how many calls it has part by part."""
 
     name: str
     total: Figures
-    previous: Figures
-    parts: list[Counts]
+    calls: list[int]
 
 
 @dataclass(slots=True)
@@ -114,28 +113,34 @@ def over_time(of: TimeRange) -> OverTime:
     parameters = slot_parameters(
         (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
     )
-    for slot, taken_from, sign, tool_name, number, buckets, bucket_calls, *sums in rows(
-        "figures_over_time", parameters | FORMULA
-    ):
-        if number is None and buckets is None:
-            sums = [int(one) for one in sums]
-            if slot is not None:
-                _add_calls(found, slot, tool_name, sums)
-            if taken_from is not None:
-                _add_calls(found, taken_from, tool_name, [-one for one in sums])
+    for (
+        slot,
+        taken_from,
+        sign,
+        tool_name,
+        number,
+        buckets,
+        in_buckets,
+        *sums,
+        slots,
+        in_slots,
+    ) in rows("figures_over_time", parameters | FORMULA):
+        moved = (slot, 1), (taken_from, -1)
+        if tool_name is None:
+            latency = _latency(number, buckets, in_buckets)
+            for place, times in moved:
+                _add(found, place, times, sums, latency)
             continue
-        counts = (
-            histogram.from_number(number)
-            if number
-            else dict(zip(buckets, bucket_calls, strict=True))
-        )
-        if tool_name is not None:
-            _tool(found, tool_name).total.add_latency(counts, sign)
+        tool = _tool(found, tool_name)
+        if slot is None and taken_from is None:
+            tool.total.add(sums, sign)
+            tool.total.add_latency(_latency(number, buckets, in_buckets), sign)
+            for place, calls in zip(slots or (), in_slots or (), strict=True):
+                tool.calls[place - 1] += calls
             continue
-        if slot is not None:
-            _add_latency(found, slot, counts, 1)
-        if taken_from is not None:
-            _add_latency(found, taken_from, counts, -1)
+        for place, times in moved:
+            if place:
+                tool.calls[place - 1] += times * (sums[0] + sums[1])
     return found
 
 
@@ -182,32 +187,34 @@ def _days(piece: Piece) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-def _add_calls(found: OverTime, slot: int, tool_name: str, sums: Sequence[int]) -> None:
-    tool = _tool(found, tool_name)
-    if slot == 0:
-        found.previous.add(sums)
-        tool.previous.add(sums)
-        return
-    found.total.add(sums)
-    found.parts[slot - 1].add(sums)
-    tool.total.add(sums)
-    tool.parts[slot - 1].add(sums)
-
-
-def _add_latency(
-    found: OverTime, slot: int, counts: Sequence[int] | Mapping[int, int], sign: int
+def _add(
+    found: OverTime,
+    slot: int | None,
+    times: int,
+    sums: Sequence[int],
+    latency: Mapping[int, int] | Sequence[int],
 ) -> None:
-    if slot == 0:
-        found.previous.add_latency(counts, sign)
+    """Count a slot's sums and histogram in, or out again."""
+    if slot is None:
         return
-    found.total.add_latency(counts, sign)
-    found.parts[slot - 1].add_latency(counts, sign)
+    for figures in (found.previous,) if slot == 0 else (found.total, found.parts[slot - 1]):
+        figures.add(sums, times)
+        figures.add_latency(latency, times)
+
+
+def _latency(
+    number: str | None, buckets: Sequence[int] | None, calls: Sequence[int] | None
+) -> Mapping[int, int] | Sequence[int]:
+    """Calls by bucket, however a row tells them."""
+    if number is not None:
+        return histogram.from_number(number)
+    return dict(zip(buckets or (), calls or (), strict=True))
 
 
 def _tool(found: OverTime, name: str) -> ToolFigures:
     tool = found.tools.get(name)
     if tool is None:
-        tool = ToolFigures(name, Figures(), Figures(), [Counts() for _ in found.parts])
+        tool = ToolFigures(name, Figures(), [0] * len(found.parts))
         found.tools[name] = tool
     return tool
 

@@ -39,35 +39,35 @@ CASE WHEN duration_us < %(lowest_us)s THEN 0
 END::integer
 
 -- figures_over_time --
--- Calls by slot and tool; and histograms of how long they took, by slot, and by tool for all slots
--- but the first, which is the range before. Of whole hours histograms are numbers
--- (audit/histogram.py), of the calls moved they are buckets and how many are in each: a row each
--- were 3,000. One statement: hours and the calls moved between them are of the same moment, and
--- those are read once.
-WITH whole AS (
-    SELECT {{cell_slot}} AS slot, tool_name, sum(completed_count - failed_count)::bigint AS ok,
-           sum(failed_count)::bigint AS failed, sum(violating_call_count)::bigint AS violating,
-           sum(violation_count)::bigint AS violations, sum(prompt_tokens) AS prompt,
-           sum(completion_tokens) AS completion, sum(histogram) AS histogram
-    FROM rollup
-    WHERE {{cell_hours}}
-    GROUP BY 1, tool_name
-)
-SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, NULL::text AS histogram,
-       NULL::integer[] AS buckets, NULL::bigint[] AS bucket_calls, ok, failed, 0::bigint AS open,
-       violating, violations, prompt, completion
-FROM whole
-UNION ALL
-SELECT slot, NULL, 1, tool_name, sum(histogram)::text, NULL, NULL, 0, 0, 0, 0, 0, 0, 0
-FROM (SELECT slot, slot > 0 AS is_current, tool_name, histogram FROM whole) AS each
+-- Three kinds of rows: of a slot; of a tool in all slots but the first, which is the range before;
+-- and, where calls are moved, of a tool in a slot. Of whole hours histograms are numbers
+-- (audit/histogram.py), and a tool's row tells how many calls it has in each slot: a row of each
+-- were 800 a page. Of the calls moved they are buckets and how many are in each: a row each were
+-- 3,000. One statement: hours and the calls moved between them are of the same moment, and those
+-- are read once.
+SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, sum(histogram)::text AS histogram,
+       NULL::integer[] AS buckets, NULL::bigint[] AS bucket_calls, sum(ok)::bigint AS ok,
+       sum(failed)::bigint AS failed, 0::bigint AS open, sum(violating)::bigint AS violating,
+       sum(violations)::bigint AS violations, sum(prompt)::bigint AS prompt,
+       sum(completion)::bigint AS completion, array_agg(slot) AS slots,
+       array_agg(ok + failed) AS slot_calls
+FROM (
+    SELECT slot, slot > 0 AS is_current, tool_name,
+           sum(completed_count - failed_count)::bigint AS ok, sum(failed_count)::bigint AS failed,
+           sum(violating_call_count)::bigint AS violating,
+           sum(violation_count)::bigint AS violations, sum(prompt_tokens)::bigint AS prompt,
+           sum(completion_tokens)::bigint AS completion, sum(histogram) AS histogram
+    FROM (SELECT {{cell_slot}} AS slot, * FROM rollup WHERE {{cell_hours}}) AS hours
+    GROUP BY slot, tool_name
+) AS whole
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
 SELECT slot, taken_from, sign, tool_name, NULL,
        array_agg(bucket) FILTER (WHERE bucket IS NOT NULL),
        array_agg(ok + failed) FILTER (WHERE bucket IS NOT NULL), sum(ok)::bigint,
-       sum(failed)::bigint, 0, sum(violating)::bigint, sum(violations)::bigint, sum(prompt),
-       sum(completion)
+       sum(failed)::bigint, 0, sum(violating)::bigint, sum(violations)::bigint,
+       sum(prompt)::bigint, sum(completion)::bigint, NULL, NULL
 FROM (
     SELECT slot, taken_from, sign, tool_name, bucket, count(*) FILTER (WHERE state = 'ok') AS ok,
            count(*) FILTER (WHERE state = 'failed') AS failed,
@@ -87,20 +87,24 @@ FROM (
         ) AS i
     ) AS single
     GROUP BY GROUPING SETS (
-        (slot, taken_from, tool_name), (slot, taken_from, bucket), (sign, tool_name, bucket)
+        (slot, taken_from, bucket), (sign, tool_name, bucket), (slot, taken_from, tool_name)
     )
 ) AS summed
 GROUP BY slot, taken_from, sign, tool_name
 UNION ALL
-SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1, NULL, 1, tool_name, NULL, NULL,
-       NULL, 0, 0, count(*), 0, 0, 0, 0
-FROM invocation
-WHERE tenant_id = %(tenant_id)s
-  AND started_on BETWEEN %(first_day)s AND %(last_day)s
-  AND started_at >= %(start)s
-  AND started_at < %(end)s
-  AND end_batch_id IS NULL
-GROUP BY 1, tool_name
+SELECT slot, NULL, 1, tool_name, NULL, NULL, NULL, 0, 0, count(*), 0, 0, 0, 0, NULL, NULL
+FROM (
+    SELECT width_bucket(started_at, %(bounds)s::timestamptz[]) - 1 AS slot, tool_name,
+           started_at >= (%(bounds)s::timestamptz[])[2] AS is_current
+    FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(first_day)s AND %(last_day)s
+      AND started_at >= %(start)s
+      AND started_at < %(end)s
+      AND end_batch_id IS NULL
+) AS begun
+GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
+HAVING GROUPING(slot) = 0 OR is_current
 
 -- figures_before --
 -- Whether there are calls of hours before an instant.

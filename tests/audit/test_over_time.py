@@ -208,8 +208,8 @@ def assert_equal(found: OverTime, log: Log) -> None:
         if own:
             assert as_counts(found.tools[tool].total) == recounted(own)
             assert_percentiles(found.tools[tool].total.duration_ms, own)
-            for one, (start, end) in zip(found.tools[tool].parts, of.parts, strict=True):
-                assert one.failed == recounted([c for c in own if start <= c.at < end]).failed
+            for calls_of_part, (start, end) in zip(found.tools[tool].calls, of.parts, strict=True):
+                assert calls_of_part == recounted([c for c in own if start <= c.at < end]).calls
     assert_percentiles(found.total.duration_ms, calls)
 
 
