@@ -46,8 +46,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
-    """Start PostgreSQL, make roles and schema, and set Django up, before any test is imported."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Start PostgreSQL, make roles and schema, and set Django up, before any test is imported.
+
+    With `pytest -n 2` each process has its own; the one that hands out the tests has none, and
+    fetches what both would fetch.
+    """
+    if config.getoption("numprocesses"):
+        browsers.ensure_playwright()
+        browsers.find_chromium()
+        return
     global _embedded
     passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
     name = f"tooltrail_test_{secrets.token_hex(4)}"
@@ -91,7 +99,9 @@ def pytest_configure() -> None:
     partitions.apply(partitions.missing(timezone.now().date()))
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses"):
+        return
     from django.db import connections
 
     connections.close_all()
@@ -122,8 +132,12 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
 
 @pytest.hookimpl(trylast=True)  # after pytest-randomly has shuffled
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests last: Playwright's loop, once running, makes asyncio.run() refuse to start."""
-    items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))
+    """Browser tests last: Playwright's loop, once running, makes asyncio.run() refuse to start.
+
+    By file, as `--dist loadfile` hands them out.
+    """
+    late = {item.path for item in items if "browser" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path in late)
 
 
 @pytest.fixture(scope="session")

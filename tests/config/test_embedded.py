@@ -86,7 +86,9 @@ def test_one_that_is_too_busy_to_stop_is_killed_and_recovers(postgres: EmbeddedP
         connection.execute("SELECT FROM kept")
 
 
-@pytest.mark.parametrize("pid", ["999999999", str(os.getpid()), "no number"])
+@pytest.mark.parametrize(
+    "pid", ["999999999", str(os.getpid()), "no number"], ids=["nobody", "somebody", "nonsense"]
+)
 def test_a_stale_pid_file_is_no_obstacle(postgres: EmbeddedPostgres, pid: str) -> None:
     postgres.stop()
     (postgres.data / "postmaster.pid").write_text(f"{pid}\n{postgres.data}\n")
