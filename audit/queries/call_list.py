@@ -331,11 +331,15 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
         "silent_since": now - SILENCE,
         "since": since,
         "until": until,
-        "state": wanted.state,
+        # Failed and open ones are walked along.
+        "state": "ok" if wanted.state == "ok" else None,
         "condition": wanted.condition,
         "only_open": wanted.state == "open"
         or wanted.condition in {"running", "overdue", "crashed"},
         "only_orphans": wanted.condition == "orphan",
+        # What errors say only failed calls have: `audit.projection`.
+        "only_failed": wanted.state == "failed"
+        or any(one is not None for one in (wanted.error, wanted.code, wanted.upstream)),
         "only_violating": wanted.violation is not None or wanted.path is not None,
         "cache": None if wanted.cache is None else wanted.cache == "hit",
         "duration_low": duration.low,

@@ -19,6 +19,8 @@ tenant_id = %(tenant_id)s
       AND (%(call_to)s::text IS NULL OR call_id < %(call_to)s)
       AND (NOT %(only_open)s OR end_batch_id IS NULL)
       AND (NOT %(only_orphans)s OR start_batch_id IS NULL)
+      AND (NOT %(only_failed)s OR state = 'failed')
+      AND (NOT %(only_violating)s OR violation_count > 0)
 
 -- {{call_matches}} --
 -- Whether a call that was walked over is one that is looked for; a NULL asks nothing. What an
@@ -62,7 +64,7 @@ tenant_id = %(tenant_id)s
           WHEN 'crashed' THEN state = 'open' AND {{call_is_crashed}}
           ELSE state = 'open' AND NOT {{call_is_overdue}} AND NOT {{call_is_crashed}}
       END)
-  AND (NOT %(only_violating)s OR violation_count > 0 AND coalesce((
+  AND (NOT %(only_violating)s OR coalesce((
           SELECT TRUE
           FROM violation
           WHERE violation.tenant_id = %(tenant_id)s

@@ -259,9 +259,9 @@ def test_calls_of_one_instant_are_paged_by_their_ids(acme: Cast) -> None:
 def test_a_rare_call_is_searched_for_within_a_budget(acme: Cast) -> None:
     send_numbered(acme, 30)
     send_events(
-        acme.tenant, make_call(tool_name="rare", output=FAILED, started_at=NOW - timedelta(hours=1))
+        acme.tenant, make_call(tool_name="rare", case_id="c-7", started_at=NOW - timedelta(hours=1))
     )
-    wanted, budget = parse("state:failed").wanted, Budget(rows=20)
+    wanted, budget = parse("case:c-7").wanted, Budget(rows=20)
     with tenant_scope(acme.tenant.id):
         first = call_page(wanted, now=NOW, budget=budget)
         assert (first.calls, first.searched_until) == ([], NOW - timedelta(seconds=590))
@@ -276,11 +276,28 @@ def test_a_rare_call_is_searched_for_within_a_budget(acme: Cast) -> None:
         assert forward.newer is not None, "twenty were walked over, ten are left"
 
 
+def test_what_failed_is_found_whatever_went_well_since(acme: Cast) -> None:
+    """The budget is spent on what may be it: an hour of calls that went well costs none of it."""
+    send_numbered(acme, 30)
+    for members in ({"output": FAILED}, {"guard": broken("WRONG_TYPE", "data.c")}):
+        send_events(
+            acme.tenant, make_call(tool_name="rare", started_at=NOW - timedelta(hours=1), **members)
+        )
+    with tenant_scope(acme.tenant.id):
+        for query in (
+            *("state:failed", "error:UPSTREAM", "code:RATE_LIMITED", "error:UP* code:*"),
+            *("violation:*", "violation:WRONG_TYPE tool:rare", "path:data.*"),
+        ):
+            found = call_page(parse(query).wanted, now=NOW, budget=Budget(rows=3))
+            assert [call.tool_name for call in found.calls] == ["rare"], query
+            assert found.searched_until is None, query
+
+
 def test_a_search_that_gave_up_offers_to_go_on(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     send_numbered(acme, 30)
     monkeypatch.setattr("audit.queries.call_list.Budget", lambda: Budget(rows=20))
     client = signed_in(acme.viewer)
-    page = client.get("/calls/?q=state:failed").content.decode()
+    page = client.get("/calls/?q=case:c-7").content.decode()
     assert "Nothing found yet" in page
     assert "Search further back than" in text(page)
     link = re.search(r'class="btn btn-primary" href="([^"]*)"', page)

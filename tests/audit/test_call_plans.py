@@ -105,6 +105,28 @@ def test_an_index_serves_the_question(
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize(
+    ("query", "known"),
+    [
+        ("state:failed", "state = 'failed'"),
+        ("tool:tool-* state:failed", "state = 'failed'"),
+        ("error:TIMEOUT", "state = 'failed'"),
+        ("code:*", "state = 'failed'"),
+        ("upstream:>=500", "state = 'failed'"),
+        ("violation:WRONG_TYPE", "violation_count > 0"),
+        ("path:data.*", "violation_count > 0"),
+    ],
+)
+def test_failed_and_violating_calls_have_an_index_of_their_own(
+    told: Cast, statement: str, query: str, known: str
+) -> None:
+    """What an index is of by its predicate, no row is asked for again."""
+    plan = explained(told, statement, f"{query} since:1h")
+    assert "Index Scan" in plan, plan
+    assert known not in plan, plan
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
 def test_only_the_days_that_are_asked_for_are_read(told: Cast, statement: str) -> None:
     plan = explained(told, statement, "since:3h violation:*")
     asked = {(NOW - timedelta(hours=3)).date(), TODAY, TODAY + timedelta(days=1)}
