@@ -279,10 +279,13 @@ def test_a_rare_call_is_searched_for_within_a_budget(acme: Cast) -> None:
 def test_what_failed_is_found_whatever_went_well_since(acme: Cast) -> None:
     """The budget is spent on what may be it: an hour of calls that went well costs none of it."""
     send_numbered(acme, 30)
-    for members in ({"output": FAILED}, {"guard": broken("WRONG_TYPE", "data.c")}):
-        send_events(
-            acme.tenant, make_call(tool_name="rare", started_at=NOW - timedelta(hours=1), **members)
-        )
+    an_hour_ago = NOW - timedelta(hours=1)
+    guard = broken("WRONG_TYPE", "data.c")
+    for call in (
+        make_call(tool_name="rare", started_at=an_hour_ago, output=FAILED),
+        make_call(tool_name="rare", started_at=an_hour_ago, guard=guard),
+    ):
+        send_events(acme.tenant, call)
     with tenant_scope(acme.tenant.id):
         for query in (
             *("state:failed", "error:UPSTREAM", "code:RATE_LIMITED", "error:UP* code:*"),

@@ -4,5 +4,5 @@ from config.migrations import RunSQLFile
 
 
 class Migration(migrations.Migration):
-    dependencies = [("audit", "0018_ledger_check")]
-    operations = [RunSQLFile("0019_failed_calls")]
+    dependencies = [("audit", "0019_hold")]
+    operations = [RunSQLFile("0020_failed_calls")]
