@@ -1,7 +1,8 @@
 """Everything the panel of one call shows, gathered from the index and from the log.
 
 The figures are the index', the payloads are the log's very bytes; where the log's were
-erased, the index speaks alone. Of the log, who sees no payloads is told where and when.
+erased, the index speaks alone. Of the log, who sees no payloads is told where and when, and of
+payloads their shape.
 """
 
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from audit.holds import holds_of_call
 from audit.json_tree import ABSENT, Mark, Number, Tree, draw, inline, parse
 from audit.ledger.erased import ErasedBy, erased_of
 from audit.log import LogPayloadError, StoredEvent, read_events
+from audit.masking import mask
 from audit.queries.calls import (
     AlikeCall,
     Beside,
@@ -76,10 +78,10 @@ class ContextValue:
 
 @dataclass(frozen=True, slots=True)
 class CallPanel:
-    """One call, ready for its template. Trees are None for what is not known or withheld."""
+    """One call, ready for its template. Trees are None for what is not known."""
 
     call: CallDetail
-    is_withheld: bool  # payloads, and what quotes them, are left out
+    is_withheld: bool  # payloads are their shapes, and what quotes them is left out
     reason: str
     is_overdue: bool
     running_us: int
@@ -111,9 +113,9 @@ def gather(
 ) -> CallPanel:
     """The panel of a call; `beside` where it is known. Must run inside the tenant's scope.
 
-    Without payloads it has no arguments, output, error message, nor what was received in
-    place of what; where its events lie in the log it has. Eight statements at most, and two or
-    more for each event that was erased.
+    Without payloads arguments and output are their shapes, and it has no error message nor what
+    was received in place of what; where its events lie in the log it has. Eight statements at
+    most, and two or more for each event that was erased.
     """
     violations = call_violations(call) if call.violation_count else []
     if not with_payloads:
@@ -126,16 +128,18 @@ def gather(
         stored = read_call_events(call)
     except LogPayloadError as error:
         log_error = str(error)
-    shown = stored if with_payloads else {}
-    start, end = (_document(shown.get(kind)) for kind in ("start", "end"))
-    envelope = end.get("output", ABSENT)
-    data, failure, meta = _parts(envelope)
+    start, end = (_document(stored.get(kind)) for kind in ("start", "end"))
+    data, failure, meta = _parts(end.get("output", ABSENT))
+    more: Any = {k: failure[k] for k in ("cause", "details") if failure.get(k)} or ABSENT
+    args, received = _args(start), _received(end)
+    if not with_payloads:
+        data, more, meta, args, received = map(_shape, (data, more, meta, args, received))
+        start, end, failure = {}, {}, {}
     is_substitute = call.guard_outcome in _SUBSTITUTING
     marked = _marks(end, violations)
     marks: dict[str, list[Mark]] = {}
     for violation, mark in zip(violations, marked, strict=True):
         marks.setdefault(violation.path, []).append(mark)
-    received = _received(end)
     is_marked = received is ABSENT and not is_substitute
     events = [_log_event(kind, event, with_payloads) for kind, event in stored.items()]
     return CallPanel(
@@ -151,8 +155,8 @@ def gather(
         ],
         error=_error_facts(call, failure),
         error_message=_text(failure.get("message")) or call.error_message or "",
-        error_more=_tree({k: failure[k] for k in ("cause", "details") if failure.get(k)} or ABSENT),
-        args=_tree(_args(start)),
+        error_more=_tree(more),
+        args=_tree(args),
         received=_tree(received, marks),
         output=_tree(data, marks if is_marked else None),
         is_output_substitute=is_substitute,
@@ -253,6 +257,10 @@ def _inline(value: Any) -> SafeString:
 
 def _tree(value: Any, marks: dict[str, list[Mark]] | None = None) -> Tree | None:
     return None if value is ABSENT else draw(value, marks)
+
+
+def _shape(value: Any) -> Any:
+    return value if value is ABSENT else mask(value)
 
 
 def _error_facts(call: CallDetail, failure: dict[str, Any]) -> list[tuple[str, str]]:

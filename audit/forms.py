@@ -11,6 +11,7 @@ from audit.payload_match import MAX_NEEDLE
 from audit.queries.actions import ActionFilter
 from audit.queries.inbox import InboxFilter
 from audit.replay.job import CALLS_MAX
+from audit.reveal import REASON_MAX_LENGTH as REVEAL_REASON_MAX
 from audit.saved_views import NAME_LENGTH
 from audit.time_range import LENGTHS, TimeRange
 from audit.time_range import read as read_range
@@ -100,6 +101,12 @@ class ActionFilterForm(forms.Form):
         )
 
 
+class RevealForm(forms.Form):
+    """Why an auditor is shown a payload."""
+
+    reason = forms.CharField(min_length=3, max_length=REVEAL_REASON_MAX, strip=True)
+
+
 class DiscardForm(forms.Form):
     """Why a refused line needs nothing more."""
 
@@ -163,9 +170,14 @@ class PollingToolForm(forms.Form):
 
 
 class PayloadSearchForm(forms.Form):
-    """What is searched for in payloads."""
+    """What is searched for in payloads; an auditor, who is shown what was found, says why."""
 
     text = forms.CharField(min_length=2, max_length=MAX_NEEDLE, strip=False)
+    reason = forms.CharField(min_length=3, max_length=REVEAL_REASON_MAX, strip=True)
+
+    def __init__(self, data: Any = None, *, needs_reason: bool) -> None:
+        super().__init__(data)
+        self.fields["reason"].required = needs_reason
 
 
 class ReplayForm(forms.Form):

@@ -35,6 +35,12 @@ class Number(str):
     __slots__ = ()
 
 
+class Shape(str):
+    """What stands in a value's place where the value is not shown (`audit.masking`)."""
+
+    __slots__ = ()
+
+
 class _Absent:
     """There is no such value; null is one."""
 
@@ -239,6 +245,8 @@ def _scalar(value: Any) -> SafeString:
     match value:
         case Number():
             return format_html('<span class="j-number">{}</span>', visible(value[:MAX_STRING]))
+        case Shape():
+            return format_html('<span class="j-shape">{}</span>', value)
         case str():
             return format_html('<span class="j-string">{}</span>', _string(value))
         case None | True | False:
@@ -297,7 +305,7 @@ def _quoted(text: str) -> str:
 
 def _compact(value: Any) -> str:
     match value:
-        case Number():
+        case Number() | Shape():
             return str(value)
         case str():
             return _quoted(value)

@@ -4,7 +4,7 @@ from django.urls import path, register_converter
 
 from audit.converters import DayConverter, FreeTextConverter
 from audit.views.actions import action_export, action_list
-from audit.views.call_detail import call_detail, call_event
+from audit.views.call_detail import call_detail, call_event, call_reveal
 from audit.views.call_export import call_export
 from audit.views.call_list import call_complete, call_count, call_list, call_tail
 from audit.views.draft_review import draft_publish, draft_review
@@ -17,6 +17,7 @@ from audit.views.inbox import (
     inbox_discard_all,
     inbox_export,
     inbox_list,
+    inbox_reveal,
     inbox_send,
 )
 from audit.views.latency import latency_export, latency_newest, latency_page
@@ -79,6 +80,7 @@ urlpatterns = [
     path("calls/views", view_save, name="view_save"),
     path("calls/views/<uuid:pk>/delete", view_delete, name="view_delete"),
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
+    path("calls/<day:started_on>/<uuid:invocation_id>/reveal", call_reveal, name="call_reveal"),
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
     # /tools; one tool's pages are the registry's
     path("tools/", tool_list, name="tool_list"),
@@ -123,6 +125,7 @@ urlpatterns = [
     path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),
     path("inbox/export.<slug:kind>", inbox_export, name="inbox_export"),
     path("inbox/<uuid:pk>", inbox_detail, name="inbox_detail"),
+    path("inbox/<uuid:pk>/reveal", inbox_reveal, name="inbox_reveal"),
     path("inbox/<uuid:pk>/send", inbox_send, name="inbox_send"),
     path("inbox/<uuid:pk>/discard", inbox_discard, name="inbox_discard"),
     # /tools, where the log is read

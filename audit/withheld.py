@@ -1,6 +1,7 @@
 """What a member who sees no payloads is shown of a call (docs/adr/0011). Pure.
 
-`Membership.sees_payloads` says who that is. A page that shows nothing but payloads refuses
+`Membership.sees_payloads` says who that is; an auditor is until they reveal it (`audit.reveal`).
+A page that shows nothing but payloads refuses
 (`tenant_page(needs_payloads=True)`); all others say that they leave them out. An error's
 message and what a violation says was received are in the index, but quote payloads.
 """

@@ -20,6 +20,7 @@ _TAGS = {
     "traces": "The calls that share a trace id.",
     "losses": "What may be missing: producers and their numbering, refused lines.",
     "reports": "Reports that were made and kept.",
+    "actions": "What people and programs did: who, what, when, and which entry says so.",
     "ledger": "Proofs that nothing was altered: docs/ledger.md says how to check them.",
     "tools": "The registry of tools and their versions.",
 }

@@ -60,7 +60,7 @@ def tenant_page[**P](
 
     Anonymous is sent to sign in, a member without the role gets 403, somebody without any
     tenant (or only suspended ones) a page saying so. A page of nothing but payloads says
-    `needs_payloads`: a member who sees none (`Membership.sees_payloads`) gets 403. One
+    `needs_payloads`: a member who is never shown any (`Membership.reaches_payloads`) gets 403. One
     transaction surrounds the view and its rendering, so a view that raises has changed nothing.
     Costs two short transactions, one query.
 
@@ -81,7 +81,7 @@ def tenant_page[**P](
                 return render(request, "tenants/no_tenant.html", context, status=403)
             if not has_role(entered.membership, role):
                 raise PermissionDenied(f"This page is for the role {role.label.lower()}.")
-            if needs_payloads and not entered.membership.sees_payloads:
+            if needs_payloads and not entered.membership.reaches_payloads:
                 raise PermissionDenied("Your role does not show payloads.")
             # Until the response is made: `config.timezone` puts back what was before.
             timezone.activate(zone_of(entered.user, request.COOKIES, entered.tenant))

@@ -122,8 +122,8 @@ class PasswordForm(PasswordChangeForm):
 
 
 ROLE_HELP = {
-    Role.VIEWER: "sees what ran and how it went, no payloads",
+    Role.VIEWER: "sees what ran and how it went; of payloads their shape",
     Role.EDITOR: "sees everything recorded, publishes tool versions, deals with the inbox",
-    Role.AUDITOR: "sees everything recorded, makes reports and exports, changes nothing",
+    Role.AUDITOR: "sees who did what, and payloads for a reason; reports, exports, no changes",
     Role.ADMIN: "all of this, and manages keys, members and how long what is kept",
 }

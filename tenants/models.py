@@ -144,7 +144,17 @@ class Membership(models.Model):
     @property
     def sees_payloads(self) -> bool:
         """Whether this member is shown payloads and texts that quote them (docs/adr/0011)."""
-        return self.role != Role.VIEWER
+        return self.role in {Role.EDITOR, Role.ADMIN}
+
+    @property
+    def may_reveal(self) -> bool:
+        """Whether this member is shown a payload for a reason that goes on record."""
+        return self.role == Role.AUDITOR
+
+    @property
+    def reaches_payloads(self) -> bool:
+        """Whether this member is shown payloads, unasked or for a reason."""
+        return self.sees_payloads or self.may_reveal
 
 
 class Scope(models.TextChoices):

@@ -1,20 +1,26 @@
 """One call: a panel inside its trace, a page of its own, and its events as they came."""
 
-from datetime import date
+from datetime import date, datetime
+from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpResponse
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from audit import call_panel
+from audit.forms import RevealForm
 from audit.log import LogPayloadError
-from audit.queries.calls import CallDetail, call_of_span
+from audit.queries.calls import Beside, CallDetail, call_of_span
 from audit.queries.calls import call_detail as find_call
+from audit.reveal import is_shown, reveal, reveals
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_look
+from tenants.models import Role
 
 
 @require_safe
@@ -30,12 +36,30 @@ def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -
         if merged_into is None:
             raise Http404("no such call")
         return redirect("call_detail", *merged_into)
-    with_payloads = request.membership.sees_payloads
-    panel = call_panel.gather(call, timezone.now(), with_payloads=with_payloads)
-    if with_payloads:
-        record_view(request, call)
-    context: dict[str, object] = {"panel": panel}
+    context = panel_context(request, call, timezone.now())
     return render_page(request, "audit/call_detail.html", "call-panel", context)
+
+
+@require_POST
+@tenant_page(role=Role.AUDITOR)
+def call_reveal(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponseBase:
+    """Show the member this call's payloads for a while, for a reason that goes on record."""
+    call = find_call(started_on, invocation_id)
+    if call is None:
+        raise Http404("no such call")
+    form = RevealForm(request.POST)
+    if form.is_valid():
+        reveal(
+            request,
+            "call.reveal",
+            str(invocation_id),
+            form.cleaned_data["reason"],
+            tool=call.tool_name,
+            day=f"{started_on}",
+        )
+    else:
+        messages.error(request, "Nothing was revealed: say why, in a few words.")
+    return redirect("call_detail", started_on, invocation_id)
 
 
 @require_safe
@@ -47,6 +71,8 @@ def call_event(
     call = find_call(started_on, invocation_id)
     if call is None:
         raise Http404("no such call")
+    if not is_shown(request, "call.reveal", str(invocation_id), timezone.now()):
+        raise PermissionDenied("Reveal the payload on the call's page first, which asks why.")
     try:
         events = {str(kind): event for kind, event in call_panel.read_call_events(call).items()}
     except LogPayloadError as error:
@@ -54,14 +80,28 @@ def call_event(
     event = events.get(kind)
     if event is None or event.raw is None:
         raise Http404("no such event, or it was erased")
-    record_view(request, call, "call.raw", event=kind)
+    _record_view(request, call, "call.raw", event=kind)
     return HttpResponse(event.raw, content_type="text/plain; charset=utf-8")
 
 
-def record_view(
+def panel_context(
+    request: TenantRequest, call: CallDetail, now: datetime, beside: Beside | None = None
+) -> dict[str, Any]:
+    """The panel of a call as far as this member sees it; that they see it goes on record."""
+    subject = str(call.invocation_id)
+    with_payloads = is_shown(request, "call.reveal", subject, now)
+    if with_payloads:
+        _record_view(request, call)
+    return {
+        "panel": call_panel.gather(call, now, beside, with_payloads=with_payloads),
+        "may_reveal": request.membership.may_reveal and not with_payloads,
+        "reveals": reveals(request, "call.reveal", subject),
+    }
+
+
+def _record_view(
     request: TenantRequest, call: CallDetail, verb: str = "call.view", **details: str
 ) -> None:
-    """Put on record that a member is shown a call's payloads."""
     record_look(
         request.tenant.id,
         request.user,

@@ -13,9 +13,10 @@ from django.views.decorators.http import require_POST, require_safe
 from audit import inbox, raw_view
 from audit import inbox_export as exports
 from audit.figures import counted
-from audit.forms import DiscardAllForm, DiscardForm, InboxFilterForm
+from audit.forms import DiscardAllForm, DiscardForm, InboxFilterForm, RevealForm
 from audit.models import RejectedEvent, Resolution
 from audit.queries.inbox import InboxFilter, InboxRow, inbox_line, inbox_page
+from audit.reveal import is_shown, reveal, reveals
 from config.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import record_action, record_look
@@ -91,6 +92,19 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
 def inbox_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
     """One line: why it was refused, where it breaks off, and what became of it."""
     return _detail(request, _found(inbox_line(pk)), DiscardForm())
+
+
+@require_POST
+@tenant_page(role=Role.AUDITOR)
+def inbox_reveal(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Show the member this line for a while, for a reason that goes on record."""
+    line = _found(inbox_line(pk))
+    form = RevealForm(request.POST)
+    if form.is_valid():
+        reveal(request, "inbox.reveal", str(line.id), form.cleaned_data["reason"], code=line.code)
+    else:
+        messages.error(request, "Nothing was revealed: say why, in a few words.")
+    return redirect("inbox_detail", pk)
 
 
 @require_POST
@@ -182,12 +196,16 @@ def _detail(
     discard_form: DiscardForm,
     more: dict[str, object] | None = None,
 ) -> HttpResponse:
-    entry = inbox.gather(line, with_raw=request.membership.sees_payloads, now=timezone.now())
-    if request.membership.sees_payloads:
+    now = timezone.now()
+    with_raw = is_shown(request, "inbox.reveal", str(line.id), now)
+    entry = inbox.gather(line, with_raw=with_raw, now=now)
+    if with_raw:
         record_look(request.tenant.id, request.user, "inbox.view", str(line.id), code=line.code)
     context: dict[str, object] = {
         "entry": entry,
         "line": line,
+        "may_reveal": request.membership.may_reveal and not with_raw,
+        "reveals": reveals(request, "inbox.reveal", str(line.id)),
         "why": inbox.CODES.get(line.code, line.code),
         "may_deal": line.resolution is None and has_role(request.membership, Role.EDITOR),
         "discard_form": discard_form,

@@ -43,15 +43,26 @@ class FoundCall:
 @tenant_page(needs_payloads=True)
 def search_start(request: TenantRequest) -> HttpResponseBase:
     """Search the payloads of the calls that `q` asks for, for `text`."""
-    form, query = PayloadSearchForm(request.POST), parse(request.POST.get("q", ""))
+    needs_reason = not request.membership.sees_payloads
+    form = PayloadSearchForm(request.POST, needs_reason=needs_reason)
+    query = parse(request.POST.get("q", ""))
     if not form.is_valid() or query.problems:
         why = "the query cannot be read" if query.problems else "it takes 2 to 200 characters"
+        if needs_reason and not query.problems and "text" not in form.errors:
+            why = "say why you look for it"
         messages.error(request, f"Nothing was searched: {why}.")
         return redirect(f"{reverse('call_list')}?{urlencode({'q': query.text})}")
     search = payload_search.start_search(
         request.user, form.cleaned_data["text"], query, timezone.now()
     )
-    record_action(request.tenant, request.user, "payload.search", search.needle, query=search.query)
+    told = {"query": search.query, "reason": form.cleaned_data["reason"]}
+    record_action(
+        request.tenant,
+        request.user,
+        "payload.search",
+        search.needle,
+        **{name: value for name, value in told.items() if value},
+    )
     search_payloads.defer(tenant_id=str(request.tenant.id), search_id=str(search.id))
     return redirect("search_detail", search.id)
 

@@ -10,11 +10,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from audit import call_panel, reasons, trace_text, waterfall
+from audit import reasons, trace_text, waterfall
 from audit.forms import TimelineForm
 from audit.queries.calls import TraceDetail, call_detail, failures_beside_in
 from audit.queries.calls import trace_detail as find_trace
-from audit.views.call_detail import record_view
+from audit.views.call_detail import panel_context
 from audit.withheld import without_messages
 from config.htmx import render_page, wants_partial
 from tenants.access import TenantRequest, tenant_page
@@ -54,14 +54,11 @@ def _around(
     """What the page has besides rows: the facts above them, and the call opened beside them."""
     opened = shown.selected
     call = call_detail(opened.started_on, opened.invocation_id) if opened else None
-    panel = None
+    panel: dict[str, object] = {"panel": None}
     if call is not None:
-        beside = failures_beside_in(detail, call)
-        with_payloads = request.membership.sees_payloads
-        panel = call_panel.gather(call, now, beside, with_payloads=with_payloads)
-        if with_payloads:
-            record_view(request, call)
+        panel = panel_context(request, call, now, failures_beside_in(detail, call))
     return {
+        **panel,
         "trace": detail.summary,
         "is_cut": detail.is_cut,
         "shown_count": len(detail.calls),
@@ -71,7 +68,6 @@ def _around(
         "idle_share": shown.idle_us / shown.span_us * 100,
         "telling_offset_us": (shown.telling.started_at - detail.summary.first_started_at)
         // timedelta(microseconds=1),
-        "panel": panel,
         "is_call_unknown": opened is None,
     }
 

@@ -84,7 +84,7 @@ def test_a_viewer_sees_reasons_but_no_payload(acme: Cast) -> None:
     call = make_call(trace_id="secret-city", is_open=True)[START] | {"started_at": "never"}
     (row,) = refuse(acme, json.dumps(call).encode(), code="invalid_event")
     for path in ("/inbox/", f"/inbox/{row.id}"):
-        assert "secret-city" in shown(acme.auditor, path)
+        assert "secret-city" in shown(acme.editor, path)
         page = shown(acme.viewer, path)
         assert "secret-city" not in page
         assert "Breaks the contract" in page

@@ -17,7 +17,7 @@ from tests.audit.test_trace_list_page import BROKEN, FAILED
 from tests.factories import Cast, make_call, send_events
 
 NOW = datetime.now(UTC)
-PANEL = 5  # the call, alike calls, its tool, neighbours, the log; violations where it has some
+PANEL = 6  # the call, alike ones, its tool, neighbours, holds, the log; violations where there are
 
 
 def at(milliseconds: int) -> datetime:

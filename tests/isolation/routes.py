@@ -40,6 +40,8 @@ class Object:
     """The least a member must be, for a page."""
     needs_payloads: bool = False
     """Whether it is closed to who sees no payloads."""
+    needs_reveal: bool = False
+    """Whether it is closed to an auditor who has not said why they need to see it."""
     answers: Mapping[str, int] = READ
     """To whom it opens: the status by method; any other method gets 405. HEAD is as GET."""
 
@@ -121,7 +123,10 @@ ROUTES: dict[str, Visit] = {
     ),
     "calls/<day:started_on>/<uuid:invocation_id>": Object(lambda world: _call(world)),
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(
-        lambda world: _call(world) + "/start", needs_payloads=True
+        lambda world: _call(world) + "/start", needs_payloads=True, needs_reveal=True
+    ),
+    "calls/<day:started_on>/<uuid:invocation_id>/reveal": Object(
+        lambda world: _call(world) + "/reveal", is_read=False, role=Role.AUDITOR, answers=DEED
     ),
     "violations/": Listing("/violations/"),
     "violations/export.<slug:kind>": Listing("/violations/export.ndjson"),
@@ -208,6 +213,12 @@ ROUTES: dict[str, Visit] = {
     ),
     "inbox/export.<slug:kind>": Listing("/inbox/export.ndjson?state=all", role=Role.AUDITOR),
     "inbox/<uuid:pk>": Object(lambda world: f"/inbox/{world.refused_id}"),
+    "inbox/<uuid:pk>/reveal": Object(
+        lambda world: f"/inbox/{world.refused_id}/reveal",
+        is_read=False,
+        role=Role.AUDITOR,
+        answers=DEED,
+    ),
     "inbox/<uuid:pk>/send": Object(
         lambda world: f"/inbox/{world.refused_id}/send",
         is_read=False,

@@ -85,6 +85,8 @@ def expected(visit: Visit, method: str, visitor: Visitor) -> int:
         return 403
     if isinstance(visit, Object) and visitor.whose == "other":
         return 404
+    if isinstance(visit, Object) and visit.needs_reveal and visitor.role is Role.AUDITOR:
+        return 403
     if isinstance(visit, Listing) and visitor.whose == "other":
         return visit.of_others.get(method, answers[method])
     return answers[method]

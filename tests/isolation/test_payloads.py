@@ -1,4 +1,4 @@
-"""A viewer is shown no payload, on whichever page; everybody else is (docs/adr/0011)."""
+"""A viewer is shown no payload, an auditor none unasked; everybody else is (docs/adr/0011)."""
 
 import json
 from dataclasses import replace
@@ -11,13 +11,14 @@ from django.test import Client
 from audit.models import PayloadSearch, RejectedEvent
 from audit.payload_search import run_slice
 from tenants.members import add_member
-from tenants.models import Membership, Role, User
+from tenants.models import Action, Membership, Role, User
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
 from tests.audit.posting import post
 from tests.factories import make_call, make_ingest_key, make_user, send_events
 from tests.isolation.routes import ROUTES, Listing, Object, Visit, opens_to
 from tests.isolation.world import World, make_world
+from tests.ledger.log import as_owner
 
 PAYLOAD = "payload3b1f"
 """Stands in every payload, and in what quotes one."""
@@ -41,6 +42,16 @@ SHOWING = (
 """Routes that show the payload to those who see payloads and may open them."""
 
 
+ASKED_FOR = {
+    "actions/": "what people searched for, in their words",
+    "actions/export.<slug:kind>": "likewise",
+    "calls/search/<uuid:pk>": "asks for a reason",
+    "evidence/bundle.zip": "is a deed on record",
+    "inbox/export.<slug:kind>": "likewise",
+}
+"""Routes that show an auditor payloads because they asked."""
+
+
 @pytest.fixture(scope="module")
 def world() -> World:
     """A tenant to which an executor has sent the payload wherever one can be."""
@@ -62,7 +73,7 @@ def world() -> World:
     failed = make_call(
         trace_id=world.canary,
         started_at=at,
-        args={PAYLOAD: PAYLOAD},
+        args={"q": PAYLOAD, f"{PAYLOAD}@example.com": [{"deep": PAYLOAD}]},
         is_error=True,
         output={
             "status": "error",
@@ -111,7 +122,7 @@ def clients(members: dict[Role, User]) -> dict[Role, Client]:
 
 def searched(world: World, client: Client) -> UUID:
     """The id of a search for the payload that this member has made."""
-    answer = client.post("/calls/search", {"text": PAYLOAD})
+    answer = client.post("/calls/search", {"text": PAYLOAD, "reason": "Asked to by Ada."})
     assert answer.status_code == 302
     pk = UUID(answer["Location"].rpartition("/")[2])
     assert not run_slice(world.tenant.id, pk)
@@ -131,7 +142,15 @@ def test_a_viewer_is_shown_none(route: str, world: World, clients: dict[Role, Cl
         assert PAYLOAD not in shown(ROUTES[route], world, clients[Role.VIEWER], **headers)
 
 
-@pytest.mark.parametrize("role", [role for role in Role if role is not Role.VIEWER])
+@pytest.mark.parametrize("route", sorted(ROUTES.keys() - ASKED_FOR.keys()))
+def test_an_auditor_is_shown_none_unasked(
+    route: str, world: World, clients: dict[Role, Client]
+) -> None:
+    for headers in ({}, {"HX-Request": "true"}):
+        assert PAYLOAD not in shown(ROUTES[route], world, clients[Role.AUDITOR], **headers)
+
+
+@pytest.mark.parametrize("role", [Role.EDITOR, Role.ADMIN])
 @pytest.mark.parametrize("route", SHOWING)
 def test_the_others_are_shown_it(
     route: str, role: Role, world: World, clients: dict[Role, Client]
@@ -171,7 +190,7 @@ def test_a_viewer_cannot_ask_whether_a_message_holds_a_text(
     for role, client in clients.items():
         page = client.get(f"/traces/{world.canary}?find={PAYLOAD}").content.decode()
         rows = page.split('<ol class="calls"')[1].split("</ol>")[0]
-        assert ("get_weather" in rows) == (role is not Role.VIEWER)
+        assert ("get_weather" in rows) == (role in {Role.EDITOR, Role.ADMIN})
 
 
 def test_what_an_editor_searched_is_gone_for_the_viewer_they_become(world: World) -> None:
@@ -201,6 +220,69 @@ def test_a_viewers_export_has_every_member_but_no_message(
         body = clients[role].get("/calls/export.ndjson").getvalue().decode()
         return [json.loads(line) for line in body.splitlines()[:-1]]
 
-    quoted, plain = lines(Role.AUDITOR), lines(Role.VIEWER)
+    quoted, plain = lines(Role.EDITOR), lines(Role.VIEWER)
+    assert lines(Role.AUDITOR) == plain
     assert any(line["error_message"] == PAYLOAD for line in quoted)
     assert [{**line, "error_message": None} for line in quoted] == plain
+
+
+def test_of_payloads_a_viewer_is_shown_the_shape(world: World, clients: dict[Role, Client]) -> None:
+    page = shown(ROUTES["calls/<day:started_on>/<uuid:invocation_id>"], world, clients[Role.VIEWER])
+    assert (
+        f'&quot;q&quot;</span>: <span class="j-shape">text of {len(PAYLOAD)} characters</span>'
+        in page
+    )
+    assert "member 2, 23 characters" in page, "a key that may be a value is its length"
+    assert "Reveal" not in page
+
+
+def test_an_auditor_reveals_one_call_for_a_reason(world: World, members: dict[Role, User]) -> None:
+    auditor = make_user("asking")
+    with tenant_scope(world.tenant.id):
+        add_member(world.tenant, auditor, Role.AUDITOR)
+    client, other = signed_in(auditor), signed_in(members[Role.AUDITOR])
+    call = f"/calls/{world.at.date()}/{world.call_id}"
+    closed = client.get(f"{call}/start")
+    assert (closed.status_code, PAYLOAD.encode() in closed.content) == (403, False)
+    assert client.post(f"{call}/reveal", {"reason": " "}).status_code == 302
+    assert PAYLOAD not in client.get(call).content.decode()
+    answer = client.post(f"{call}/reveal", {"reason": "Case 4711"}, follow=True)
+    assert PAYLOAD in answer.content.decode()
+    for address in (call, f"{call}/start", f"/traces/{world.canary}?call={world.call_id}"):
+        assert PAYLOAD in client.get(address).content.decode()
+        assert PAYLOAD not in other.get(address).content.decode(), "another auditor asks, too"
+    assert "Case 4711" in other.get(call).content.decode(), "who asked before stands beside it"
+    viewer = signed_in(members[Role.VIEWER]).get(call).content.decode()
+    assert PAYLOAD not in viewer
+    assert "Case 4711" not in viewer
+    assert PAYLOAD not in client.get("/calls/").content.decode(), "one call, and no other"
+    with tenant_scope(world.tenant.id):
+        found = Action.objects.filter(tenant=world.tenant, user_id=auditor.pk).order_by("at")
+        assert [one.verb for one in found][:2] == ["call.reveal", "call.view"]
+        revealed = found[0]
+    assert revealed.details["reason"] == "Case 4711"
+    as_owner(
+        "UPDATE action SET at = at - interval '61 minutes' WHERE tenant_id = %s AND id = %s",
+        [world.tenant.id, revealed.id],
+    )
+    assert PAYLOAD not in client.get(call).content.decode(), "its time is over"
+    assert client.get(f"{call}/start").status_code == 403
+
+
+def test_an_auditor_reveals_a_refused_line_and_says_why_they_search(
+    world: World, members: dict[Role, User]
+) -> None:
+    auditor = make_user("asking")
+    with tenant_scope(world.tenant.id):
+        add_member(world.tenant, auditor, Role.AUDITOR)
+    client = signed_in(auditor)
+    line = f"/inbox/{world.refused_id}"
+    assert PAYLOAD not in client.get(line).content.decode()
+    answer = client.post(f"{line}/reveal", {"reason": "Case 4711"}, follow=True)
+    assert PAYLOAD in answer.content.decode()
+    before = _searches(world)
+    client.post("/calls/search", {"text": PAYLOAD})
+    assert _searches(world) == before, "no reason was given"
+    assert PAYLOAD in client.get(f"/calls/search/{searched(world, client)}").content.decode()
+    editor = signed_in(members[Role.EDITOR])
+    assert editor.post(f"{line}/reveal", {"reason": "Case 4711"}).status_code == 403
