@@ -16,6 +16,7 @@ from tooltrail.ledger import NO_INVOCATION, Kind
 from audit import wire
 from audit.body import Line
 from audit.decode import RefusedLineError, TooDeepError, decode_line, event_id_in
+from audit.findings import Finding, read_finding_event
 from audit.instants import DAY_US, Instants, microseconds
 from audit.limits import MAX_DEPTH, LimitExceededError
 
@@ -29,7 +30,7 @@ class Candidate(msgspec.Struct, gc=False):
     """An event that may enter the log. Times are microseconds, days days since 1970 in UTC.
 
     `position` is its place among its batch's events, set once that is known. A gap has no
-    invocation, times or day.
+    invocation, times or day. `finding` is what the server finds wrong with an end's output.
     """
 
     line: int
@@ -42,6 +43,7 @@ class Candidate(msgspec.Struct, gc=False):
     ended_us: int = 0
     day: int = 0
     position: int = -1
+    finding: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,38 @@ class Reading:
     """A request's lines, read."""
 
     candidates: list[Candidate] = field(default_factory=list)
+    findings: list[Candidate] = field(default_factory=list)
+    """Of a logged batch, the events that say what was found in its ends."""
     rejections: list[Rejection] = field(default_factory=list)
+
+
+def read_logged(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
+    """Read a batch of the log: what was sent, and what the server found in it.
+
+    A line's number is its position and one. Raises LimitExceededError, as `read_lines`.
+    """
+    found = {line.number: event for line in lines if (event := read_finding_event(line.raw))}
+    sent = [line for line in lines if line.number not in found] if found else lines
+    reading = read_lines(sent, batch_id, now)
+    if not found:
+        return reading
+    raws = {line.number: line.raw for line in lines}
+    ends = {each.line: each for each in reading.candidates if each.kind is Kind.END}
+    for number, event in found.items():
+        end = ends.get(event.end_position + 1)
+        if end is not None:
+            end.finding = Finding(b"", event.violations)
+            reading.findings.append(
+                Candidate(
+                    number,
+                    raws[number],
+                    end.event,
+                    event.event_id,
+                    Kind.FINDING,
+                    event.invocation_id,
+                )
+            )
+    return reading
 
 
 def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:

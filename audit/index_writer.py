@@ -155,8 +155,8 @@ class IndexWriter:
         """By key: start batch and position, end batch and position of the call's row."""
         return {(row[0], row[1].int): row[2:] for row in self.run("taken_slots", **_keys(calls))}
 
-    def write_violations(self, completed: Sequence[tuple[Changed, wire.EndEvent]]) -> None:
-        """Write the violations of calls completed now."""
+    def write_violations(self, completed: Sequence[tuple[Changed, Candidate]]) -> None:
+        """Write the violations of calls completed now, by their ends."""
         rows = [
             (
                 row.day,
@@ -166,12 +166,9 @@ class IndexWriter:
                 row.tool_name,
                 row.tool_version,
                 *found,
-                event.guard.strategy,
-                event.guard.outcome,
             )
-            for row, event in completed
-            if event.guard is not None
-            for ordinal, found in enumerate(violations(event))
+            for row, end in completed
+            for ordinal, found in enumerate(violations(end))
         ]
         if not rows:
             return
@@ -347,6 +344,7 @@ _VIOLATION_TEXTS = (
     "received",
     "strategy",
     "outcome",
+    "found_by",
 )
 _TRACE_COLUMNS = (
     ("started_on", pg_arrays.days),

@@ -68,7 +68,7 @@ class _Effects:
     withdrawn: list[Changed] = field(default_factory=list)
     superseding: list[Changed] = field(default_factory=list)
     absorbed: list[Changed] = field(default_factory=list)
-    completed: list[tuple[Changed, wire.EndEvent]] = field(default_factory=list)
+    completed: list[tuple[Changed, Candidate]] = field(default_factory=list)
 
 
 class Indexing:
@@ -101,13 +101,12 @@ class Indexing:
                 candidate.position = position
         changed = self._writer.upsert_calls(calls)
         completed = [
-            (row, call.end.event)
+            (row, call.end)
             for call in calls
             if call.end is not None
             and (row := changed.get(call.key)) is not None
             and row.took_end
             and row.violation_count
-            and isinstance(call.end.event, wire.EndEvent)
         ]
         fuller = self._settle(calls, repeats, changed)
         withdrawn, superseding = self._writer.supersede_calls(fuller)
@@ -115,6 +114,11 @@ class Indexing:
         gaps = [each for each in logged if each.kind is Kind.GAP]
         self._effects = _Effects(gaps, changed, withdrawn, superseding, absorbed, completed)
         return logged
+
+    @property
+    def found(self) -> list[Candidate]:
+        """The ends that took their places now and in which the server found something."""
+        return [end for _, end in self._effects.completed if end.finding is not None]
 
     def write(self, *, with_totals: bool = True) -> None:
         """Write what derives from the rows: violations, traces, rollups; producers.

@@ -10,6 +10,8 @@
 4. Derived from that: violations, traces, rollups, producers, each in order of key.
 5. Events whose slot was taken are compared with the stored ones: the same bytes are a
    duplicate, others a conflict, which goes to the inbox. The log keeps all of them.
+   What the server found in the outputs of ends that took their places (`audit.arrival`)
+   becomes events behind those that were sent.
 6. The tenant's ledger head is taken, which puts batches in order, and moved on; the batch
    is written. Commit.
 
@@ -37,6 +39,7 @@ from psycopg.types.numeric import Int4, Int8
 from tooltrail.ledger import SALT_LENGTH, Entry, Kind, commit_of, leaf_of
 
 from audit import metrics
+from audit.arrival import finding_event, judge_arrivals
 from audit.batch_ids import BatchId, batch_day
 from audit.body import Line
 from audit.candidates import Candidate, Reading, read_lines
@@ -72,6 +75,7 @@ def record_batch(
     request again with the same id is then safe.
     """
     reading = read_lines(redacted(tenant_id, lines), batch_id.id, now)
+    judge_arrivals(tenant_id, reading.candidates)
     request = _Request(tenant_id, hashlib.sha256(body).digest(), reading, batch_id, now)
     answer = with_retries(lambda: _Recording(request).run())
     _count_lags(reading, now)
@@ -87,6 +91,7 @@ def record_in_scope(
     several batches each has the whole body's SHA-256.
     """
     reading = read_lines(redacted(tenant_id, lines), batch_id.id, now)
+    judge_arrivals(tenant_id, reading.candidates)
     answer = _Recording(_Request(tenant_id, body_sha256, reading, batch_id, now)).run()
     _count_lags(reading, now)
     return answer
@@ -156,6 +161,7 @@ class _Recording:
             self._request.tenant_id, self._writer, INDEX_DAYS.missing, reading.rejections
         )
         logged = indexing.apply(reading.candidates)
+        logged += [finding_event(end, self._request.now) for end in indexing.found]
         with self._writer.pipeline():
             indexing.write()
             indexing.outcome.rejections.sort(key=lambda rejection: rejection.line)

@@ -6,13 +6,15 @@ in the log.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
 
 from audit import wire
+from audit.candidates import Candidate
+from audit.findings import OUTCOME, STRATEGY
 from audit.merge import Call
 
 ERROR_TYPE_MAX = 64  # characters; it is part of rollup's key
@@ -94,14 +96,23 @@ def project(call: Call) -> Row:
             pairs = list(zip(shared, others, strict=True))
             shared = tuple(b if a is None else a for a, b in pairs)
             differs = differs or any(a is not None and b is not None and a != b for a, b in pairs)
-    return Row(call, shared, OPEN if end is None else _ending(end.event, end.ended_us), differs)
+    return Row(call, shared, OPEN if end is None else _ending(end), differs)
 
 
-def violations(event: wire.EndEvent) -> Iterator[tuple[str, ...]]:
-    """A row per violation: path, its pattern, code, severity, expected, received."""
-    if event.guard is None:
-        return
-    for found in event.guard.violations:
+def violations(end: Candidate) -> Iterator[tuple[str, ...]]:
+    """A row per violation: path, its pattern, code, severity, expected, received, strategy,
+    outcome, and who found it.
+    """
+    event = end.event
+    assert isinstance(event, wire.EndEvent)
+    listed: Sequence[wire.FoundViolation] = ()
+    how: tuple[str, str, str] = (STRATEGY, OUTCOME, "server")
+    if event.guard is not None:
+        listed = event.guard.violations
+        how = (event.guard.strategy, event.guard.outcome, "executor")
+    elif end.finding is not None:
+        listed = end.finding.violations
+    for found in listed:
         path = found.path[:TEXT_MAX]
         yield (
             path,
@@ -110,11 +121,14 @@ def violations(event: wire.EndEvent) -> Iterator[tuple[str, ...]]:
             found.severity,
             found.expected[:TEXT_MAX],
             found.received[:TEXT_MAX],
+            *how,
         )
 
 
-def _ending(event: Any, ended_us: int) -> Ending:
+def _ending(end: Candidate) -> Ending:
+    event = end.event
     assert isinstance(event, wire.EndEvent)
+    found = () if end.finding is None else end.finding.violations
     guard, output = event.guard, event.output
     failure = output.error if output is not None and output.status == "error" else None
     guard_failed = guard is not None and guard.outcome in ("failed", "error-result")
@@ -124,7 +138,7 @@ def _ending(event: Any, ended_us: int) -> Ending:
     said = failure or _NOTHING_SAID
     # By place, for by name it takes twice as long, as long as all the rest of this.
     return Ending(
-        ended_us,
+        end.ended_us,
         round(event.duration_ms * 1000),
         "failed" if failed else "ok",
         _error_type(said.type, guard_failed) if failed else "",
@@ -136,7 +150,7 @@ def _ending(event: Any, ended_us: int) -> Ending:
         meta.attempt if said.attempt is None and meta is not None else said.attempt,
         guard.strategy if guard is not None else None,
         guard.outcome if guard is not None else None,
-        len(guard.violations) if guard is not None else 0,
+        len(guard.violations) if guard is not None else len(found),
         (usage.prompt or 0) if usage is not None else 0,
         (usage.completion or 0) if usage is not None else 0,
         meta.cache_hit if meta is not None else None,

@@ -25,7 +25,7 @@ from django.utils import timezone
 
 from audit import partitions, sql
 from audit.body import Line
-from audit.candidates import Candidate, read_lines
+from audit.candidates import Reading, read_logged
 from audit.deltas import derive
 from audit.index_writer import IndexWriter, changed_of
 from audit.indexing import Indexing
@@ -214,8 +214,8 @@ class _Replay:
     def _index(
         self, batch_id: UUID, received_at: datetime, raws: list[bytes], with_totals: bool
     ) -> None:
-        candidates = self._candidates(batch_id, received_at, raws)
-        known = {candidate.position for candidate in candidates}
+        reading = self._read(batch_id, received_at, raws)
+        known = {each.line - 1 for each in (*reading.candidates, *reading.findings)}
         lost = [position for position in range(len(raws)) if position not in known]
         if lost:
             self._shadow.run(
@@ -224,19 +224,17 @@ class _Replay:
                 positions=lost,
             )
         indexing = Indexing(self._tenant_id, self._writer(batch_id, received_at), _no_days)
-        indexing.apply(candidates, is_logged=True)
+        indexing.apply(reading.candidates, is_logged=True)
         indexing.write(with_totals=with_totals)
 
-    def _candidates(
-        self, batch_id: UUID, received_at: datetime, raws: list[bytes]
-    ) -> list[Candidate]:
+    def _read(self, batch_id: UUID, received_at: datetime, raws: list[bytes]) -> Reading:
         lines = [Line(position + 1, raw) for position, raw in enumerate(raws) if raw]
         try:
-            reading = read_lines(lines, batch_id, received_at)
+            reading = read_logged(lines, batch_id, received_at)
         except LimitExceededError as error:
             self._fault(f"batch {batch_id}: {error.message}")
             self._report.unreadable += len(lines)
-            return []
+            return Reading()
         for refused in reading.rejections:
             self._fault(
                 f"event {refused.line - 1} of batch {batch_id} cannot be read: {refused.code}"
@@ -244,7 +242,7 @@ class _Replay:
         self._report.unreadable += len(reading.rejections)
         for candidate in reading.candidates:
             candidate.position = candidate.line - 1
-        return reading.candidates
+        return reading
 
     def _writer(self, batch_id: UUID, received_at: datetime) -> IndexWriter:
         return IndexWriter(self._tenant_id, batch_id, received_at, using=USING)

@@ -37,6 +37,8 @@ _VERBS = {
     ChangeKind.DEPRECATED: "deprecate",
     ChangeKind.RETIRED: "retire",
     ChangeKind.RESTORED: "restore",
+    ChangeKind.CHECKS_ON: "check-on-arrival",
+    ChangeKind.CHECKS_OFF: "stop-checking",
 }
 """Of the tenant's record of what people did."""
 

@@ -18,7 +18,14 @@ from tools_registry import states
 from tools_registry.changes import Publisher
 from tools_registry.forms import DescriptionForm, NameForm, ReasonForm
 from tools_registry.models import State, Tool
-from tools_registry.tools import DESCRIBING, NameTakenError, create_tool, describe_tool
+from tools_registry.schemas import compile_for_arrival
+from tools_registry.tools import (
+    DESCRIBING,
+    NameTakenError,
+    check_on_arrival,
+    create_tool,
+    describe_tool,
+)
 from tools_registry.versions import find_version
 
 DEEDS: dict[str, tuple[Callable[..., None], str, str]] = {
@@ -92,4 +99,27 @@ def tool_describe(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     said: dict[str, Any] = {name: form.cleaned_data[name] for name in DESCRIBING}
     describe_tool(tool, said, Publisher(request.user))
     messages.success(request, "It is described so now.")
+    return redirect(tool)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def tool_arrivals(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Have the server check outputs on arrival (`on`), or not any more, with the reason given."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    form, is_on = ReasonForm(request.POST), "on" in request.POST
+    version = find_version(tool, tool.current_number) if tool.current_number else None
+    try:
+        if is_on:
+            compile_for_arrival(version.output_schema if version else None)
+    except ValueError as error:
+        messages.error(request, f"Nothing was changed: its outputs {error}.")
+        return redirect(tool)
+    if not form.is_valid():
+        messages.error(request, "Nothing was changed: the reason is too long.")
+        return redirect(tool)
+    by = Publisher(request.user)
+    check_on_arrival(tool, by, is_on=is_on, reason=form.cleaned_data["reason"])
+    said = "are checked on arrival now" if is_on else "are no longer checked on arrival"
+    messages.success(request, f"Its outputs {said}.")
     return redirect(tool)

@@ -58,6 +58,8 @@ class Tool(models.Model):
     current_number = models.PositiveIntegerField(default=0, editable=False)
     """The number of the version outputs are judged by; 0: nothing is published yet."""
     change_count = models.PositiveIntegerField(default=0, editable=False)
+    is_checked_on_arrival = models.BooleanField(default=False, editable=False)
+    """Whether the server judges outputs that no guard has looked at."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = TenantManager["Tool"]()
@@ -206,6 +208,8 @@ class ChangeKind(models.TextChoices):
     DEPRECATED = "deprecated", "Deprecated"
     RETIRED = "retired", "Retired"
     RESTORED = "restored", "Restored"
+    CHECKS_ON = "checks_on", "Checked on arrival from now on"
+    CHECKS_OFF = "checks_off", "No longer checked on arrival"
     KEPT = "kept", "Kept out"
     REFUSED = "refused", "Refused"
 

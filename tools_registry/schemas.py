@@ -84,6 +84,19 @@ def compile_for_judging(schema: Mapping[str, Any]) -> CompiledSchema:
         raise ValueError(said) from None
 
 
+def compile_for_arrival(schema: Mapping[str, Any] | None) -> CompiledSchema:
+    """An output schema by which the server can judge while it stores: each value in short time.
+
+    Raises ValueError saying why it cannot, behind "its outputs".
+    """
+    if schema is None:
+        raise ValueError("have no schema to be checked against")
+    compiled = compile_for_judging(schema)
+    if compiled.native is None:
+        raise ValueError("have a schema too involved to be checked against while they are stored")
+    return compiled
+
+
 def check_meta(meta: dict[str, Any]) -> dict[str, Any]:
     """A tool's labels: any JSON object within the limits. Raises ValueError."""
     _check_document(meta, META_MAX_BYTES)

@@ -53,3 +53,19 @@ def describe_tool(
         before=before,
         after={name: values[name] for name in changed},
     )
+
+
+def check_on_arrival(tool: Tool, by: Publisher, *, is_on: bool, reason: str = "") -> None:
+    """Have the server judge outputs that no guard has looked at, or not; the same is no change."""
+    if tool.is_checked_on_arrival == is_on:
+        return
+    lock_tool(tool)
+    tool.is_checked_on_arrival = is_on
+    record_change(
+        tool,
+        ChangeKind.CHECKS_ON if is_on else ChangeKind.CHECKS_OFF,
+        by,
+        number=tool.current_number or None,
+        reason=reason,
+        saving=["is_checked_on_arrival"],
+    )

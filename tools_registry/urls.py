@@ -26,6 +26,7 @@ urlpatterns = [
     ),
     path("tools/find", views.tool_find, name="tool_find"),
     path("tools/<uuid:pk>/diff", views.tool_diff, name="tool_diff"),
+    path("tools/<uuid:pk>/arrivals", deeds.tool_arrivals, name="tool_arrivals"),
     path("tools/<uuid:pk>/describe", deeds.tool_describe, name="tool_describe"),
     path("tools/<uuid:pk>/<int:number>/<slug:deed>", deeds.version_deed, name="version_deed"),
     path("tools/<uuid:pk>", views.tool_detail, name="tool_detail"),

@@ -18,7 +18,9 @@ from tools_registry.forms import DescriptionForm
 from tools_registry.json_diff import JSONChange
 from tools_registry.models import State, Tool, ToolVersion
 from tools_registry.schema_diff.effect import ABSENT
+from tools_registry.schemas import compile_for_arrival
 from tools_registry.sides import DRAFT, find_side
+from tools_registry.versions import find_version
 
 CHANGES_SHOWN, DIFFERENCES_SHOWN, VALUE_LENGTH = 20, 300, 160
 LOOKS = {Verdict.COMPATIBLE: "ok", Verdict.BREAKING: "failed", Verdict.UNKNOWN: "violation"}
@@ -55,6 +57,7 @@ def tool_detail(request: TenantRequest, pk: UUID, number: int | None = None) -> 
         "deeds": possible_deeds(state(shown), is_current=is_current),
         "compared_to": tool.current_number if not is_current else _before(versions, shown),
         "versions": [(version, state(version)) for version in versions],
+        "unchecked_because": _unchecked(tool, shown) if tool.is_checked_on_arrival else "",
     }
     return render(request, "tools_registry/tool_detail.html", _context(request, tool) | context)
 
@@ -144,6 +147,17 @@ def _context(request: TenantRequest, tool: Tool) -> dict[str, Any]:
         "may_use_admin": may_edit and request.user.is_staff,
         "describing": DescriptionForm(instance=tool) if may_edit else None,
     }
+
+
+def _unchecked(tool: Tool, shown: ToolVersion) -> str:
+    """Why nothing is checked on arrival, '' if it is."""
+    is_current = shown.number == tool.current_number
+    current = shown if is_current else find_version(tool, tool.current_number)
+    try:
+        compile_for_arrival(current.output_schema if current else None)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _ordinal(request: HttpRequest) -> int | None:

@@ -15,7 +15,7 @@ from tooltrail.ledger import NO_INVOCATION, Entry, Kind, commit_of, leaf_of
 
 from audit import wire
 from audit.body import Line
-from audit.candidates import Candidate, adk_invocation_id, read_lines
+from audit.candidates import Candidate, adk_invocation_id, read_logged
 from audit.instants import microseconds
 from audit.limits import MAX_LINES, LimitExceededError
 from audit.log import LogPayloadError, unpack
@@ -98,7 +98,8 @@ def _own_ids(raw: bytes) -> _Ids:
 def _of_executors(batch: StoredBatch, raws: Sequence[bytes]) -> Iterator[_Ids]:
     lines = [Line(position + 1, raw) for position, raw in enumerate(raws) if raw]
     try:
-        read = read_lines(lines, batch.batch_id, batch.received_at).candidates
+        reading = read_logged(lines, batch.batch_id, batch.received_at)
+        read = [*reading.candidates, *reading.findings]
     except LimitExceededError:  # nothing that was let in
         read = []
     by_position = {candidate.line - 1: candidate for candidate in read}
@@ -108,6 +109,9 @@ def _of_executors(batch: StoredBatch, raws: Sequence[bytes]) -> Iterator[_Ids]:
 
 def _ids_of(candidate: Candidate | None, batch_id: UUID) -> _Ids:
     if candidate is None:
+        return
+    if candidate.kind is Kind.FINDING:
+        yield candidate.kind, candidate.event_id, candidate.invocation_id
         return
     event = candidate.event
     event_ids: Iterator[UUID] = iter([candidate.event_id])

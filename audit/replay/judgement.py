@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-from tooltrail.guard import SchemaError
+from tooltrail.guard import SchemaError, Violation
 from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
 from tooltrail.guard.strip import strip
 from tooltrail.redact import MARK
@@ -54,6 +54,7 @@ class Verdict(NamedTuple):
     """Those of them where the draft finds nothing any more."""
 
 
+_ANY: Final = Violation(path="$", code="CONSTRAINT_VIOLATION")
 _NONE: Final[frozenset[Kind]] = frozenset()
 PASSED: Final = Verdict(_NONE, _NONE, _NONE, _NONE)
 
@@ -85,6 +86,23 @@ class Value(NamedTuple):
 
 class UnusableSchemaError(ValueError):
     """A schema the guard cannot judge by, with the reason in one line."""
+
+
+def violations_in(schema: CompiledSchema, raw: bytes, *, explain: bool = True) -> list[Violation]:
+    """What the guard finds in what a tool returned, by an end event; [] where that is not known.
+
+    Without `explain` it is one, any, where there is one at all.
+    """
+    read = _read_output(raw)
+    if isinstance(read, str):
+        return []
+    if not explain and schema.native is not None:
+        return [] if schema.native.is_valid(read.value) else [_ANY]
+    found = schema.violations(read.value)
+    if not found:
+        return found
+    marked = _marked(read.value)
+    return [each for each in found if each.path not in marked]
 
 
 class Judge:

@@ -252,15 +252,16 @@ INSERT INTO violation (
     path_pattern, code, severity, expected, received, strategy, outcome, found_by
 )
 SELECT %(tenant_id)s, started_on, invocation_id, ordinal, started_at, tool_name, tool_version,
-       path, path_pattern, code, severity, expected, received, strategy, outcome, 'executor'
+       path, path_pattern, code, severity, expected, received, strategy, outcome, found_by
 FROM unnest(
     %(started_on)b::date[], %(invocation_id)b::uuid[], %(ordinal)b::integer[],
     %(started_at)b::timestamptz[], %(tool_name)b::text[], %(tool_version)b::text[],
     %(path)b::text[], %(path_pattern)b::text[], %(code)b::text[], %(severity)b::text[],
-    %(expected)b::text[], %(received)b::text[], %(strategy)b::text[], %(outcome)b::text[]
+    %(expected)b::text[], %(received)b::text[], %(strategy)b::text[], %(outcome)b::text[],
+    %(found_by)b::text[]
 ) AS u (
     started_on, invocation_id, ordinal, started_at, tool_name, tool_version, path, path_pattern,
-    code, severity, expected, received, strategy, outcome
+    code, severity, expected, received, strategy, outcome, found_by
 )
 ON CONFLICT DO NOTHING
 

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from audit import figures
 from audit.call_query import quoted
 from audit.charts import range_query
+from audit.findings import OUTCOME
 from audit.queries.violations import (
     ViolationFilter,
     ViolationKind,
@@ -36,8 +37,9 @@ OUTCOMES = {
     "stripped": "stripped",
     "fallback": "fell back",
     "passed": "let through",
+    OUTCOME: "found by the server",
 }
-"""What guards make of a violation, in words."""
+"""What guards make of a violation, in words; without one the server found it."""
 
 FILTERS = {"tool": "Tool", "version": "Version", "path": "Path", "code": "Code"}
 

@@ -77,7 +77,11 @@ _STRAY_VIOLATIONS = """
         AND i.invocation_id = v.invocation_id
     WHERE v.tenant_id = %(tenant_id)s AND (
         i.started_at, i.tool_name, i.tool_version, i.guard_strategy, i.guard_outcome
-    ) IS DISTINCT FROM (v.started_at, v.tool_name, v.tool_version, v.strategy, v.outcome)
+    ) IS DISTINCT FROM (
+        v.started_at, v.tool_name, v.tool_version,
+        CASE v.found_by WHEN 'executor' THEN v.strategy END,
+        CASE v.found_by WHEN 'executor' THEN v.outcome END
+    )
 """
 _SLOTS = """
     SELECT invocation_id, 'toolExecutionStart', start_batch_id, start_pos FROM invocation
@@ -87,6 +91,7 @@ _SLOTS = """
     WHERE tenant_id = %(tenant_id)s AND end_batch_id IS NOT NULL
 """
 _KINDS = {"toolExecutionStart": Kind.START, "toolExecutionEnd": Kind.END, "gap": Kind.GAP}
+_KINDS["finding"] = Kind.FINDING
 
 type _Place = tuple[uuid.UUID, int]
 

@@ -294,6 +294,12 @@ ROUTES: dict[str, Visit] = {
         answers=DEED,
     ),
     "tools/<uuid:pk>/diff": Object(lambda world: f"/tools/{world.tool_id}/diff?from=1&to=draft"),
+    "tools/<uuid:pk>/arrivals": Object(
+        lambda world: f"/tools/{world.tool_id}/arrivals",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
     "tools/<uuid:pk>/describe": Object(
         lambda world: f"/tools/{world.tool_id}/describe",
         is_read=False,

@@ -49,7 +49,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "ledger_tile": {"level": 0, "tile_index": 0, "hashes": _LEAVES},
     "ledger_checkpoint": {"epoch": 0, "size": 2, "root": root_of([_LEAVES[:32], _LEAVES[32:]])},
     "tool_version": {"number": 1, "on_collision": "throw"},
-    "tool": {"latest_number": 1, "current_number": 1, "change_count": 1},
+    "tool": {"latest_number": 1, "current_number": 1, "change_count": 1}
+    | {"is_checked_on_arrival": False},
     "tool_change": {"kind": "published", "number": 1, "ordinal": 1, "attempted_on": None},
     "tool_draft": {"base_number": 1, "revision": 1, "on_collision": "throw"},
     "invocation": {"state": "failed", "violation_count": 1, "attempt": 1},

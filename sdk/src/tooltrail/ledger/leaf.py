@@ -23,7 +23,10 @@ _ENTRY = struct.Struct(">BB16s16sQI32s")
 
 
 class Kind(IntEnum):
-    """What an entry records. The first three are sent by executors, the rest made by the server."""
+    """What an entry records. The first three are sent by executors, the rest made by the server.
+
+    A finding is what is wrong with the output of an end, in the batch of that end.
+    """
 
     START = 1
     END = 2
@@ -34,6 +37,7 @@ class Kind(IntEnum):
     HOLD = 7
     KEY = 8
     EPOCH = 9
+    FINDING = 10
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

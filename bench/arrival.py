@@ -1,0 +1,162 @@
+"""What judging outputs on arrival costs the intake: `uv run bench/arrival.py [--calls 3000]`.
+
+Starts a PostgreSQL of its own and stores the same requests for two tenants in turns, as the view
+does, without HTTP, in one process: one tenant's tools are checked on arrival, the other's are not.
+Printed are events/s of either by the clock, and the processor's time of this process, in which the
+judging is, both of the medians of all requests. Where others use the machine, believe the latter:
+`costs` is what it grew by, which is more than what throughput loses, as PostgreSQL works beside it.
+Fails above ten per cent.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+LIMIT = 0.10
+TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
+FIFTY = {
+    "type": "object",
+    "required": [f"field_{n}" for n in range(50)],
+    "properties": {
+        f"field_{n}": {"type": ["string", "integer", "number"][n % 3]} for n in range(50)
+    },
+}
+
+
+def main() -> int:
+    """Print the table; 1 if checking costs more than a tenth."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--calls", type=int, default=3_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
+        Path(folder).chmod(0o711)  # as root, PostgreSQL may run as another user
+        os.environ["TOOLTRAIL_VAR"] = str(Path(folder) / "var")
+        os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        from config.embedded import EmbeddedPostgres
+
+        server = EmbeddedPostgres(Path(folder) / "postgres")
+        server.start()
+        try:
+            return measure(server.admin_url, options.calls)
+        finally:
+            server.stop()
+
+
+def measure(admin_url: str, calls: int) -> int:
+    """Store and print."""
+    from bench.registry import prepare
+
+    prepare(admin_url)
+    print(f"{'':46}{'events/s':>18}{'CPU µs/event':>18}{'costs':>8}")
+    print(f"{'outputs, events a request':46}{'off':>9}{'on':>9}{'off':>9}{'on':>9}")
+    worst = 0.0
+    for name, schema, failing in (
+        ("as bench/ingest.py's", TEXT, 0.0),
+        ("50 fields", FIFTY, 0.0),
+        ("50 fields, 5 % wrong", FIFTY, 0.05),
+    ):
+        for size in (500, 20):
+            worst = max(worst, compare(name, schema, failing, size, calls))
+    return int(worst > LIMIT)
+
+
+def compare(name: str, schema: dict[str, Any], failing: float, size: int, calls: int) -> float:
+    """Print a line; what checking costs, as a share of this process's time."""
+    from bench.ingest import TOOLS
+
+    tenants = {is_on: _tenant(schema, TOOLS, is_on=is_on) for is_on in (False, True)}
+    bodies = list(_bodies(schema is FIFTY, failing, size, calls))
+    took: dict[bool, list[float]] = {False: [], True: []}
+    cpu: dict[bool, list[float]] = {False: [], True: []}
+    for number, body in enumerate(bodies):
+        for is_on in (False, True) if number % 2 else (True, False):
+            clock, own = time.perf_counter(), time.process_time()
+            events = _store(tenants[is_on], body)
+            if number > len(bodies) // 10:
+                took[is_on].append((time.perf_counter() - clock) / events)
+                cpu[is_on].append((time.process_time() - own) / events)
+    off, on = statistics.median(took[False]), statistics.median(took[True])
+    cpu_off, cpu_on = statistics.median(cpu[False]), statistics.median(cpu[True])
+    cost = 1 - cpu_off / cpu_on
+    print(
+        f"{f'{name}, {size}':46}{1 / off:9,.0f}{1 / on:9,.0f}"
+        f"{cpu_off * 1e6:9.1f}{cpu_on * 1e6:9.1f}{cost:8.1%}"
+    )
+    return cost
+
+
+def _tenant(schema: dict[str, Any], names: list[str], *, is_on: bool) -> UUID:
+    from tenants.models import Tenant
+    from tenants.provision import ensure_tenant
+    from tenants.scope import tenant_scope
+    from tools_registry.changes import Publisher
+    from tools_registry.models import Tool
+    from tools_registry.schemas import ToolContract
+    from tools_registry.tools import check_on_arrival
+    from tools_registry.versions import register_contracts
+
+    tenant: Tenant = ensure_tenant(f"t-{uuid4().hex[:12]}", "Bench")
+    by = Publisher(key_id="bench")
+    with tenant_scope(tenant.id):
+        contracts = [
+            ToolContract(
+                name=name, description="", input_schema={"type": "object"}, output_schema=schema
+            )
+            for name in names
+        ]
+        register_contracts(tenant, contracts, by)
+        if is_on:
+            for tool in Tool.objects.all():
+                check_on_arrival(tool, by, is_on=True)
+    return tenant.id
+
+
+def _bodies(is_fifty: bool, failing: float, size: int, calls: int) -> Any:
+    """Bodies of requests as `bench/ingest.py` has them, their outputs replaced if so wanted."""
+    import gzip
+
+    from bench.ingest import make_requests
+
+    rng = random.Random(1)
+    for _, sent, _ in make_requests(calls, size, 1).ready:
+        body = gzip.decompress(sent)
+        if not is_fifty:
+            yield body
+            continue
+        events = [json.loads(line) for line in body.splitlines()]
+        for event in events:
+            if event.get("output", {}).get("status") == "ok":
+                data: dict[str, Any] = {f"field_{n}": ["text", n, n / 7][n % 3] for n in range(50)}
+                if rng.random() < failing:
+                    data["field_7"] = None
+                event["output"]["data"] = data
+        yield b"\n".join(json.dumps(event, separators=(",", ":")).encode() for event in events)
+
+
+def _store(tenant_id: UUID, raw: bytes) -> int:
+    import uuid_utils
+
+    from audit import body, ingest
+    from audit.batch_ids import choose_batch_id
+
+    now = datetime.now(UTC)
+    lines = body.split_lines(raw)
+    batch_id = choose_batch_id(str(uuid_utils.uuid7()), now)
+    ingest.record_batch(tenant_id, raw, lines, batch_id, now)
+    return len(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
