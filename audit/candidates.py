@@ -16,7 +16,7 @@ from tooltrail.ledger import NO_INVOCATION, Kind
 from audit import wire
 from audit.body import Line
 from audit.decode import RefusedLineError, TooDeepError, decode_line, event_id_in
-from audit.findings import Finding, read_finding_event
+from audit.findings import Finding, FindingEvent, read_finding_event
 from audit.instants import DAY_US, Instants, microseconds
 from audit.limits import MAX_DEPTH, LimitExceededError
 
@@ -84,16 +84,7 @@ def read_logged(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading
         end = ends.get(event.end_position + 1)
         if end is not None:
             end.finding = Finding(b"", event.violations)
-            reading.findings.append(
-                Candidate(
-                    number,
-                    raws[number],
-                    end.event,
-                    event.event_id,
-                    Kind.FINDING,
-                    event.invocation_id,
-                )
-            )
+            reading.findings.append(_as_of(end, number, raws[number], event))
     return reading
 
 
@@ -137,6 +128,21 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
                 continue
         reading.candidates.append(candidate)
     return reading
+
+
+def _as_of(end: Candidate, line: int, raw: bytes, finding: FindingEvent) -> Candidate:
+    """A finding as an event of the end's call: what is asked of the one is asked of the other."""
+    return Candidate(
+        line,
+        raw,
+        end.event,
+        finding.event_id,
+        Kind.FINDING,
+        finding.invocation_id,
+        end.started_us,
+        end.ended_us,
+        end.day,
+    )
 
 
 def reject(candidate: Candidate, code: str, message: str) -> Rejection:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from audit import wire
 from audit.body import Line
-from audit.candidates import Candidate, read_lines
+from audit.candidates import Candidate, read_lines, read_logged
 from audit.erasure_models import LegalHold
 from audit.ledger.recompute import StoredBatch, remake
 from audit.limits import LimitExceededError
@@ -37,7 +37,8 @@ def read_batch(batch: StoredBatch) -> list[LoggedEvent]:
     remade = remake(batch)
     lines = [Line(position + 1, one.raw) for position, one in enumerate(remade) if one.raw]
     try:
-        candidates = read_lines(lines, batch.batch_id, batch.received_at).candidates
+        reading = read_logged(lines, batch.batch_id, batch.received_at)
+        candidates = [*reading.candidates, *reading.findings]
     except LimitExceededError:  # nothing that was let in
         candidates = []
     by_position = {candidate.line - 1: candidate for candidate in candidates}

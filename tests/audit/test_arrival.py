@@ -12,6 +12,7 @@ from tooltrail.ledger import Kind
 from tooltrail.redact import MARK
 
 from audit import arrival
+from audit.hold_match import read_batch
 from audit.ledger.recompute import StoredBatch, remake
 from audit.log import unpack
 from audit.models import Batch, Invocation, Violation
@@ -116,6 +117,8 @@ def test_it_is_an_event_of_the_log_behind_those_that_were_sent(acme: Cast) -> No
     )
     kinds = [each.entry and each.entry.kind for each in remake(stored)]
     assert kinds == [Kind.START, Kind.END, Kind.FINDING]
+    held_by = {(each.invocation_id, each.candidate and each.candidate.day) for each in read_batch(stored)}
+    assert len(held_by) == 1, "what holds or erases a call's events does so to its finding"
 
 
 @pytest.mark.parametrize(
