@@ -117,7 +117,9 @@ def test_it_is_an_event_of_the_log_behind_those_that_were_sent(acme: Cast) -> No
     )
     kinds = [each.entry and each.entry.kind for each in remake(stored)]
     assert kinds == [Kind.START, Kind.END, Kind.FINDING]
-    held_by = {(each.invocation_id, each.candidate and each.candidate.day) for each in read_batch(stored)}
+    held_by = {
+        (each.invocation_id, each.candidate and each.candidate.day) for each in read_batch(stored)
+    }
     assert len(held_by) == 1, "what holds or erases a call's events does so to its finding"
 
 
