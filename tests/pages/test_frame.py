@@ -46,7 +46,7 @@ def test_every_request_of_htmx_has_an_address_beside_it(path: Path) -> None:
 
 
 def test_style_sheets_name_colours_only_in_tokens() -> None:
-    for path in (BASE_DIR / "static" / "css").glob("*.css"):
+    for path in (BASE_DIR / "static" / "css").rglob("*.css"):
         if path.name != "tokens.css":
             assert not re.search(r"#[0-9a-fA-F]{3,8}\b|\brgba?\(|\bhsla?\(", path.read_text()), path
 
@@ -131,7 +131,7 @@ def test_a_page_asks_for_its_frame_in_one_style_sheet(tmp_path: Path) -> None:
 
     assert problems == []
     assert "@import" not in frame
-    for part in ("vendor/tabler/1.6.1/tabler.min.css", "css/tokens.css"):
+    for part in ("vendor/tabler/1.6.1/tabler.min.css", "css/tokens.css", "css/frame/page.css"):
         assert Path(str(finders.find(part))).read_text() in frame
     assert "@import" not in (tmp_path / served.stored_name("css/timeline.css")).read_text()
 
