@@ -16,7 +16,7 @@ from audit import reasons
 from audit.call_query import quoted
 from audit.erasure_models import LegalHold
 from audit.figures import NBSP, count, duration
-from audit.holds import holds_of_call
+from audit.holds import holds_in_force, holds_of_call
 from audit.json_tree import ABSENT, Mark, Number, Tree, draw, inline, parse
 from audit.ledger.erased import ErasedBy, erased_of
 from audit.log import LogPayloadError, StoredEvent, read_events
@@ -171,7 +171,13 @@ def gather(
         events=events,
         log_error=log_error,
         clock_note=_clock_note(call, stored),
-        holds=holds_of_call(call.trace_id, call.case_id, call.tool_name, call.started_at),
+        holds=holds_of_call(
+            holds_in_force(current_tenant_id()),
+            call.trace_id,
+            call.case_id,
+            call.tool_name,
+            call.started_at,
+        ),
         erased=list(
             {event.erased.entry_index: event.erased for event in events if event.erased}.values()
         ),

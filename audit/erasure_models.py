@@ -55,3 +55,76 @@ class LedgerErasure(models.Model):
 
     def __str__(self) -> str:
         return str(self.entry_index)
+
+
+class ErasureState(models.TextChoices):
+    """How an erasure stands: its dry run first, then, confirmed, itself."""
+
+    WAITING = "waiting", "Waiting"
+    COUNTING = "counting", "Counting"
+    COUNTED = "counted", "Counted"
+    CONFIRMED = "confirmed", "Confirmed"
+    ERASING = "erasing", "Erasing"
+    DONE = "done", "Done"
+    CANCELLED = "cancelled", "Stopped"
+    FAILED = "failed", "Failed"
+
+
+class Erasure(models.Model):
+    """An erasure by filter, from its dry run on: how far it is, what is gone (`audit.erasure`)."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    query = models.TextField()
+    created_at = models.DateTimeField()
+    created_by = models.TextField()
+    state = models.TextField(choices=ErasureState)
+    step = models.TextField()
+    cursor_at = models.DateTimeField(null=True)
+    cursor_id = models.UUIDField(null=True)
+    next_index = models.BigIntegerField(default=0)
+    end_index = models.BigIntegerField(default=0)
+    first_started_at = models.DateTimeField(null=True)
+    call_count = models.BigIntegerField(default=0)
+    held_count = models.BigIntegerField(default=0)
+    event_count = models.BigIntegerField(default=0)
+    byte_count = models.BigIntegerField(default=0)
+    line_count = models.BigIntegerField(default=0)
+    reason = models.TextField(null=True)  # noqa: DJ001
+    confirmed_at = models.DateTimeField(null=True)
+    confirmed_by = models.TextField(null=True)  # noqa: DJ001
+    erased_calls = models.BigIntegerField(default=0)
+    erased_events = models.BigIntegerField(default=0)
+    erased_bytes = models.BigIntegerField(default=0)
+    erased_lines = models.BigIntegerField(default=0)
+    finished_at = models.DateTimeField(null=True)
+    problem = models.TextField()
+
+    objects = TenantQuerySet["Erasure"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "erasure"
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.query}"
+
+
+class ErasureCall(models.Model):
+    """A call that a dry run found."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "erasure_id", "started_at", "invocation_id")
+    tenant_id = models.UUIDField()
+    erasure_id = models.UUIDField()
+    started_at = models.DateTimeField()
+    invocation_id = models.UUIDField()
+
+    objects = TenantQuerySet["ErasureCall"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "erasure_call"
+
+    def __str__(self) -> str:
+        return str(self.invocation_id)

@@ -22,7 +22,7 @@ from audit.log import LogPayloadError, pack, unpack, without
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
-type Keeping = Callable[[Sequence[LoggedEvent]], Collection[int]]
+type Keeping = Callable[[StoredBatch, Sequence[LoggedEvent]], Collection[int]]
 """Of a batch's events, the positions of those that stay."""
 
 
@@ -62,7 +62,7 @@ def remove_events(
         except LogPayloadError:
             removed.unread.append(batch.batch_id)
             continue
-        stay = set(keeping(events))
+        stay = set(keeping(batch, events))
         going = [event for event in events if event.position not in stay]
         if not going:
             continue

@@ -15,7 +15,7 @@ from tooltrail.ledger import Kind
 
 from audit import pg_arrays
 from audit.erasure_models import LegalHold
-from audit.hold_match import LoggedEvent, covers_event
+from audit.hold_match import LoggedEvent, covers_event, is_within
 from audit.ledger.entries import append_entry
 from audit.ledger.statements import run
 from config.instants import iso
@@ -113,17 +113,20 @@ def all_holds() -> list[LegalHold]:
 
 
 def holds_of_call(
-    trace_id: str, case_id: str | None, tool_name: str, started_at: datetime
+    holds: Sequence[LegalHold],
+    trace_id: str,
+    case_id: str | None,
+    tool_name: str,
+    started_at: datetime,
 ) -> list[LegalHold]:
-    """The holds in force that cover a call. One query."""
+    """Those of some holds that cover a call, by what the index knows of it."""
     return [
         hold
-        for hold in holds_in_force(current_tenant_id())
+        for hold in holds
         if (hold.trace_id is None or hold.trace_id == trace_id)
         and (hold.case_id is None or hold.case_id == case_id)
         and (hold.tool_name is None or hold.tool_name == tool_name)
-        and (hold.since is None or started_at >= hold.since)
-        and (hold.until is None or started_at < hold.until)
+        and is_within(hold, started_at)
     ]
 
 

@@ -84,7 +84,7 @@ class InboxEntry:
     is_cut: bool
     """Only the first 64 KiB were kept."""
     is_expired: bool
-    """Nothing is there any more: its time was over (`audit.retention`)."""
+    """Nothing is there any more: by retention, or an erasure of its call."""
     is_altered: bool
     """What may never be stored was taken out of it."""
     raw: raw_view.RawView | None

@@ -164,7 +164,7 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
         removed = remove_events(
             tenant_id,
             [row[1] for row in whole],
-            lambda events: held_positions(tenant_id, holds, events, using=KEEPER),
+            lambda _, events: held_positions(tenant_id, holds, events, using=KEEPER),
             using=KEEPER,
         )
         ranges, count = removed.ranges, removed.event_count

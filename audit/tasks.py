@@ -9,7 +9,7 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
-from audit import partitions, payload_search, retention
+from audit import erasure, partitions, payload_search, retention
 from audit.ledger import actions, checks, keys, signer
 from audit.ledger.private_files import PrivateFileError
 from audit.ledger.statements import KEEPER
@@ -168,6 +168,16 @@ def _keep_ledger(tenant_id: UUID) -> None:
             keep_ledger.configure(queueing_lock=f"ledger {tenant_id}").defer(
                 tenant_id=str(tenant_id)
             )
+
+
+@app.task
+def erase_calls(tenant_id: str, erasure_id: str) -> None:
+    """Go on with an erasure or its dry run for a few seconds, then let others have their turn."""
+    if KEEPER not in connections:
+        _log.warning("DATABASE_KEEPER_URL is not set: nothing is erased")
+        return
+    if erasure.run_slice(UUID(tenant_id), UUID(erasure_id)):
+        erase_calls.defer(tenant_id=tenant_id, erasure_id=erasure_id)
 
 
 @app.task

@@ -9,6 +9,13 @@ from audit.views.call_export import call_export
 from audit.views.call_list import call_complete, call_count, call_list, call_tail
 from audit.views.draft_review import draft_publish, draft_review
 from audit.views.effect import effect_page
+from audit.views.erasures import (
+    erasure_cancel,
+    erasure_confirm,
+    erasure_detail,
+    erasure_list,
+    erasure_start,
+)
 from audit.views.evidence import evidence_bundle, evidence_page
 from audit.views.holds import hold_list, hold_release
 from audit.views.inbox import (
@@ -138,6 +145,11 @@ urlpatterns = [
     # /settings
     path("settings/tenant", tenant_settings, name="tenant_settings"),
     path("settings/redaction", redaction_settings, name="redaction_settings"),
+    path("settings/erasures", erasure_list, name="erasure_list"),
+    path("settings/erasures/start", erasure_start, name="erasure_start"),
+    path("settings/erasures/<uuid:pk>", erasure_detail, name="erasure_detail"),
+    path("settings/erasures/<uuid:pk>/confirm", erasure_confirm, name="erasure_confirm"),
+    path("settings/erasures/<uuid:pk>/cancel", erasure_cancel, name="erasure_cancel"),
     path("settings/holds", hold_list, name="hold_list"),
     path("settings/holds/<uuid:pk>/release", hold_release, name="hold_release"),
 ]

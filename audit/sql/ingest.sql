@@ -141,7 +141,7 @@ ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
             AND i.tool_version <> excluded.tool_version)
         OR i.trace_id <> excluded.trace_id
         OR i.parent_invocation_id <> excluded.parent_invocation_id
-        OR i.call_id <> excluded.call_id
+        OR (i.call_id <> excluded.call_id AND NOT starts_with(i.call_id, 'erased-'))
         OR i.tool_call_id <> excluded.tool_call_id
         OR i.turn_id <> excluded.turn_id
         OR i.run_id <> excluded.run_id

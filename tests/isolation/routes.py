@@ -371,6 +371,29 @@ ROUTES: dict[str, Visit] = {
         role=Role.ADMIN,
         answers=FORM,
     ),
+    "settings/erasures": Listing("/settings/erasures", role=Role.AUDITOR),
+    "settings/erasures/start": Listing(
+        "/settings/erasures/start",
+        shows_canary=False,
+        data=lambda world: {"q": "tool:a"},
+        role=Role.ADMIN,
+        answers=DEED,
+    ),
+    "settings/erasures/<uuid:pk>": Object(
+        lambda world: f"/settings/erasures/{world.erasure_id}", role=Role.AUDITOR
+    ),
+    "settings/erasures/<uuid:pk>/confirm": Object(
+        lambda world: f"/settings/erasures/{world.erasure_id}/confirm",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=DEED,
+    ),
+    "settings/erasures/<uuid:pk>/cancel": Object(
+        lambda world: f"/settings/erasures/{world.erasure_id}/cancel",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=DEED,
+    ),
     "settings/holds": Listing(
         "/settings/holds",
         data=lambda world: {"name": "", "reason": ""},
@@ -580,6 +603,7 @@ def imagined(world: World) -> World:
         import_id=uuid.uuid4(),
         replay_id=uuid_utils.compat.uuid7(),
         hold_id=uuid_utils.compat.uuid7(),
+        erasure_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),
     )

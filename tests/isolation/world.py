@@ -28,6 +28,7 @@ from tests.factories import make_user
 
 # Tables of tenants that hold no text, hence no canary.
 WITHOUT_TEXT = {
+    "erasure_call": "ids",
     "ledger_erasure": "numbers, and an id",
     "ledger_head": "a number",
     "ledger_tile": "hashes",
@@ -45,6 +46,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "batch": {"first_index": 0, "is_own": False},
     "ledger_head": {"size": 2},
     "ledger_check": {"state": "failed", "missing": []},
+    "erasure": {"state": "done", "step": "inbox"},
     "legal_hold": {"released_at": None, "released_by": None, "release_reason": None},
     "ledger_tile": {"level": 0, "tile_index": 0, "hashes": _LEAVES},
     "ledger_checkpoint": {"epoch": 0, "size": 2, "root": root_of([_LEAVES[:32], _LEAVES[32:]])},
@@ -92,6 +94,7 @@ class World:
     replay_id: UUID
     import_id: UUID
     hold_id: UUID
+    erasure_id: UUID
     api_key: ApiKey
     membership: Membership
 
@@ -130,6 +133,7 @@ def make_world(name: str) -> World:
         replay_id=uuid_utils.compat.uuid7(),
         import_id=uuid.uuid4(),
         hold_id=uuid_utils.compat.uuid7(),
+        erasure_id=uuid_utils.compat.uuid7(),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
     )
@@ -207,6 +211,8 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.check_id
     if (table, column) == ("report", "id"):
         return world.report_id
+    if (table, column) in {("erasure", "id"), ("erasure_call", "erasure_id")}:
+        return world.erasure_id
     if (table, column) == ("legal_hold", "id"):
         return world.hold_id
     if (table, column) == ("tool_replay", "id"):

@@ -59,6 +59,9 @@ NARROWER = {
     "ledger_key": {"SELECT"},
     "ledger_erasure": {"SELECT"},
     "ledger_check": {"SELECT", "INSERT", "UPDATE"},
+    # An erasure and what it found stay on record.
+    "erasure": {"SELECT", "INSERT", "UPDATE"},
+    "erasure_call": {"SELECT", "INSERT"},
     # A hold stays on record; of it only its release is written.
     "legal_hold": {
         "SELECT",
@@ -81,7 +84,16 @@ KEEPERS = {
     "ledger_erasure": {"SELECT", "INSERT"},
     "rejected_event": {"SELECT", "UPDATE (raw)"},
     "legal_hold": {"SELECT"},
-    "invocation": {"SELECT"},
+    "erasure": {"SELECT", "UPDATE"},
+    "erasure_call": {"SELECT"},
+    "otlp_span": {"SELECT"},
+    "invocation": {
+        "SELECT",
+        "UPDATE (call_id)",
+        "UPDATE (error_message)",
+        "UPDATE (idempotency_key)",
+    },
+    "violation": {"SELECT", "UPDATE (expected)", "UPDATE (received)"},
     "tenant_setting": {"SELECT", "UPDATE (erased_to)"},
     # It folds and signs: what is there grows at its end, and never goes.
     "ledger_head": {"SELECT", "INSERT", "UPDATE"},
