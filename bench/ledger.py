@@ -16,14 +16,11 @@ import argparse
 import json
 import os
 import random
-import secrets
 import statistics
 import sys
 import tempfile
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +28,8 @@ from uuid import UUID
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from bench.own_database import own_database  # noqa: E402  (found through the path set above)
 
 if TYPE_CHECKING:
     from tenants.models import Tenant
@@ -160,7 +159,7 @@ def main() -> int:
     options.add_argument("--events", type=int, default=40_000, help="taken in")
     options.add_argument("--every", type=int, default=10_000, help="events from fold to fold")
     chosen = options.parse_args()
-    with tempfile.TemporaryDirectory() as folder, _database(Path(folder)):
+    with tempfile.TemporaryDirectory() as folder, own_database(Path(folder)):
         from audit.ledger import proofs
         from audit.ledger.tree import StoredTree
         from tenants.provision import ensure_tenant
@@ -223,45 +222,6 @@ def _bytes(tenant_id: UUID) -> int:
             [tenant_id, tenant_id],
         )
         return int(cursor.fetchone()[0])
-
-
-@contextmanager
-def _database(folder: Path) -> Iterator[None]:
-    folder.chmod(0o711)  # as root, PostgreSQL may run as another user
-    os.environ |= {
-        "TOOLTRAIL_VAR": str(folder / "var"),
-        "DJANGO_SETTINGS_MODULE": "config.settings",
-    }
-    from config import database
-    from config.embedded import EmbeddedPostgres
-
-    server = EmbeddedPostgres(folder / "postgres")
-    server.start()
-    try:
-        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
-        name = f"bench_{uuid.uuid4().hex[:8]}"
-        database.initialise(server.admin_url, passwords, name)
-        for variable, role in (
-            ("DATABASE_URL", database.APP),
-            ("DATABASE_OWNER_URL", database.OWNER),
-            ("DATABASE_KEEPER_URL", database.KEEPER),
-        ):
-            url = database.role_url(server.admin_url, role, passwords[role], name)
-            os.environ[variable] = url
-        import django
-
-        django.setup()
-        from django.core.management import call_command
-        from django.db import connections
-
-        from audit import partitions
-
-        call_command("migrate", database="owner", verbosity=0)
-        partitions.apply(partitions.missing(datetime.now(UTC).date()))
-        yield
-        connections.close_all()
-    finally:
-        server.stop()
 
 
 if __name__ == "__main__":

@@ -10,13 +10,10 @@ machine hardly changes, for calls of one tool alone.
 
 import argparse
 import json
-import os
 import random
-import secrets
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -27,6 +24,8 @@ from uuid import UUID
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from bench.own_database import own_database  # noqa: E402  (found through the path set above)
 
 LIMIT = 20_000  # outputs a second
 BATCH = 250  # calls
@@ -188,7 +187,10 @@ def main() -> int:
     options.add_argument("--failing", type=float, default=5.0, help="percent")
     options.add_argument("--among", type=int, default=1)
     asked = options.parse_args()
-    with tempfile.TemporaryDirectory() as folder, _database(Path(folder)):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        own_database(Path(folder), settings=("fsync = off",)),
+    ):
         from tenants.provision import ensure_tenant
         from tenants.scope import tenant_scope
         from tools_registry.changes import Publisher
@@ -225,45 +227,6 @@ def main() -> int:
         for part, seconds in times.taken.items():
             print(f"  {part:22}{seconds / asked.calls * 1e6:10.1f}")
         return int(asked.among == 1 and alone < LIMIT)
-
-
-@contextmanager
-def _database(folder: Path) -> Iterator[None]:
-    folder.chmod(0o711)  # as root, PostgreSQL may run as another user
-    os.environ |= {
-        "TOOLTRAIL_VAR": str(folder / "var"),
-        "DJANGO_SETTINGS_MODULE": "config.settings",
-    }
-    from config import database
-    from config.embedded import EmbeddedPostgres
-
-    server = EmbeddedPostgres(folder / "postgres", settings=("fsync = off",))
-    server.start()
-    try:
-        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
-        name = f"bench_{uuid.uuid4().hex[:8]}"
-        database.initialise(server.admin_url, passwords, name)
-        for variable, role in (
-            ("DATABASE_URL", database.APP),
-            ("DATABASE_OWNER_URL", database.OWNER),
-            ("DATABASE_KEEPER_URL", database.KEEPER),
-        ):
-            url = database.role_url(server.admin_url, role, passwords[role], name)
-            os.environ[variable] = url
-        import django
-
-        django.setup()
-        from django.core.management import call_command
-        from django.db import connections
-
-        from audit import partitions
-
-        call_command("migrate", database="owner", verbosity=0)
-        partitions.apply(partitions.missing(datetime.now(UTC).date()))
-        yield
-        connections.close_all()
-    finally:
-        server.stop()
 
 
 if __name__ == "__main__":
