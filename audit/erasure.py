@@ -238,14 +238,20 @@ class _Chunk:
             for batch_id, position in ((start_batch, start), (end_batch, end)):
                 if batch_id is not None and not is_held:
                     places.setdefault(batch_id, set()).add(position)
+        free = {pk for _, pk, *_, is_held in calls if not is_held}
         left: set[tuple[UUID, int]] = set()
 
         def keeping(batch: StoredBatch, events: Sequence[LoggedEvent]) -> set[int]:
+            # What else the batch has of these calls goes along: what the server found in an
+            # end cannot be told whose it is without that end.
+            ours = places[batch.batch_id] | {
+                event.position for event in events if event.invocation_id in free
+            }
             held = {
                 event.position for event in events if covers_event(self._holds, event.candidate)
-            } & places[batch.batch_id]
+            } & ours
             left.update((batch.batch_id, position) for position in held)
-            return {event.position for event in events} - (places[batch.batch_id] - held)
+            return {event.position for event in events} - (ours - held)
 
         removed = self._remove(places, keeping)
         left.update((each, position) for each in removed.unread for position in places[each])

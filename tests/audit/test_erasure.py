@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from audit import arrival
 from audit import erasure as job
 from audit.erasure_models import Erasure, ErasureState
 from audit.log import read_events
@@ -20,6 +21,7 @@ from audit.tasks import erase_calls
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
 from tests.audit.posting import post
+from tests.audit.test_arrival import BROKEN, register
 from tests.audit.test_holds import gone, hold, texts
 from tests.audit.test_retention import actions, agrees, apply, keep
 from tests.factories import Cast, make_call, make_ingest_key, send_events
@@ -177,6 +179,20 @@ def test_refused_lines_of_the_calls_go(acme: Cast) -> None:
         left = {bytes(each.raw) for each in RejectedEvent.objects.for_tenant(acme.tenant.id)}
     assert left == {b"", b"{ of somebody else"}
     assert SECRET not in everything(acme)
+
+
+def test_what_the_server_found_in_an_output_goes_with_it(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrival, "BELIEVED_FOR", 0.0)
+    register(acme.tenant)
+    for case in ("mine", "theirs"):
+        send_events(acme.tenant, make_call(case_id=case, output=BROKEN))
+    one = erase(acme)
+    assert (one.event_count, one.erased_events) == (3, 3)
+    assert [bool(each) for each in texts(acme)] == [False] * 3 + [True] * 3
+    assert agrees(acme)
+    assert gone(acme) == []
 
 
 def test_calls_by_the_adks_names_go(acme: Cast) -> None:

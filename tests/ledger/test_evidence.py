@@ -20,6 +20,9 @@ from tooltrail.ledger import Kind
 
 from audit.batch_ids import BatchId
 from audit.body import Line
+from audit.call_query import parse
+from audit.erasure import confirm_erasure, start_erasure
+from audit.erasure import run_slice as run_erasure
 from audit.evidence.bundling import Wanted, bundle
 from audit.evidence.stretch import stretch_of
 from audit.ingest import record_batch
@@ -33,7 +36,7 @@ from tenants.models import Action, Scope, Tenant, TenantSetting
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
 from tests.factories import Cast, make_call, make_ingest_key, send_events
-from tests.ledger.log import keep
+from tests.ledger.log import as_owner, keep
 from tests.ledger.tampered import write_key
 
 NOW = timezone.now()
@@ -221,6 +224,31 @@ def test_what_retention_erased_is_accounted_for(acme: Cast, tmp_path: Path) -> N
     assert (verdict.events, verdict.erased) == (7, 4)
     (line,) = member(make(acme.tenant), "erasures.ndjson").splitlines()
     assert json.loads(line)["entry"]["index"] == 6
+
+
+def test_what_was_erased_by_filter_is_accounted_for_and_nothing_else(
+    acme: Cast, tmp_path: Path
+) -> None:
+    for case in ("mine", "theirs", "mine"):
+        arrive(acme.tenant, NOW - HOUR, case_id=case)
+    with tenant_scope(acme.tenant.id):
+        one = start_erasure(acme.tenant, acme.admin, parse("case:mine"), NOW + HOUR)
+    for is_wanted in (False, True):
+        if is_wanted:
+            with tenant_scope(acme.tenant.id):
+                assert confirm_erasure(acme.tenant, acme.admin, one.id, "asked to", NOW)
+        while run_erasure(acme.tenant.id, one.id):
+            pass
+    sign(acme.tenant)
+    verdict = judge(make(acme.tenant), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert verdict.erased == 4
+    as_owner(
+        "UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 2", [acme.tenant.id]
+    )
+    verdict = judge(make(acme.tenant), tmp_path)
+    assert not verdict.is_genuine
+    assert "entries 2 to 3 is missing" in words(verdict)
 
 
 def test_an_erasure_that_was_signed_while_it_was_made(acme: Cast, tmp_path: Path) -> None:
