@@ -12,7 +12,7 @@ from tenants.scope import current_tenant_id
 VERBS = {
     "session.": "Signing in and out",
     "password.": "Passwords",
-    "call.": "Calls: looked at, exported",
+    "call.": "Calls: looked at, revealed, exported",
     "payload.": "Payloads: searched, read by keys",
     "inbox.": "Inbox",
     "action.": "This record",
@@ -23,7 +23,11 @@ VERBS = {
     "member.": "Members",
     "tenant.": "Settings",
     "retention.": "Retention",
+    "erasure.": "Erasures",
+    "hold.": "Holds",
     "tool.": "Tools",
+    "registry.": "Registry",
+    "polling.": "Polling tools",
 }
 """What is done to what: how verbs begin, and what people call it."""
 

@@ -2,7 +2,9 @@
 
 import json
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
+from uuid import UUID
 
 from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils import timezone
@@ -21,10 +23,11 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class ListedAction:
-    """An action, and its details as pairs of a name and a text."""
+    """An action, its details as pairs of a name and a text, and the call it was done to."""
 
     action: Action
     details: list[tuple[str, str]]
+    call: tuple[date, UUID] | None
 
 
 @require_safe
@@ -40,7 +43,7 @@ def action_list(request: TenantRequest) -> HttpResponse:
         "form": form,
         "wanted": wanted,
         "verbs": VERBS,
-        "actions": [ListedAction(one, _pairs(one)) for one in page.actions],
+        "actions": [ListedAction(one, _pairs(one), _call(one)) for one in page.actions],
         "older": page.older and str(page.older),
         "is_first_page": before is None,
         "is_filtered": wanted != ActionFilter(),
@@ -78,6 +81,15 @@ def _pairs(action: Action) -> list[tuple[str, str]]:
         for name, value in details.items()
         if value not in (None, "")
     ]
+
+
+def _call(action: Action) -> tuple[date, UUID] | None:
+    if not action.verb.startswith("call.") or not isinstance(action.details, dict):
+        return None
+    try:
+        return date.fromisoformat(action.details["day"]), UUID(action.subject)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _place(text: str) -> Place | None:

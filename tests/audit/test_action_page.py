@@ -124,6 +124,14 @@ def test_hostile_names_are_texts(acme: Cast) -> None:
     assert "\u202e" not in shown
 
 
+def test_a_look_at_a_call_leads_to_it(acme: Cast) -> None:
+    pk = "01a202a8-12e6-7013-96ec-b9e7c40a3238"
+    act(acme, ("call.view", pk), day="2026-11-20")
+    act(acme, ("call.view", "odd"), day="2026-11-20")
+    act(acme, ("call.view", pk), day=7)
+    assert page(acme).count(f'href="/calls/2026-11-20/{pk}"') == 1
+
+
 def test_files_hold_what_the_page_shows_and_are_on_record(acme: Cast) -> None:
     act(acme, ("key.create", "one"), ("key.create", "=1+1"), note="=2+2")
     act(acme, ("member.add", "two"))
