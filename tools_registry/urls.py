@@ -8,15 +8,15 @@ from tools_registry.exchange import views as exchange
 urlpatterns = [
     path("tools/create", deeds.tool_create, name="tool_create"),
     path("tools/export.json", exchange.registry_export, name="registry_export"),
-    path("tools/import", exchange.registry_import, name="registry_import"),
-    path("tools/import/<uuid:pk>", exchange.import_review, name="import_review"),
+    path("tools/import", exchange.registry_import, name="tool_import"),
+    path("tools/import/<uuid:pk>", exchange.import_review, name="tool_import_review"),
     path("tools/import/<uuid:pk>/confirm", exchange.import_confirm, name="import_confirm"),
     path("tools/import/<uuid:pk>/discard", exchange.import_discard, name="import_discard"),
-    path("tools/definitions", exchange.tool_definitions, name="tools_definitions"),
+    path("tools/definitions", exchange.tool_definitions, name="tool_definitions_all"),
     path(
         "tools/definitions/<slug:provider>.json",
         exchange.tool_definitions,
-        name="tools_definitions_file",
+        name="tool_definitions_all_file",
     ),
     path("tools/<uuid:pk>/definitions", exchange.tool_definitions, name="tool_definitions"),
     path(

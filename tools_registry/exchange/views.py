@@ -134,7 +134,7 @@ def registry_import(request: TenantRequest) -> HttpResponseBase:
         created_by=request.user.get_username(),
         document=form.cleaned_data["text"],
     )
-    return redirect("import_review", kept.pk)
+    return redirect("tool_import_review", kept.pk)
 
 
 @require_safe
