@@ -487,6 +487,7 @@ class Replay(models.Model):
 
 
 # Behind the query set they are made with: Django finds models through this module.
+from audit.drift_models import DriftLook as DriftLook  # noqa: E402
 from audit.erasure_models import Erasure as Erasure  # noqa: E402
 from audit.erasure_models import ErasureCall as ErasureCall  # noqa: E402
 from audit.erasure_models import LedgerErasure as LedgerErasure  # noqa: E402

@@ -10,6 +10,7 @@ from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued
 
 from audit import erasure, partitions, payload_search, retention
+from audit.drift import job as drift_job
 from audit.ledger import actions, checks, keys, signer
 from audit.ledger.private_files import PrivateFileError
 from audit.ledger.statements import KEEPER
@@ -63,6 +64,18 @@ def replay_calls(tenant_id: str, replay_id: str) -> None:
     except LogPayloadError as error:
         _log.error("replay %s stopped: a payload of the log %s", replay, error)
         replay_job.fail_replay(tenant, replay, f"A payload of the log {error}.")
+
+
+@app.task
+def look_for_drift(tenant_id: str, look_id: str) -> None:
+    """Go on with a look for drift for a few seconds, then let other tasks have their turn."""
+    tenant, look = UUID(tenant_id), UUID(look_id)
+    try:
+        if drift_job.run_slice(tenant, look):
+            look_for_drift.defer(tenant_id=tenant_id, look_id=look_id)
+    except LogPayloadError as error:
+        _log.error("look %s stopped: a payload of the log %s", look, error)
+        drift_job.fail_look(tenant, look, f"A payload of the log {error}.")
 
 
 # Not at midnight: tenants have midnights of their own, and a worker may have been away.

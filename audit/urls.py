@@ -8,6 +8,7 @@ from audit.views.call_detail import call_detail, call_event, call_reveal
 from audit.views.call_export import call_export
 from audit.views.call_list import call_complete, call_count, call_list, call_tail
 from audit.views.draft_review import draft_publish, draft_review
+from audit.views.drift import drift_cancel, drift_draft, drift_page, drift_start
 from audit.views.effect import effect_page
 from audit.views.erasures import (
     erasure_cancel,
@@ -141,6 +142,10 @@ urlpatterns = [
     path("tools/<uuid:pk>/replays", replay_start, name="replay_start"),
     path("tools/<uuid:pk>/replays/<uuid:replay_id>", replay_detail, name="replay_detail"),
     path("tools/<uuid:pk>/replays/<uuid:replay_id>/cancel", replay_cancel, name="replay_cancel"),
+    path("tools/<uuid:pk>/drift", drift_page, name="tool_drift"),
+    path("tools/<uuid:pk>/drift/look", drift_start, name="drift_start"),
+    path("tools/<uuid:pk>/drift/looks/<uuid:look_id>/cancel", drift_cancel, name="drift_cancel"),
+    path("tools/<uuid:pk>/drift/draft", drift_draft, name="drift_draft"),
     path("tools/<uuid:pk>/effect", effect_page, name="tool_effect"),
     # /settings
     path("settings/tenant", tenant_settings, name="tenant_settings"),

@@ -10,7 +10,7 @@ from ninja.errors import ValidationError
 
 from audit.api import router as audit_router
 from audit.evidence.api import router as evidence_router
-from audit.read_api import actions, calls, effect, figures, ledger, losses, traces
+from audit.read_api import actions, calls, drift, effect, figures, ledger, losses, traces
 from audit.read_api import router as read_router
 from audit.reports.api import router as reports_router
 from config.errors import RETRY_AFTER_SECONDS
@@ -21,7 +21,7 @@ from tools_registry import read_api as tools
 from tools_registry.api import router as registry_router
 from tools_registry.exchange import api as exchange
 
-OPERATIONS = (actions, calls, effect, figures, ledger, losses, traces, tools, exchange)
+OPERATIONS = (actions, calls, drift, effect, figures, ledger, losses, traces, tools, exchange)
 """The modules whose operations are added to a router by being imported."""
 
 api = NinjaAPI(

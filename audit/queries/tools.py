@@ -13,7 +13,7 @@ from tools_registry.models import State
 
 WITHIN = timedelta(hours=24)
 """How far back calls are counted, in whole hours."""
-OBSERVED = "observed"
+OBSERVED, UNCALLED = "observed", "uncalled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class ToolFilter:
-    """Which tools; '' asks nothing. A state is a version's, `draft` or `observed`."""
+    """Which tools; '' asks nothing. A state is a version's, `draft`, `observed` or `uncalled`."""
 
     text: str = ""
     """Stands in the name, in whichever case."""
@@ -66,6 +66,7 @@ def list_tools(wanted: ToolFilter, now: datetime, *, after: str, size: int) -> l
         "tag": wanted.tag,
         "state": wanted.state,
         "limit": size,
+        "called": list(called) if wanted.state == UNCALLED else [],
     }
     registered: list[ListedTool] = []
     observed: list[ListedTool] = []

@@ -174,16 +174,16 @@ def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> in
     outputs, args = judges_of(replay)
     tally = Tally.load(replay.findings)
     read = 0
-    for some in _together(calls):
-        events = read_events(replay.tenant_id, [place for call in some for place in _places(call)])
+    for some in together(calls):
+        events = read_events(replay.tenant_id, [place for call in some for place in places(call)])
         for call in some:
             began_at = time.perf_counter()
-            verdict = outputs.judge(_raw(events.get(call.end)))
+            verdict = outputs.judge(raw_of(events.get(call.end)))
             tally.add("output", verdict, call.started_on, call.invocation_id)
             if call.start is None:
                 tally.add("args", "nothing", call.started_on, call.invocation_id)
             else:
-                verdict = args.judge(_raw(events.get(call.start)))
+                verdict = args.judge(raw_of(events.get(call.start)))
                 tally.add("args", verdict, call.started_on, call.invocation_id)
             read += 1
             took = time.perf_counter() - began_at
@@ -200,12 +200,12 @@ def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> in
     return read
 
 
-def _together(calls: Sequence[ReplayedCall]) -> Iterator[list[ReplayedCall]]:
+def together(calls: Sequence[ReplayedCall]) -> Iterator[list[ReplayedCall]]:
     """The calls in their order, as many at once as lie in a few batches of the log."""
     some: list[ReplayedCall] = []
     batches: set[UUID] = set()
     for call in calls:
-        own = {batch_id for batch_id, _ in _places(call)}
+        own = {batch_id for batch_id, _ in places(call)}
         if some and len(batches | own) > BATCHES_AT_ONCE:
             yield some
             some, batches = [], set()
@@ -215,11 +215,13 @@ def _together(calls: Sequence[ReplayedCall]) -> Iterator[list[ReplayedCall]]:
         yield some
 
 
-def _places(call: ReplayedCall) -> list[tuple[UUID, int]]:
+def places(call: ReplayedCall) -> list[tuple[UUID, int]]:
+    """Where in the log its events lie."""
     return [call.end] if call.start is None else [call.start, call.end]
 
 
-def _raw(event: StoredEvent | None) -> bytes | None:
+def raw_of(event: StoredEvent | None) -> bytes | None:
+    """The event as it was received; None if it is erased, or not there."""
     return None if event is None else event.raw
 
 

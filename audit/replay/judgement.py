@@ -93,7 +93,7 @@ def violations_in(schema: CompiledSchema, raw: bytes, *, explain: bool = True) -
 
     Without `explain` it is one, any, where there is one at all.
     """
-    read = _read_output(raw)
+    read = read_output(raw)
     if isinstance(read, str):
         return []
     if not explain and schema.native is not None:
@@ -118,7 +118,7 @@ class Judge:
 
     def judge(self, raw: bytes | None) -> Verdict | Skipped:
         """The verdict on an event, or why there is none."""
-        read = _read_output(raw) if self.side == "output" else _read_args(raw)
+        read = read_output(raw) if self.side == "output" else read_args(raw)
         if isinstance(read, str):
             return read
         now = _found(self._now, read)
@@ -135,7 +135,7 @@ class Judge:
 
     def explain(self, raw: bytes | None) -> list[Broken]:
         """What the draft finds wrong with an event, with the guard's words for it."""
-        read = _read_output(raw) if self.side == "output" else _read_args(raw)
+        read = read_output(raw) if self.side == "output" else read_args(raw)
         if isinstance(read, str) or self._then is None:
             return []
         marked = _marked(read.value)
@@ -227,7 +227,8 @@ def _decoded(raw: bytes) -> _Event:
     return _Event(**{k: v for k, v in document.items() if k in _Event.__struct_fields__})
 
 
-def _read_output(raw: bytes | None) -> Value | Skipped:
+def read_output(raw: bytes | None) -> Value | Skipped:
+    """What a tool returned, of its end event; or why that is not known."""
     if raw is None:
         return "erased"
     end = _decoded(raw)
@@ -248,7 +249,8 @@ def _read_output(raw: bytes | None) -> Value | Skipped:
     return Value(value, guard.get("strategy") == "strip-extra", tuple(_known(reported)))
 
 
-def _read_args(raw: bytes | None) -> Value | Skipped:
+def read_args(raw: bytes | None) -> Value | Skipped:
+    """What it was called with, of its start event; or why that is not known."""
     if raw is None:
         return "erased"
     start = _decoded(raw)

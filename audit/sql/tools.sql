@@ -52,6 +52,8 @@ WHERE t.tenant_id = %(tenant_id)s
   AND CASE %(state)s
       WHEN '' THEN true
       WHEN 'draft' THEN d.id IS NOT NULL
+      WHEN 'uncalled' THEN t.current_number > 0 AND o.last_seen_at IS NULL
+          AND t.name <> ALL (%(called)s)
       WHEN 'published' THEN t.current_number > 0 AND s.kind IN ('published', 'restored')
       ELSE s.kind = %(state)s
   END

@@ -6,13 +6,19 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from audit.queries.tools import OBSERVED, ToolFilter, list_tools
+from audit.queries.tools import OBSERVED, UNCALLED, ToolFilter, list_tools
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 from tools_registry.models import State
 
 PAGE_SIZE = 50
-STATES = {"": "All", **dict(State.choices), "draft": "With a draft", OBSERVED: "Observed"}
+STATES = {
+    "": "All",
+    **dict(State.choices),
+    "draft": "With a draft",
+    OBSERVED: "Called, not registered",
+    UNCALLED: "Registered, never called",
+}
 
 
 class ToolFilterForm(forms.Form):

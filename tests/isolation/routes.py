@@ -251,6 +251,19 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers=DEED,
     ),
+    "tools/<uuid:pk>/drift": Object(lambda world: _tool(world) + "/drift"),
+    "tools/<uuid:pk>/drift/look": Object(
+        lambda world: _tool(world) + "/drift/look", is_read=False, role=Role.EDITOR, answers=DEED
+    ),
+    "tools/<uuid:pk>/drift/looks/<uuid:look_id>/cancel": Object(
+        lambda world: f"{_tool(world)}/drift/looks/{world.look_id}/cancel",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
+    "tools/<uuid:pk>/drift/draft": Object(
+        lambda world: _tool(world) + "/drift/draft", is_read=False, role=Role.EDITOR, answers=DEED
+    ),
     "tools/<uuid:pk>/effect": Object(lambda world: _tool(world) + "/effect"),
     # pages of the registry
     "tools/": Listing("/tools/"),
@@ -495,6 +508,9 @@ ROUTES: dict[str, Visit] = {
         Scope.READ,
         is_read=False,
     ),
+    "api/v1/tools/<uuidstr:tool_id>/drift": Object(
+        lambda world: f"/api/v1/tools/{world.tool_id}/drift", Scope.READ, is_read=False
+    ),
     "api/v1/tools/<uuidstr:tool_id>/effect": Object(
         lambda world: f"/api/v1/tools/{world.tool_id}/effect?version=1", Scope.READ, is_read=False
     ),
@@ -604,6 +620,7 @@ def imagined(world: World) -> World:
         replay_id=uuid_utils.compat.uuid7(),
         hold_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
+        look_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),
     )

@@ -62,6 +62,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "payload_search_hit": {"kind": "start"},
     "tool_replay": {"state": "done", "call_limit": 1, "base_number": 1, "findings": ""}
     | {"cursor_at": None, "cursor_id": None},
+    "tool_drift": {"state": "done", "call_limit": 1, "base_number": 1, "found": ""}
+    | {"cursor_at": None, "cursor_id": None},
     "report": {"kind": "day", "made_as": "person", "time_zone": "UTC", "again_of": None},
     "report_schedule": {"kinds": ["day"], "time_zone": "UTC", "keep_days": 400},
     "rejected_event": {
@@ -92,6 +94,7 @@ class World:
     report_id: UUID
     check_id: UUID
     replay_id: UUID
+    look_id: UUID
     import_id: UUID
     hold_id: UUID
     erasure_id: UUID
@@ -131,6 +134,7 @@ def make_world(name: str) -> World:
         report_id=uuid_utils.compat.uuid7(),
         check_id=uuid_utils.compat.uuid7(),
         replay_id=uuid_utils.compat.uuid7(),
+        look_id=uuid_utils.compat.uuid7(),
         import_id=uuid.uuid4(),
         hold_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
@@ -217,6 +221,8 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.hold_id
     if (table, column) == ("tool_replay", "id"):
         return world.replay_id
+    if (table, column) == ("tool_drift", "id"):
+        return world.look_id
     if (table, column) == ("tool_import", "id"):
         return world.import_id
     if (table, column) == ("tool_import", "document"):

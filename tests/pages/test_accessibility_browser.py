@@ -87,7 +87,7 @@ def site() -> Site:
         *(f"/inbox/{pk}" for pk in refused),
         *("/tools/", f"/tools/{tool.pk}", f"/tools/{tool.pk}/draft"),
         *(f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/replays/{replay}"),
-        f"/tools/{tool.pk}/effect",
+        *(f"/tools/{tool.pk}/effect", f"/tools/{tool.pk}/drift"),
         *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
         *("/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),

@@ -78,7 +78,11 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
     for address in (
         *("/", "/traces/", "/traces/?state=ok", trace, "/tools/", f"/tools/{tool.pk}"),
         *(f"/tools/{tool.pk}/draft", f"/tools/{tool.pk}/draft/review"),
-        *(f"/tools/{tool.pk}/replays/{replay}", f"/tools/{tool.pk}/effect"),
+        *(
+            f"/tools/{tool.pk}/replays/{replay}",
+            f"/tools/{tool.pk}/effect",
+            f"/tools/{tool.pk}/drift",
+        ),
         *("/calls/", "/calls/open", "/violations/", "/latency/", "/repeats/"),
         *("/inbox/", *lines),
         *("/reports/", f"/reports/{report}"),

@@ -1,0 +1,185 @@
+"""What a schema declares at each place of a value: names, types, listed values. Pure.
+
+A place is what all schemas say that may apply there: where alternatives are declared (`anyOf`,
+`oneOf`, `if`), what one of them declares is declared. So what is found at no place is in none.
+Nothing is judged by it, and no pattern is run: whether a value is valid is the guard's to say.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+from tools_registry.schema_diff.keywords import TYPES, allowed_values, json_key, types_of
+from tools_registry.schema_diff.reading import Document, Node, UndecidedError, View
+
+SCHEMAS_MAX: Final = 200
+"""That apply at one place."""
+REST: Final = "*"
+"""Stands for all members of an object that is a map: those that are declared by no name."""
+
+_TOGETHER: Final = ("allOf", "anyOf", "oneOf")
+_SINGLE: Final = ("if", "then", "else")
+_MAPS: Final = ("additionalProperties", "unevaluatedProperties")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is declared of the values at one place."""
+
+    types: frozenset[str]
+    """Of JSON Schema's, `number` as `integer` and `fraction`."""
+    values: frozenset[str] | None
+    """Those that are listed, as `json_key` tells them apart; None if none are."""
+    members: dict[str, tuple[Node, ...]]
+    """Schemas of members by their names."""
+    required: frozenset[str]
+    """Members that every one of the schemas, or the one there is, asks for."""
+    rest: tuple[Node, ...]
+    """Schemas of members of a map."""
+    items: tuple[Node, ...]
+    is_closed: bool
+    """Whether members that are not declared are refused."""
+
+
+class Declared:
+    """A schema with its places. Raises UndecidedError for one that cannot be read."""
+
+    def __init__(self, schema: dict[str, Any] | bool) -> None:
+        self._document = Document(schema)
+        self._places: dict[tuple[int, ...], Place] = {}
+        self.root = self.place((schema,))
+
+    def place(self, nodes: tuple[Node, ...]) -> Place:
+        """The place at which these schemas apply, each alone."""
+        key = tuple(map(id, nodes))
+        known = self._places.get(key)
+        if known is None:
+            known = self._places[key] = self._read(nodes)
+        return known
+
+    def member(self, place: Place, name: str) -> tuple[str, Place | None]:
+        """What a member is known by, and its place; None if it is not declared."""
+        nodes = place.members.get(name)
+        if nodes is not None:
+            return name, self.place(nodes)
+        if place.rest:
+            return REST, self.place(place.rest)
+        return name, None
+
+    def item(self, place: Place) -> Place | None:
+        """The place of an array's items; None if nothing is declared of them."""
+        return self.place(place.items) if place.items else None
+
+    def unlisted(self, value: Any, steps: Sequence[str | None]) -> Iterator[Any]:
+        """The values at a path that are none of those listed there; `*` is a map's member."""
+        found = [(value, self.root)]
+        for step in steps:
+            below: list[tuple[Any, Place]] = []
+            for each, place in found:
+                if step is None and isinstance(each, list):
+                    inner = self.item(place)
+                    below += [(item, inner) for item in each if inner is not None]
+                elif step is not None and isinstance(each, dict):
+                    for name, member in each.items():
+                        known_as, inner = self.member(place, name)
+                        if known_as == step and inner is not None:
+                            below.append((member, inner))
+            found = below
+        for each, place in found:
+            if place.values is not None and json_key(each) not in place.values:
+                yield each
+
+    def _read(self, nodes: tuple[Node, ...]) -> Place:
+        views = list(self._views(nodes))
+        members: dict[str, tuple[Node, ...]] = {}
+        rest: list[Node] = []
+        items: list[Node] = []
+        for view in views:
+            for name, node in view.get("properties", {}).items():
+                members[name] = (*members.get(name, ()), node)
+            rest += view.get("patternProperties", {}).values()
+            rest += [view[word] for word in _MAPS if isinstance(view.get(word), dict)]
+            items += view.get("prefixItems", ())
+            items += [view["items"]] if isinstance(view.get("items"), dict) else []
+        values = [self._values(node) for node in nodes]
+        return Place(
+            types=frozenset(chain.from_iterable(map(self._types, nodes))),
+            values=_union(values),
+            members=members,
+            required=frozenset().union(*(view.get("required", ()) for view in views[: len(nodes)])),
+            rest=tuple(node for node in rest if node),
+            items=tuple(items),
+            is_closed=any(view.get(word) is False for view in views for word in _MAPS),
+        )
+
+    def _views(self, nodes: Iterable[Node]) -> Iterable[View]:
+        """The views of schemas and of all they are made of, their own first."""
+        waiting, seen = list(nodes), set[int]()
+        while waiting:
+            node = waiting.pop(0)
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if len(seen) > SCHEMAS_MAX:
+                raise UndecidedError(f"more than {SCHEMAS_MAX} schemas apply at one place")
+            view = self._document.view(node)
+            yield view
+            for word in _TOGETHER:
+                waiting += view.get(word, ())
+            waiting += [view[word] for word in _SINGLE if word in view]
+            waiting += view.get("dependentSchemas", {}).values()
+
+    def _types(self, node: Node, deeper: int = 8) -> frozenset[str]:
+        view = self._document.view(node)
+        if view == {"not": {}}:
+            return frozenset()
+        found = types_of(view)
+        if not deeper:
+            return found
+        for one in view.get("allOf", ()):
+            found &= self._types(one, deeper - 1)
+        for word in ("anyOf", "oneOf"):
+            if word in view:
+                found &= frozenset().union(*(self._types(one, deeper - 1) for one in view[word]))
+        return found
+
+    def _values(self, node: Node, deeper: int = 8) -> frozenset[str] | None:
+        view = self._document.view(node)
+        listed = allowed_values(view)
+        found = None if listed is None else frozenset(listed)
+        if found is None and types_of(view) == {"null"}:
+            return frozenset(("None",))
+        if not deeper:
+            return found
+        for one in view.get("allOf", ()):
+            found = _both(found, self._values(one, deeper - 1))
+        for word in ("anyOf", "oneOf"):
+            if word in view:
+                found = _both(found, _union([self._values(one, deeper - 1) for one in view[word]]))
+        return found
+
+
+def type_names(types: frozenset[str]) -> list[str]:
+    """Types as a schema names them, in order: `integer` and `fraction` are `number`."""
+    if types >= TYPES:
+        return ["any"]
+    found = types - {"fraction"}
+    if "fraction" in types:
+        found = (found - {"integer"}) | {"number"}
+    return sorted(found)
+
+
+def _union(values: list[frozenset[str] | None]) -> frozenset[str] | None:
+    found: frozenset[str] = frozenset()
+    for each in values:
+        if each is None:
+            return None
+        found |= each
+    return found
+
+
+def _both(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other

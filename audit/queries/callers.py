@@ -1,0 +1,151 @@
+"""Who calls which version of a tool: executors by what they name, against what is registered."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from audit.queries import rows
+from audit.queries.replays import ReplayRange
+from tools_registry.models import ChangeKind, Tool, ToolChange, ToolVersion
+
+CALLS_MAX = 50_000
+"""The newest calls that are looked at."""
+ROWS_MAX = 500
+EXECUTORS_SHOWN = 20
+ATTEMPTS_MAX = 50
+FLAGS = ("trusted", "ephemeral", "on_collision")
+
+
+@dataclass(slots=True)
+class Executor:
+    """A process that called a version."""
+
+    producer_id: str
+    """'' where it did not say."""
+    calls: int
+    last_at: datetime
+
+
+@dataclass(slots=True)
+class NamedVersion:
+    """A version as calls name it, and what the registry knows of it."""
+
+    name: str
+    """A number, a digest or any text; '' for calls that named none."""
+    number: int | None
+    """Of the version it is; None if it is none."""
+    is_current: bool
+    calls: int = 0
+    failed: int = 0
+    last_at: datetime | None = None
+    executors: list[Executor] = field(default_factory=list)
+    """The heard last first."""
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it is a version, and not the current one."""
+        return self.number is not None and not self.is_current
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingFlag:
+    """A flag that an executor has otherwise than it is registered."""
+
+    flag: str
+    registered: str
+    found: str
+    number: int | None
+    """Of the version its calls name; None for one that was brought and not taken."""
+    change: ToolChange | None = None
+    """The attempt, if that is how it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Who called a tool in a range, and how."""
+
+    versions: list[NamedVersion]
+    flags: list[DifferingFlag]
+    calls: int
+    """That were looked at: the newest."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there are older calls that were not looked at."""
+        return self.calls >= CALLS_MAX
+
+    @property
+    def old(self) -> list[NamedVersion]:
+        """Versions that are called and not current."""
+        return [one for one in self.versions if one.is_old]
+
+
+def callers(tool: Tool, of: ReplayRange) -> Callers:
+    """The versions a tool was called as, most calls first. Four statements."""
+    versions = {
+        one.number: one
+        for one in ToolVersion.objects.filter(tenant=tool.tenant_id, tool=tool).defer(
+            "description", "input_schema", "output_schema", "meta"
+        )
+    }
+    by_name = {one.digest: one.number for one in versions.values()}
+    by_name |= {str(number): number for number in versions}
+    found: dict[str, NamedVersion] = {}
+    parameters: dict[str, Any] = {
+        "tool": tool.name,
+        "since": of.since,
+        "until": of.until,
+        "first_day": of.since.astimezone(UTC).date(),
+        "last_day": of.until.astimezone(UTC).date(),
+        "call_limit": CALLS_MAX,
+        "limit": ROWS_MAX,
+    }
+    looked_at = 0
+    for name, producer_id, calls, failed, last_at, total in rows("callers_of_tool", parameters):
+        number = by_name.get(name)
+        is_current = number is not None and number == tool.current_number
+        one = found.setdefault(name, NamedVersion(name, number, is_current))
+        one.calls += calls
+        one.failed += failed
+        one.last_at = max(last_at, one.last_at or last_at)
+        one.executors.append(Executor(producer_id, calls, last_at))
+        looked_at = total
+    ordered = sorted(found.values(), key=lambda one: (-one.calls, one.name))
+    flags = list(_differing(tool, ordered, versions, of)) if tool.current_number else []
+    return Callers(ordered, flags, looked_at)
+
+
+def _differing(
+    tool: Tool,
+    called: list[NamedVersion],
+    versions: Mapping[int, ToolVersion],
+    of: ReplayRange,
+) -> Iterator[DifferingFlag]:
+    current = versions[tool.current_number]
+    registered = {flag: getattr(current, flag) for flag in FLAGS}
+    for number in sorted({one.number for one in called if one.number is not None}, reverse=True):
+        for flag in FLAGS:
+            value = getattr(versions[number], flag)
+            if value != registered[flag]:
+                yield DifferingFlag(flag, _said(registered[flag]), _said(value), number)
+    attempts = ToolChange.objects.filter(
+        tenant=tool.tenant_id,
+        tool=tool,
+        kind__in=(ChangeKind.KEPT, ChangeKind.REFUSED),
+        at__gte=of.since,
+        at__lt=of.until,
+    ).order_by("-ordinal")[:ATTEMPTS_MAX]
+    told: set[tuple[str, str, str]] = set()
+    for change in attempts:
+        for flag in FLAGS:
+            value = (change.contract or {}).get(flag, registered[flag])
+            if value != registered[flag] and (flag, _said(value), change.key_id) not in told:
+                told.add((flag, _said(value), change.key_id))
+                yield DifferingFlag(flag, _said(registered[flag]), _said(value), None, change)
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
