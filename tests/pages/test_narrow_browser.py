@@ -10,6 +10,8 @@ from audit.replay.job import run_slice as run_replay
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
 from tests.audit.posting import post
+from tests.audit.test_erasure import begin
+from tests.audit.test_holds import hold
 from tests.complaints import complaints
 from tests.factories import Cast, make_call, make_ingest_key, send_events
 from tests.ledger.log import sign
@@ -70,6 +72,8 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
         refused = RejectedEvent.objects.for_tenant(acme.tenant.id).values_list("id", flat=True)
         lines = [f"/inbox/{pk}" for pk in refused]
     report = make(signed_in(acme.admin), kind="range", range="24h")
+    hold(acme, trace_id="t" * 128, tool_name=LONG[:200], name=LONG[:100], reason=LONG[:900])
+    erasure = begin(acme, f"trace:{'t' * 128} version:{LONG[:200]}").id
     signed = sign(acme.tenant).signed_size
     page.set_viewport_size({"width": 390, "height": 844})
     sign_in(page, acme.admin)
@@ -89,6 +93,7 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
         *("/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
         *("/settings/tenant", "/settings/redaction", "/settings/preferences", "/api/v1/docs"),
+        *("/settings/holds", "/settings/erasures", f"/settings/erasures/{erasure}"),
     ):
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
