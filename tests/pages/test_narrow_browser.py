@@ -81,6 +81,7 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
     trace = f"/traces/{'t' * 128}"
     for address in (
         *("/", "/traces/", "/traces/?state=ok", trace, "/tools/", f"/tools/{tool.pk}"),
+        *("/tools/import", "/tools/definitions"),
         *(f"/tools/{tool.pk}/draft", f"/tools/{tool.pk}/draft/review"),
         *(
             f"/tools/{tool.pk}/replays/{replay}",
