@@ -23,6 +23,8 @@ from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
 from tests.audit.posting import post
+from tests.audit.test_erasure import begin
+from tests.audit.test_holds import hold
 from tests.audit.test_trace_list_page import BROKEN, FAILED
 from tests.audit.test_trace_page import send_family
 from tests.factories import Cast, make_call, make_cast, make_ingest_key, send_events
@@ -75,6 +77,8 @@ def site() -> Site:
         )
     run_slice(cast.tenant.id, search.id)
     run_replay(cast.tenant.id, replay)
+    hold(cast, trace_id="orphan")
+    erasure = begin(cast, "state:ok").id
     signed = sign(cast.tenant).signed_size
     day = (now - timedelta(minutes=1)).date()
     addresses = [
@@ -87,11 +91,12 @@ def site() -> Site:
         *(f"/inbox/{pk}" for pk in refused),
         *("/tools/", f"/tools/{tool.pk}", f"/tools/{tool.pk}/draft"),
         *(f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/replays/{replay}"),
-        *(f"/tools/{tool.pk}/effect", f"/tools/{tool.pk}/drift"),
+        f"/tools/{tool.pk}/effect",
         *("/reports/", f"/reports/{make(signed_in(cast.admin), kind='range', range='24h')}"),
         *("/ledger/", "/ledger/entries/0", f"/ledger/consistency?old={signed}"),
         *("/settings/keys", "/settings/members", "/settings/password"),
         *("/settings/tenant", "/settings/redaction", "/settings/preferences"),
+        *("/settings/holds", "/settings/erasures", f"/settings/erasures/{erasure}"),
     ]
     return Site(cast, addresses)
 
