@@ -25,6 +25,7 @@ from tests.browser import FLAGS, find_chromium  # noqa: E402  (found through the
 
 Theme = Literal["light", "dark"]
 FAILED = "/traces/?state=failed"
+TOOL = "get_weather"
 THEMES: tuple[Theme, ...] = ("light", "dark")
 WIDTHS = {"desk": 1440, "phone": 390}  # CSS pixels
 PAGES = {
@@ -33,8 +34,11 @@ PAGES = {
     "latency": "/latency/?range=7d",
     "repeats": "/repeats/?range=7d",
     "reports": "/reports/",
+    "tools": "/tools/",
+    "ledger": "/ledger/",
+    "actions": "/actions/",
+    "evidence": "/evidence/",
     "traces": "/traces/",
-    "timeline": "",  # the telling call's
     "calls": "/calls/?q=state:error",
     "open": "/calls/open",
 }
@@ -59,18 +63,19 @@ def main() -> None:
     chromium = find_chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        telling = ""
+        found: dict[str, str] = {}
         for theme, (size, width) in product(THEMES, WIDTHS.items()):
             page = signed_in(browser, demo, theme, width=width)
-            telling = telling or telling_call(page)
-            for name, address in PAGES.items():
-                take(page, address or telling, f"screenshots/{name}-{theme}-{size}.png")
-            page.goto(telling)
+            found = found or {"timeline": telling_call(page), "tool": tool_page(page)}
+            for name, address in (PAGES | found).items():
+                take(page, address, f"screenshots/{name}-{theme}-{size}.png")
+            page.goto(found["timeline"])
             page.locator("#call-panel").get_by_title("This call on a page of its own").click()
             take(page, page.url, f"screenshots/call-{theme}-{size}.png")
             if width > 1000:
                 take(page, searched(page), f"screenshots/search-{theme}-{size}.png")
-        take(signed_in(browser, demo, "light", width=1440, scale=2), telling, "screenshot.png")
+        sharp = signed_in(browser, demo, "light", width=1440, scale=2)
+        take(sharp, found["timeline"], "screenshot.png")
         browser.close()
 
 
@@ -105,6 +110,14 @@ def telling_call(page: Page) -> str:
     if not best[0]:
         sys.exit("No failed trace on the first page holds a violation: let the demo run on.")
     return best[1]
+
+
+def tool_page(page: Page) -> str:
+    """The address of a registered tool."""
+    page.goto("/tools/")
+    page.get_by_role("link", name=TOOL, exact=True).first.click()
+    page.get_by_role("heading", name=TOOL).wait_for()
+    return page.url
 
 
 def searched(page: Page) -> str:
