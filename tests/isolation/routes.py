@@ -9,6 +9,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
@@ -111,7 +112,10 @@ ROUTES: dict[str, Visit] = {
         needs_payloads=True,
         answers=DEED,
     ),
-    "calls/tail": Listing("/calls/tail"),
+    # However long ago the world was made: by itself the tail begins two minutes back.
+    "calls/tail": Listing(
+        f"/calls/tail?since={datetime.now(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
+    ),
     "calls/views": Listing(
         "/calls/views",
         shows_canary=False,
