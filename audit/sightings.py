@@ -17,7 +17,6 @@ from tools_registry.versions import find_version
 
 EPHEMERAL_FOR = timedelta(hours=24)
 """How long a tool that lives for a turn stays published without being called or registered."""
-_REASON = "It lives for one turn, and was not called for a day."
 _LOOKS_BACK, _LOOKS_BACK_AT_FIRST = timedelta(days=2), timedelta(days=35)
 
 

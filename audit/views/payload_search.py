@@ -60,7 +60,7 @@ def search_start(request: TenantRequest) -> HttpResponseBase:
         request.tenant,
         request.user,
         "payload.search",
-        search.needle,
+        str(search.id),  # not what was looked for: nothing is ever removed from the ledger
         **{name: value for name, value in told.items() if value},
     )
     search_payloads.defer(tenant_id=str(request.tenant.id), search_id=str(search.id))
@@ -84,7 +84,7 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "is_first_page": before is None,
         "limit": payload_search.MAX_HITS,
     }
-    record_look(request.tenant.id, request.user, "payload.found", search.needle)
+    record_look(request.tenant.id, request.user, "payload.found", str(search.id))
     return render_page(request, "audit/payload_search.html", "payload-search", context)
 
 

@@ -65,11 +65,12 @@ def test_refused_lines_and_searches(acme: Cast) -> None:
     client.get(f"/inbox/{line.id}")
     search = client.post("/calls/search", {"text": "secret"})["Location"]
     client.get(search)
+    # Not what was looked for, which the ledger would keep for ever.
     assert [(verb, subject) for _, verb, subject in looks(acme)] == [
         ("inbox.view", "beginnings"),
         ("inbox.view", str(line.id)),
-        ("payload.search", "secret"),
-        ("payload.found", "secret"),
+        ("payload.search", search.removeprefix("/calls/search/")),
+        ("payload.found", search.removeprefix("/calls/search/")),
     ]
 
 
