@@ -153,8 +153,9 @@ def live_server() -> "Iterator[LiveServer]":
 def browser() -> "Iterator[Browser]":
     """One Chromium for the session; a test takes `page`, or a context of its own from here."""
     browsers.ensure_playwright()
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=20_000)  # milliseconds: two browsers on two cores stall for seconds
     path = browsers.find_chromium()
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=browsers.FLAGS)

@@ -11,6 +11,7 @@ import json
 import os
 import pkgutil
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -50,8 +51,9 @@ def main() -> None:
             continue  # it writes
         asked = arguments.get(name, {})
         for each, parameter in inspect.signature(operation.sync_detailed).parameters.items():
-            if parameter.annotation is UUID and each in asked:
-                asked[each] = UUID(asked[each])
+            kind = parameter.annotation
+            if each in asked and isinstance(kind, type) and issubclass(kind, UUID | Enum):
+                asked[each] = kind(asked[each])
         answer = operation.sync_detailed(client=client, **asked)
         told[name] = {
             "status": answer.status_code,

@@ -12,6 +12,7 @@ from audit.models import RejectedEvent
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
+from tests.audit.knocking import signed_in
 from tests.audit.posting import post
 from tests.factories import Cast, make_call, send_events
 from tests.ledger.log import sign
@@ -59,6 +60,9 @@ class Record:
             "read_inbox_line": {"line_id": str(self.refused)},
             "read_tool": {"tool_id": str(self.tool)},
             "diff_tool": {"tool_id": str(self.tool), "from_": 1, "to": 1},
+            "read_drift": {"tool_id": str(self.tool)},
+            "read_effect": {"tool_id": str(self.tool), "version": 1},
+            "define_tools": {"provider": "openai"},
             "read_report": {"report_id": str(self.report)},
             "read_tile": {"name": "0/000.p/24"},
             "prove_inclusion": {"index": 3},
@@ -122,7 +126,11 @@ def make_record(cast: Cast) -> Record:
     with tenant_scope(cast.tenant.id):
         refused = RejectedEvent.objects.for_tenant(cast.tenant.id).get()
         tool = Tool.objects.get(tenant=cast.tenant)
-    auditor = create_key(cast.tenant, "auditor", [Scope.READ, Scope.PAYLOADS])[1]
+    looked = signed_in(cast.editor).post(
+        f"/tools/{tool.pk}/drift/look", {"limit": "1000", "range": "24h"}
+    )
+    assert looked.status_code == 302
+    auditor = create_key(cast.tenant, "auditor", [Scope.READ, Scope.PAYLOADS, Scope.REGISTRY])[1]
     reported = Client().post(
         "/api/v1/reports",
         {"range": "1h"},

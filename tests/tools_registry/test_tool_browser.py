@@ -29,7 +29,7 @@ def test_an_editor_compares_and_goes_back(page: Page, acme: Cast) -> None:
 
     page.get_by_role("link", name="get_weather").click()
     page.get_by_role("table").get_by_role("link", name="1", exact=True).click()
-    page.get_by_label("Why").fill("Callers send longer names.")
+    page.locator("#reason").fill("Callers send longer names.")
     page.get_by_role("button", name="Make current").click()
     expect(page.get_by_role("status")).to_contain_text("Version 1 is the current one")
     timeline = page.get_by_role("listitem").filter(has_text="Made current")

@@ -83,6 +83,7 @@ class DefinitionsAsked(Asked):
     """Whose definitions, in which form."""
 
     provider: Literal["openai", "openai-responses", "anthropic", "mcp"]
+    """OpenAI (chat completions or responses), Anthropic (messages), or MCP (`tools/list`)."""
     name: str = Field("", max_length=256)
     """Of one tool; left out, of all that are not retired."""
 
