@@ -130,6 +130,13 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
         browsers.ensure_playwright()
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are named by their place: gzip's hold the second they were made in, and the processes
+    of `pytest -n 2` must agree about every test's name.
+    """
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.hookimpl(trylast=True)  # after pytest-randomly has shuffled
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Browser tests last: Playwright's loop, once running, makes asyncio.run() refuse to start.
