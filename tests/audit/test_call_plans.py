@@ -123,7 +123,7 @@ def test_failed_and_violating_calls_have_an_index_of_their_own(
     """What an index is of by its predicate, no row is asked for again."""
     plan = explained(told, statement, f"{query} since:1h")
     assert "Index Scan" in plan, plan
-    assert known not in plan, plan
+    assert known not in "\n".join(re.findall(r" Filter: .*", plan)), plan
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
