@@ -114,6 +114,7 @@ def recorded(mode: str, url: str, folder: str) -> tuple[Callable[..., Any], Call
 
     spool = mode.removesuffix("-plain")
     redact = mode in ("process", "fsync")
+    # A mode's name begins with a spool's: mypy knows it as a str alone.
     trail = Trail(url, KEY, spool=spool, spool_dir=folder, redact=redact)  # type: ignore[arg-type]
     tool = trail.tool(search)
 

@@ -127,7 +127,7 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
             self.add_error(None, f"This is version {earlier.number} already.")
 
 
-class PublishedVersions(admin.TabularInline):  # type: ignore[type-arg]
+class PublishedVersions(admin.TabularInline):  # type: ignore[type-arg]  # as ToolForm
     """Every version, to be read."""
 
     model = ToolVersion
@@ -201,6 +201,7 @@ class ToolAdmin(TenantModelAdmin):
         if form.publishes:
             publish_version(obj, form.contract, by)
 
+    # The two return nothing where the stubs say a log entry: nothing reads it.
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
         """Nothing: `save_model` has put it on record."""
 

@@ -6,6 +6,7 @@ guard judges outputs, so that what fits here fits there.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -211,7 +212,6 @@ def refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """For `json.loads`: an object each of whose members occurs once. Raises ValueError."""
     members = dict(pairs)
     if len(members) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"the member {twice[:80]!r} occurs twice in one object")
     return members

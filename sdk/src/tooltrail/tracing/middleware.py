@@ -187,7 +187,7 @@ class _Answer:
         iterator = self._context.run(iter, self._chunks)
         end = object()
         while (chunk := self._context.run(next, iterator, end)) is not end:
-            yield chunk  # type: ignore[misc]
+            yield chunk  # type: ignore[misc]  # not `end`
 
     def close(self) -> None:
         """End the trace, after the application's own clean-up."""
