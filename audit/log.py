@@ -1,22 +1,31 @@
 """The log's payloads: packing a batch's events, and reading single ones back.
 
-A payload is the zstd compression of, per event, `u32 salt length, u32 raw length` (big
-endian), salt and raw bytes. Writing batches is `audit.ingest`'s, blanking them the keeper's.
+A payload is two frames of zstd. The first, of those that decoders skip, has the salts of 32 bytes;
+the second, compressed, has per event a `u32 raw length` (big endian) and raw. An erased event
+has length 0 and no salt. Salts lie apart as they cannot be compressed, and among the texts
+keep those from it: 277 B an event instead of 293, for 6.1 µs instead of 6.6 (1.17 KB an event).
+
+Batches stored before that are one frame of, per event, `u32 salt length, u32 raw length`, salt
+and raw. Writing batches is `audit.ingest`'s, blanking them the keeper's.
 """
 
 import struct
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 import zstandard
 from django.db import DEFAULT_DB_ALIAS
+from tooltrail.ledger import SALT_LENGTH
 
 from audit.batch_ids import batch_day
 from audit.models import Batch
 
 _LENGTHS = struct.Struct(">II")
+_LENGTH = struct.Struct(">I")
+_SKIPPED = struct.Struct("<4sI")
+_SKIPPED_MAGIC = b"\x50\x2a\x4d\x18"
 _LEVEL = 2  # of 1.16 KB an event 291 B in 4.6 µs; level 1: 344 in 3.4, level 3: 292 in 5.4
 
 
@@ -36,10 +45,14 @@ class StoredEvent:
 
 def pack(events: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The payload of these (salt, raw) pairs, in order."""
+    salts: list[bytes] = []
     parts: list[bytes] = []
     for salt, raw in events:
-        parts += (_LENGTHS.pack(len(salt), len(raw)), salt, raw)
-    return zstandard.ZstdCompressor(level=_LEVEL).compress(b"".join(parts))
+        salts.append(salt)
+        parts += (_LENGTH.pack(len(raw)), raw)
+    salted = b"".join(salts)
+    compressed = zstandard.ZstdCompressor(level=_LEVEL).compress(b"".join(parts))
+    return b"%b%b%b" % (_SKIPPED.pack(_SKIPPED_MAGIC, len(salted)), salted, compressed)
 
 
 def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
@@ -47,11 +60,39 @@ def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
 
     Raises LogPayloadError when the payload is damaged.
     """
+    if not payload.startswith(_SKIPPED_MAGIC):
+        return list(_interleaved(_inflated(payload)))
+    if len(payload) < _SKIPPED.size:
+        raise LogPayloadError("ends within its salts")
+    salts_end = _SKIPPED.size + _SKIPPED.unpack_from(payload)[1]
+    salts, data = payload[_SKIPPED.size : salts_end], _inflated(payload[salts_end:])
+    raws = list(_raws(data))
+    if len(salts) != SALT_LENGTH * sum(map(bool, raws)):
+        raise LogPayloadError("has not a salt for each event")
+    each_salt = (salts[at : at + SALT_LENGTH] for at in range(0, len(salts), SALT_LENGTH))
+    return [(next(each_salt), raw) if raw else (b"", b"") for raw in raws]
+
+
+def _inflated(frame: bytes) -> bytes:
     try:
-        data = zstandard.ZstdDecompressor().decompress(payload)
+        return zstandard.ZstdDecompressor().decompress(frame)
     except zstandard.ZstdError as error:
         raise LogPayloadError(f"cannot be inflated: {error}") from error
-    events: list[tuple[bytes, bytes]] = []
+
+
+def _raws(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        begin = at + _LENGTH.size
+        if begin > len(data):
+            raise LogPayloadError("ends within an event")
+        at = begin + _LENGTH.unpack_from(data, begin - _LENGTH.size)[0]
+        if at > len(data):
+            raise LogPayloadError("ends within an event")
+        yield data[begin:at]
+
+
+def _interleaved(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     at = 0
     while at < len(data):
         try:
@@ -62,9 +103,8 @@ def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
         end = middle + raw_length
         if end > len(data):
             raise LogPayloadError("ends within an event")
-        events.append((data[at + _LENGTHS.size : middle], data[middle:end]))
+        yield data[at + _LENGTHS.size : middle], data[middle:end]
         at = end
-    return events
 
 
 def without(

@@ -1,10 +1,11 @@
 """What the ledger takes of the intake and of the disk: `uv run bench/ledger_cost.py`.
 
-Starts a PostgreSQL of its own and, in this process, takes in requests with the ledger and without
-it, turn and turn about: `--rounds` rounds of `--events` events each way, in requests of 500 and
-of 20. *Without* means no salts, no commitments, no leaves, no head: the log is a log. What
-differs is the intake's own share; folding and signing is the worker's, a process of its own, and
-is timed apart, once a round, several times as often as the worker does it at this speed.
+Starts a PostgreSQL of its own and, in this process, answers executors' requests with the ledger
+and without it, turn and turn about, through all of Django: `--rounds` rounds of `--events` events
+each way, in requests of 500 and of 20. *Without* means no salts, no commitments, no leaves, no
+head: the log is a log. What differs is the intake's own share, of a request beside its neighbour,
+by the median of all such pairs. Folding and signing is the worker's, a process of its own, and is
+timed apart: at the end, all at once, which is still sooner than the worker's every ten seconds.
 
 Figures are processor time, of this process and of PostgreSQL's that serve it, which other work on
 the machine hardly changes; by the clock the same runs differ by half. Linux only.
@@ -14,6 +15,7 @@ indexes. Limits: 10 % of throughput, by the medians; 140 B an event.
 """
 
 import argparse
+import gzip
 import random
 import statistics
 import sys
@@ -21,9 +23,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 from uuid import UUID
 
@@ -33,16 +35,19 @@ sys.path.insert(0, str(ROOT))
 from bench.ledger import events  # noqa: E402  (found through the path set above)
 from bench.own_database import own_database  # noqa: E402
 
+if TYPE_CHECKING:
+    from django.core.handlers.wsgi import WSGIHandler
+
 LIMIT_SHARE, LIMIT_BYTES = 0.10, 140
 
 
 @dataclass
 class Taken:
-    """µs an event: of each request with the ledger and without it, of each folding."""
+    """µs an event: of each request with the ledger and without it, and of folding and signing."""
 
     with_ledger: list[float] = field(default_factory=list)
     without: list[float] = field(default_factory=list)
-    kept: list[float] = field(default_factory=list)
+    kept: float = 0.0
 
 
 def processor_seconds() -> float:
@@ -55,16 +60,40 @@ def processor_seconds() -> float:
     return sum(map(int, used)) / 1e9
 
 
-def take_in(tenant_id: UUID, body: bytes) -> float:
-    """Record a request; the seconds it took."""
-    from audit.batch_ids import BatchId
-    from audit.body import split_lines
-    from audit.ingest import record_batch
-    from tenants.models import new_id
+@dataclass
+class Executor:
+    """Who sends to a tenant."""
 
+    tenant_id: UUID
+    api_key: str
+
+
+def new_executor(name: str) -> Executor:
+    """One with a tenant of its own."""
+    from tenants.keys import create_key
+    from tenants.models import Scope
+    from tenants.provision import ensure_tenant
+
+    tenant = ensure_tenant(name, name)
+    return Executor(tenant.id, create_key(tenant, name, [Scope.INGEST])[1])
+
+
+def take_in(handler: "WSGIHandler", executor: Executor, body: bytes) -> float:
+    """Have a request answered; the seconds it took."""
+    from django.test import RequestFactory
+
+    request = RequestFactory(SERVER_NAME="localhost").post(
+        "/api/v1/events",
+        gzip.compress(body, 1),
+        content_type="application/x-ndjson",
+        headers={"Authorization": f"Bearer {executor.api_key}", "Content-Encoding": "gzip"},
+    )
     began = processor_seconds()
-    record_batch(tenant_id, body, split_lines(body), BatchId(new_id()), datetime.now(UTC))
-    return processor_seconds() - began
+    answer = handler.get_response(request)
+    took = processor_seconds() - began
+    if answer.status_code != 200:
+        raise SystemExit(f"refused with {answer.status_code}")
+    return took
 
 
 @contextmanager
@@ -88,59 +117,63 @@ def no_ledger() -> Iterator[None]:
         yield
 
 
-def measure(tenants: tuple[UUID, UUID], rounds: int, total: int, at_once: int) -> Taken:
+def measure(with_it: Executor, without: Executor, rounds: int, total: int, at_once: int) -> Taken:
     """Request by request in turn; the first round warms up and is not counted."""
-    from audit.ledger.signer import keep
+    from django.core.handlers.wsgi import WSGIHandler
 
-    rng, now, found = random.Random(7), datetime.now(UTC), Taken()
+    rng, found, handler = random.Random(7), Taken(), WSGIHandler()
     for number in range(rounds + 1):
+        if number == 1:
+            fold(with_it)
         for request in range(total // at_once):
             # Whatever else the machine does meets both alike.
-            for with_ledger in (True, False) if request % 2 else (False, True):
+            for has_ledger in (True, False) if request % 2 else (False, True):
                 body = events(rng, at_once)
-                with nullcontext() if with_ledger else no_ledger():
-                    seconds = take_in(tenants[not with_ledger], body)
+                with nullcontext() if has_ledger else no_ledger():
+                    seconds = take_in(handler, with_it if has_ledger else without, body)
                 if number:
-                    taken = found.with_ledger if with_ledger else found.without
+                    taken = found.with_ledger if has_ledger else found.without
                     taken.append(seconds / at_once * 1e6)
-        now += timedelta(minutes=1)
-        began = processor_seconds()
-        while keep(tenants[0], now, seconds=5.0):
-            pass
-        if number:
-            found.kept.append((processor_seconds() - began) / total * 1e6)
+    found.kept = fold(with_it) / (rounds * total) * 1e6
     return found
 
 
+def fold(executor: Executor) -> float:
+    """Fold and sign what came; the seconds it took."""
+    from audit.ledger.signer import keep
+
+    began = processor_seconds()
+    while keep(executor.tenant_id, datetime.now(UTC), seconds=5.0):
+        pass
+    return processor_seconds() - began
+
+
 def told(found: Taken, at_once: int) -> float:
-    """Print a size of request; the intake's share by the medians."""
+    """Print a size of request; the share of both, intake and worker."""
+    bare, full = statistics.median(found.without), statistics.median(found.with_ledger)
     print(f"requests of {at_once:<18}{'best':>10}{'median':>10}   µs an event")
-    figures: list[tuple[float, float]] = [
-        (min(taken), statistics.median(taken))
-        for taken in (found.without, found.with_ledger, found.kept)
-    ]
-    names = "without the ledger", "with it", "fold and sign, beside"
-    for name, (best, median) in zip(names, figures, strict=True):
-        print(f"  {name:28}{best:10.2f}{median:10.2f}")
-    best_share, median_share = (1 - bare / full for bare, full in zip(*figures[:2], strict=True))
-    whole = [1 - bare / (full + kept) for bare, full, kept in zip(*figures, strict=True)]
-    shares = {"share of the intake": [best_share, median_share], "if one core did both": whole}
-    for name, (best, median) in shares.items():
-        print(f"  {name:28}{best:10.1%}{median:10.1%}")
-    return float(median_share)
+    print(f"  {'without the ledger':28}{min(found.without):10.2f}{bare:10.2f}")
+    print(f"  {'with it':28}{min(found.with_ledger):10.2f}{full:10.2f}")
+    print(f"  {'fold and sign, beside':38}{found.kept:10.2f}")
+    pairs = list(zip(found.without, found.with_ledger, strict=True))
+    share = statistics.median(1 - one / other for one, other in pairs)
+    together = statistics.median(1 - one / (other + found.kept) for one, other in pairs)
+    print(f"  {'share of the intake':38}{share:10.1%}")
+    print(f"  {'if one core did both':38}{together:10.1%}")
+    return together
 
 
-def bytes_an_event(tenants: tuple[UUID, UUID]) -> dict[str, float]:
+def bytes_an_event(executors: tuple[Executor, Executor]) -> dict[str, float]:
     """What the ledger adds to the disk, by part."""
     from django.db import connections
 
     with connections["owner"].cursor() as cursor:
         sizes = []
-        for tenant_id in tenants:
+        for executor in executors:
             cursor.execute(
                 "SELECT sum(event_count), sum(length(leaves)), sum(length(payload)) FROM batch"
                 " WHERE tenant_id = %s",
-                [tenant_id],
+                [executor.tenant_id],
             )
             count, leaves, payload = cursor.fetchone()
             sizes.append((int(count), int(leaves), int(payload)))
@@ -166,18 +199,13 @@ def main() -> int:
     options.add_argument("--events", type=int, default=5_000, help="of a round")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder, own_database(Path(folder)):
-        from tenants.provision import ensure_tenant
-
         shares = []
         for at_once in (500, 20):
-            tenants = (
-                ensure_tenant(f"with-{at_once}", "With").id,
-                ensure_tenant(f"without-{at_once}", "Without").id,
-            )
+            both = new_executor(f"with-{at_once}"), new_executor(f"without-{at_once}")
             total = chosen.events if at_once > 100 else chosen.events // 5
-            shares.append(told(measure(tenants, chosen.rounds, total, at_once), at_once))
+            shares.append(told(measure(*both, chosen.rounds, total, at_once), at_once))
             if at_once > 100:
-                parts = bytes_an_event(tenants)
+                parts = bytes_an_event(both)
         print(f"{'bytes an event':30}{sum(parts.values()):10.1f}   limit {LIMIT_BYTES}")
         for name, size in parts.items():
             print(f"  {name:28}{size:10.1f}")
