@@ -12,11 +12,12 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from tenants.actions import THE_SERVER, record_action
+from tenants.actions import THE_SERVER, record_actions
 from tenants.models import User
 from tools_registry.models import ChangeKind, State, Tool, ToolChange
 
 REASON_MAX_LENGTH = 2_000
+_AT_ONCE = 500
 
 STATE_AFTER: Mapping[str, State] = {
     ChangeKind.PUBLISHED: State.PUBLISHED,
@@ -89,33 +90,41 @@ def record_change(
 
     The tool is locked; `saving` are its fields that changed, too. `details` are JSON values.
     """
-    tool.change_count += 1
-    tool.save(update_fields=["change_count", *saving])
-    if kind in _VERBS:
-        told = {"version": number, "reason": reason, **details}
-        by_key = f"API key {by.key_id}" if by.key_id else THE_SERVER
-        record_action(
-            tool.tenant,
-            by.user or by.operator or by_key,
-            f"tool.{_VERBS[kind]}",
-            tool.name,
-            **{name: value for name, value in told.items() if value},
-        )
     documents: dict[str, Any] = {"details": details, "contract": contract}
-    return ToolChange.objects.create(
-        tenant_id=tool.tenant_id,
-        tool=tool,
-        ordinal=tool.change_count,
-        at=timezone.now(),
-        kind=kind,
-        number=number,
-        digest=digest,
-        user_name=by.user_name,
-        key_id=by.key_id,
-        reason=reason[:REASON_MAX_LENGTH],
-        attempted_on=attempted_on,
-        **documents,
+    change = ToolChange(
+        kind=kind, number=number, digest=digest, attempted_on=attempted_on, **documents
     )
+    record_changes(tool, [change], by, reason=reason, saving=saving)
+    return change
+
+
+def record_changes(
+    tool: Tool,
+    changes: Sequence[ToolChange],
+    by: Publisher,
+    *,
+    reason: str = "",
+    saving: Sequence[str] = (),
+) -> None:
+    """The same of some changes in their order; of each kind, number, digest and details are given.
+
+    Three statements, however many.
+    """
+    now, told = timezone.now(), []
+    for change in changes:
+        tool.change_count += 1
+        change.tenant_id, change.tool, change.ordinal = tool.tenant_id, tool, tool.change_count
+        change.at, change.reason = now, reason[:REASON_MAX_LENGTH]
+        change.user_name, change.key_id = by.user_name, by.key_id
+        if verb := _VERBS.get(ChangeKind(change.kind)):
+            said = {"version": change.number, "reason": reason, **change.details}
+            about = {name: value for name, value in said.items() if value}
+            told.append((f"tool.{verb}", tool.name, about))
+    tool.save(update_fields=["change_count", *saving])
+    by_key = f"API key {by.key_id}" if by.key_id else THE_SERVER
+    record_actions(tool.tenant_id, by.user or by.operator or by_key, told)
+    # The tool is locked, so that none of these ordinals is taken.
+    ToolChange.objects.bulk_create(changes, batch_size=_AT_ONCE, ignore_conflicts=True)
 
 
 def timeline(tool: Tool, *, before: int | None = None, size: int) -> list[ToolChange]:

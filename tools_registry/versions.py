@@ -13,9 +13,11 @@ from django.db.models import F
 
 from tenants.models import Tenant
 from tools_registry.attempts import Attempts, expired_among, is_expired, revive
-from tools_registry.changes import Publisher, lock_tool, record_change
-from tools_registry.models import ChangeKind, Tool, ToolDraft, ToolVersion
+from tools_registry.changes import Publisher, lock_tool, record_changes
+from tools_registry.models import ChangeKind, Tool, ToolChange, ToolDraft, ToolVersion
 from tools_registry.schemas import ToolContract, judging_problems
+
+_AT_ONCE = 500
 
 
 class AlreadyPublishedError(Exception):
@@ -99,32 +101,48 @@ def publish_version(
     Raises AlreadyPublishedError. Locks the tool until the transaction ends: two publishers
     get two numbers.
     """
+    return publish_versions(tool, [(contract, details)], publisher, reason=reason)[0]
+
+
+def publish_versions(
+    tool: Tool,
+    contracts: Sequence[tuple[ToolContract, Mapping[str, Any]]],
+    publisher: Publisher,
+    *,
+    reason: str = "",
+) -> list[ToolVersion]:
+    """The same of different contracts in their order, each with its details.
+
+    Six statements a few hundred contracts.
+    """
     lock_tool(tool)
-    known = find_versions(tool.tenant, [contract.digest]).get(contract.digest)
-    if known is not None:
-        raise AlreadyPublishedError(known)
-    tool.latest_number += 1
-    tool.current_number = tool.latest_number
-    version = ToolVersion.objects.create(
-        tenant=tool.tenant,
-        tool=tool,
-        number=tool.latest_number,
-        digest=contract.digest,
-        **contract.model_dump(exclude={"name"}),
-        created_by=publisher.user_name,
-        created_by_key=publisher.key_id,
-    )
-    record_change(
-        tool,
-        ChangeKind.PUBLISHED,
-        publisher,
-        number=version.number,
-        digest=version.digest,
-        reason=reason,
-        saving=["latest_number", "current_number"],
-        **details,
-    )
-    return version
+    known = find_versions(tool.tenant, [contract.digest for contract, _ in contracts])
+    if known:
+        raise AlreadyPublishedError(next(iter(known.values())))
+    first = tool.latest_number + 1
+    versions = [
+        ToolVersion(
+            tenant=tool.tenant,
+            tool=tool,
+            number=number,
+            digest=contract.digest,
+            **contract.model_dump(exclude={"name"}),
+            created_by=publisher.user_name,
+            created_by_key=publisher.key_id,
+        )
+        for number, (contract, _) in enumerate(contracts, first)
+    ]
+    tool.latest_number = tool.current_number = versions[-1].number
+    # The tool is locked and its name part of each digest, so that none of these is taken.
+    ToolVersion.objects.bulk_create(versions, batch_size=_AT_ONCE, ignore_conflicts=True)
+    changes = []
+    for version, (_, details) in zip(versions, contracts, strict=True):
+        told: dict[str, Any] = {"details": dict(details)}
+        kind, number, digest = ChangeKind.PUBLISHED, version.number, version.digest
+        changes.append(ToolChange(kind=kind, number=number, digest=digest, **told))
+    saving = ["latest_number", "current_number"]
+    record_changes(tool, changes, publisher, reason=reason, saving=saving)
+    return versions
 
 
 def register_contracts(
