@@ -174,16 +174,42 @@ class ToolDraft(ContractModel):
         return f"draft, revision {self.revision}"
 
 
+class ImportState(models.TextChoices):
+    """How an import stands: it is looked at first, and then, confirmed, carried out."""
+
+    LOOKING = "looking", "Being looked at"
+    LOOKED_AT = "looked_at", "Waits for your word"
+    IMPORTING = "importing", "Being imported"
+    DONE = "done", "Done"
+    CANCELLED = "cancelled", "Cancelled"
+
+
 class ToolImport(models.Model):
-    """A file of tools that somebody looks at before it is taken over."""
+    """A file of tools: how far it was looked at or taken over (`tools_registry.exchange.job`)."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=150)
-    """Who may go on with it."""
-    document = models.TextField()
-    """As it was sent."""
+    forms = ArrayField(models.TextField())
+    """What its tools are written as, in words."""
+    note = models.TextField()
+    """What of it is missing as a whole."""
+    is_large = models.BooleanField()
+    """Whether it is the worker's; otherwise it is done while somebody waits."""
+    as_drafts = models.BooleanField()
+    """How it is taken over; until that is decided, what is offered first."""
+    state = models.CharField(max_length=20, choices=ImportState)
+    tool_count = models.PositiveIntegerField()
+    done_count = models.PositiveIntegerField(default=0)
+    """Of its tools, in their order, those that were looked at, or carried out."""
+    user_id = models.BigIntegerField(null=True)
+    """Who carries it out, in whose name all changes are made."""
+    user_name = models.CharField(max_length=150)
+    key_id = models.CharField(max_length=16)
+    reason = models.TextField()
+    finished_at = models.DateTimeField(null=True)
+    """When it was looked at, or done, or cancelled."""
 
     objects = TenantManager["ToolImport"]()
 
@@ -193,6 +219,45 @@ class ToolImport(models.Model):
 
     def __str__(self) -> str:
         return f"import of {self.created_by}"
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether somebody has said that it be carried out."""
+        return bool(self.user_name or self.key_id)
+
+
+class ImportedTool(models.Model):
+    """A tool of an import: as it stands in the file, and what would become or became of it."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "import_id", "ordinal")
+    tenant_id = models.UUIDField()
+    import_id = models.UUIDField()
+    ordinal = models.IntegerField()
+    """Its turn: the order of names."""
+    position = models.IntegerField()
+    """In the file."""
+    path = models.TextField()
+    twin = models.TextField()
+    """The place of an earlier one of its name."""
+    is_own = models.BooleanField()
+    """Whether it is one of the registry's own document."""
+    content = models.TextField()
+    """JSON, as it was sent."""
+    drafts = JSONTextField(null=True)
+    """What would be done as drafts (`tools_registry.exchange.telling`); None: not looked at yet."""
+    published = JSONTextField(null=True)
+    """What would be done published."""
+    outcome = JSONTextField(null=True)
+    """What was done; None: nothing yet."""
+
+    objects = TenantManager["ImportedTool"]()
+
+    class Meta:
+        managed = False
+        db_table = "tool_import_tool"
+
+    def __str__(self) -> str:
+        return self.path
 
 
 class ChangeKind(models.TextChoices):

@@ -3,15 +3,18 @@
 from django.urls import path
 
 from tools_registry import deeds, draft_views, views
+from tools_registry.exchange import import_views
 from tools_registry.exchange import views as exchange
 
 urlpatterns = [
     path("tools/create", deeds.tool_create, name="tool_create"),
     path("tools/export.json", exchange.registry_export, name="registry_export"),
-    path("tools/import", exchange.registry_import, name="tool_import"),
-    path("tools/import/<uuid:pk>", exchange.import_review, name="tool_import_review"),
-    path("tools/import/<uuid:pk>/confirm", exchange.import_confirm, name="import_confirm"),
-    path("tools/import/<uuid:pk>/discard", exchange.import_discard, name="import_discard"),
+    path("tools/import", import_views.registry_import, name="tool_import"),
+    path("tools/import/<uuid:pk>", import_views.import_page, name="tool_import_page"),
+    path("tools/import/<uuid:pk>/confirm", import_views.import_confirm, name="import_confirm"),
+    path("tools/import/<uuid:pk>/look", import_views.import_look, name="import_look"),
+    path("tools/import/<uuid:pk>/cancel", import_views.import_cancel, name="import_cancel"),
+    path("tools/import/<uuid:pk>/discard", import_views.import_discard, name="import_discard"),
     path("tools/definitions", exchange.tool_definitions, name="tool_definitions_all"),
     path(
         "tools/definitions/<slug:provider>.json",

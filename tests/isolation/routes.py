@@ -291,6 +291,18 @@ ROUTES: dict[str, Visit] = {
         role=Role.EDITOR,
         answers={"POST": 409},
     ),
+    "tools/import/<uuid:pk>/look": Object(
+        lambda world: f"/tools/import/{world.import_id}/look",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
+    "tools/import/<uuid:pk>/cancel": Object(
+        lambda world: f"/tools/import/{world.import_id}/cancel",
+        is_read=False,
+        role=Role.EDITOR,
+        answers=DEED,
+    ),
     "tools/import/<uuid:pk>/discard": Object(
         lambda world: f"/tools/import/{world.import_id}/discard",
         is_read=False,
@@ -531,6 +543,11 @@ ROUTES: dict[str, Visit] = {
         Scope.REGISTRY,
         data=lambda world: [{"name": "a stranger's", "inputSchema": {"type": "object"}}],
         answers={"GET": 200, "POST": 200},
+    ),
+    "api/v1/registry/imports/<uuidstr:import_id>": Object(
+        lambda world: f"/api/v1/registry/imports/{world.import_id}",
+        Scope.REGISTRY,
+        answers={"GET": 200, "DELETE": 200},
     ),
     "api/v1/registry/definitions": Listing(
         "/api/v1/registry/definitions?provider=mcp", Scope.REGISTRY

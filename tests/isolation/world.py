@@ -62,6 +62,8 @@ _FITTING: dict[str, dict[str, Any]] = {
     "payload_search_hit": {"kind": "start"},
     "tool_replay": {"state": "done", "call_limit": 1, "base_number": 1, "findings": ""}
     | {"cursor_at": None, "cursor_id": None},
+    "tool_import": {"state": "looked_at", "is_large": False, "user_name": "", "key_id": ""},
+    "tool_import_tool": {"ordinal": 0, "twin": "", "is_own": False, "outcome": None},
     "tool_drift": {"state": "done", "call_limit": 1, "base_number": 1, "found": ""}
     | {"cursor_at": None, "cursor_id": None},
     "report": {"kind": "day", "made_as": "person", "time_zone": "UTC", "again_of": None},
@@ -223,10 +225,12 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.replay_id
     if (table, column) == ("tool_drift", "id"):
         return world.look_id
-    if (table, column) == ("tool_import", "id"):
+    if (table, column) in {("tool_import", "id"), ("tool_import_tool", "import_id")}:
         return world.import_id
-    if (table, column) == ("tool_import", "document"):
+    if (table, column) == ("tool_import_tool", "content"):
         return json.dumps({"name": world.canary, "inputSchema": {"type": "object"}})
+    if (table, column) in {("tool_import_tool", each) for each in ("drafts", "published")}:
+        return json.dumps(_planned(world))
     if (table, column) == ("report", "figures"):
         return json.dumps(gather(TimeRange(world.at - timedelta(days=1), world.at, UTC), world.at))
     if (table, column) in {("payload_search", "id"), ("payload_search_hit", "search_id")}:
@@ -255,6 +259,14 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
             " tests/isolation/world.py, _FITTING or _value"
         )
     return values[kind]
+
+
+def _planned(world: World) -> dict[str, Any]:
+    """What an import would do to a tool (`tools_registry.exchange.telling`)."""
+    words = dict.fromkeys(("path", "name"), world.canary)
+    lists = {name: [world.canary] for name in ("steps", "problems", "notes")}
+    nobody = dict.fromkeys(("callers", "consumers", "tool"))
+    return {**words, **lists, **nobody, "status": "added", "changes": [], "more_changes": 0}
 
 
 def _events(world: World) -> tuple[bytes, bytes]:

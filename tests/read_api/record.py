@@ -17,6 +17,8 @@ from tests.audit.posting import post
 from tests.factories import Cast, make_call, send_events
 from tests.ledger.log import sign
 from tests.tools_registry.contracts import make_contract
+from tools_registry.exchange.job import run_at_once, start_import
+from tools_registry.exchange.reading import open_document
 from tools_registry.models import Tool
 
 PAYLOAD = "payload7c2d"
@@ -45,6 +47,7 @@ class Record:
     refused: UUID
     tool: UUID
     report: UUID
+    imported: UUID
     at: datetime
 
     def get(self, path: str, key: str = "", **query: str | int) -> Any:
@@ -63,6 +66,7 @@ class Record:
             "read_drift": {"tool_id": str(self.tool)},
             "read_effect": {"tool_id": str(self.tool), "version": 1},
             "define_tools": {"provider": "openai"},
+            "read_import": {"import_id": str(self.imported)},
             "read_report": {"report_id": str(self.report)},
             "read_tile": {"name": "0/000.p/24"},
             "prove_inclusion": {"index": 3},
@@ -126,6 +130,9 @@ def make_record(cast: Cast) -> Record:
     with tenant_scope(cast.tenant.id):
         refused = RejectedEvent.objects.for_tenant(cast.tenant.id).get()
         tool = Tool.objects.get(tenant=cast.tenant)
+        document = open_document(json.dumps([{"name": "other", "inputSchema": {}}]))
+        imported = start_import(cast.tenant, document, cast.editor.username)
+        run_at_once(imported)
     looked = signed_in(cast.editor).post(
         f"/tools/{tool.pk}/drift/look", {"limit": "1000", "range": "24h"}
     )
@@ -147,5 +154,6 @@ def make_record(cast: Cast) -> Record:
         refused=refused.id,
         tool=tool.id,
         report=UUID(reported.json()["id"]),
+        imported=imported.pk,
         at=at,
     )

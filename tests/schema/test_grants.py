@@ -25,7 +25,6 @@ NARROWER = {
     "tool": {"SELECT", "INSERT", "UPDATE"},
     "ledger_head": {"SELECT", "INSERT", "UPDATE"},
     "observed_tool": {"SELECT", "INSERT", "UPDATE"},
-    "tool_import": {"SELECT", "INSERT", "DELETE"},
     # A refused line stays; of it only what became of it is written.
     "rejected_event": {
         "SELECT",

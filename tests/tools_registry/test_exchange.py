@@ -17,10 +17,10 @@ from tests.tools_registry.contracts import make_contract
 from tools_registry import states
 from tools_registry.changes import Publisher, timeline
 from tools_registry.drafts import create_draft, find_draft
-from tools_registry.exchange.applying import PlanChangedError, Way, apply_import
+from tools_registry.exchange.applying import HAS_CHANGED, Way, import_tool
 from tools_registry.exchange.export import export_registry
-from tools_registry.exchange.planning import PlannedTool, fingerprint, plan_import
-from tools_registry.exchange.reading import ReadDocument, read_document
+from tools_registry.exchange.planning import PlannedTool, plan_import
+from tools_registry.exchange.reading import open_document
 from tools_registry.models import Tool, ToolChange, ToolImport, ToolVersion
 from tools_registry.schemas import ToolContract
 from tools_registry.tools import describe_tool
@@ -63,16 +63,16 @@ def exported(tenant: Tenant) -> Any:
 
 
 def planned(cast: Cast, document: Any, *, as_drafts: bool = False) -> list[PlannedTool]:
-    read = read_document(json.dumps(document))
+    read = [entry.read() for entry in open_document(json.dumps(document)).entries]
     with tenant_scope(cast.tenant.id):
-        return plan_import(cast.tenant.id, read.tools, as_drafts=as_drafts)
+        return plan_import(cast.tenant.id, read, as_drafts=as_drafts)
 
 
 def applied(cast: Cast, document: Any, *, as_drafts: bool = False) -> list[PlannedTool]:
-    read = document if isinstance(document, ReadDocument) else read_document(json.dumps(document))
+    way = Way(as_drafts, Publisher(cast.editor), "From the other side.")
+    entries = open_document(json.dumps(document)).entries
     with tenant_scope(cast.tenant.id):
-        way = Way(as_drafts, Publisher(cast.editor), "From the other side.")
-        return apply_import(cast.tenant, read, way)
+        return [import_tool(cast.tenant, entry.read(), way) for entry in entries]
 
 
 def without_history(document: Any) -> Any:
@@ -219,12 +219,14 @@ def test_a_bad_version_says_where(acme: Cast, change: dict[str, Any], said: str)
 
 
 def test_a_plan_that_is_another_by_now_is_not_carried_out(acme: Cast) -> None:
-    read = read_document(json.dumps(DEFINITION))
-    expected = fingerprint(planned(acme, DEFINITION))
-    register(acme)
+    [entry] = open_document(json.dumps(DEFINITION)).entries
+    [looked_at] = planned(acme, DEFINITION)
+    tool = register(acme)
     way = Way(False, Publisher(acme.editor), "Because.")
-    with pytest.raises(PlanChangedError), tenant_scope(acme.tenant.id):
-        apply_import(acme.tenant, read, way, expected=expected)
+    with tenant_scope(acme.tenant.id):
+        done = import_tool(acme.tenant, entry.read(), way, expected=looked_at.fingerprint)
+        assert (done.status, done.problems) == ("refused", [HAS_CHANGED])
+        assert ToolVersion.objects.filter(tool=tool).count() == 1
 
 
 # Definitions
@@ -306,24 +308,41 @@ def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
     assert answer.status_code == 422
     assert "Publishing asks for a reason" in answer.content.decode()
     answer = confirmed(acme.editor, address, **{"as": "published", "reason": "Wider world."})
-    assert answer["Location"] == "/tools/"
+    assert answer["Location"] == address
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.get(name="get_weather")
         assert tool.current_number == 2
         assert timeline(tool, size=1)[0].reason == "Wider world."
-        assert not ToolImport.objects.exists()
+    page = client(acme.editor).get(address).content.decode()
+    for shown in ("What became of 4 tools", "version 2 published", "[2].input_schema", "Wider wor"):
+        assert shown in page, shown
+    again = {"plan": "", "as": "drafts"}
+    assert client(acme.editor).post(f"{address}/confirm", again).status_code == 409
+    client(acme.editor).post(f"{address}/discard")
     assert client(acme.editor).get(address).status_code == 404
 
 
-def test_an_import_whose_registry_changed_meanwhile_is_shown_anew(acme: Cast) -> None:
-    address = send(acme.editor, DEFINITION)
-    page = client(acme.editor).get(address).content.decode()
-    plan = page.split('name="plan" value="')[1].split('"')[0]
+def test_a_tool_that_has_changed_meanwhile_is_refused_and_looked_at_again(acme: Cast) -> None:
+    other = {**DEFINITION, "name": "other"}
+    address = send(acme.editor, [DEFINITION, other])
     register(acme)
-    answer = client(acme.editor).post(f"{address}/confirm", {"plan": plan, "as": "drafts"})
-    assert answer.status_code == 409
-    assert "The registry has changed since" in answer.content.decode()
     assert confirmed(acme.editor, address, **{"as": "drafts"}).status_code == 302
+    page = client(acme.editor).get(address).content.decode()
+    for shown in (
+        HAS_CHANGED,
+        '<dt>Refused</dt><dd class="num">1<',
+        '>Added</dt><dd class="num">1<',
+    ):
+        assert shown in page, shown
+    client(acme.editor).post(f"{address}/look")
+    assert confirmed(acme.editor, address, **{"as": "drafts"}).status_code == 302
+    page = client(acme.editor).get(address).content.decode()
+    assert "a draft begun" in page
+    assert HAS_CHANGED not in page
+    with tenant_scope(acme.tenant.id):
+        draft = find_draft(Tool.objects.get(name="get_weather"))
+        assert draft is not None
+        assert draft.description == "Anew."
 
 
 @pytest.mark.parametrize(

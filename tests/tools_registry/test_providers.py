@@ -13,8 +13,9 @@ from tests.factories import Cast
 from tests.tools_registry.contracts import make_contract
 from tools_registry import states
 from tools_registry.changes import Publisher
+from tools_registry.exchange.document import ReadTool
 from tools_registry.exchange.providers import PROVIDERS, define, not_strict
-from tools_registry.exchange.reading import UnreadableError, read_document
+from tools_registry.exchange.reading import UnreadableError, open_document
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
 from tools_registry.versions import find_version, register_contracts
@@ -38,6 +39,10 @@ def definition(name: str, **overrides: Any) -> dict[str, Any]:
     return one.document
 
 
+def tools_in(document: Any) -> list[ReadTool]:
+    return [entry.read() for entry in open_document(json.dumps(document)).entries]
+
+
 @pytest.mark.parametrize(
     ("document", "form"),
     [
@@ -50,11 +55,10 @@ def definition(name: str, **overrides: Any) -> dict[str, Any]:
     ],
 )
 def test_the_form_is_detected(document: Any, form: str) -> None:
-    read = read_document(json.dumps(document))
-    [found] = read.forms
+    [found] = open_document(json.dumps(document)).forms
     assert form in found
-    [tool] = read.tools
-    assert (tool.name, tool.problems, read.is_own) == ("f", [], False)
+    [tool] = tools_in(document)
+    assert (tool.name, tool.problems) == ("f", [])
     assert tool.members is not None
     assert tool.members["input_schema"]["type"] == "object"
 
@@ -62,9 +66,9 @@ def test_the_form_is_detected(document: Any, form: str) -> None:
 def test_what_is_not_taken_over_is_said() -> None:
     entry = {"name": "f", "input_schema": SCHEMA, "cache_control": {"type": "ephemeral"}}
     further = {"tools": [{"name": "g", "inputSchema": SCHEMA}], "nextCursor": "abc"}
-    [tool] = read_document(json.dumps([entry])).tools
+    [tool] = tools_in([entry])
     assert tool.notes == ["not taken over: $[0].cache_control"]
-    assert "nextCursor" in read_document(json.dumps(further)).note
+    assert "nextCursor" in open_document(json.dumps(further)).note
 
 
 @pytest.mark.parametrize(
@@ -83,24 +87,24 @@ def test_what_is_not_taken_over_is_said() -> None:
 )
 def test_a_bad_definition_says_where(entry: Any, said: str) -> None:
     good = {"name": "g", "input_schema": SCHEMA}
-    bad, fine = read_document(json.dumps([entry, good])).tools
+    bad, fine = tools_in([entry, good])
     assert any(said in problem for problem in bad.problems), bad.problems
     assert fine.problems == []
 
 
 def test_one_name_twice_is_refused_once() -> None:
     twins = [{"name": "f", "input_schema": SCHEMA}] * 2
-    first, second = read_document(json.dumps(twins)).tools
+    first, second = tools_in(twins)
     assert (first.problems, second.problems) == ([], ["$[1].name: $[0] has that name already"])
     with pytest.raises(UnreadableError, match="has no function"):
-        read_document("{}")
+        open_document("{}")
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_what_is_written_is_read_again(name: str) -> None:
     meta = {"mcp": {"title": "F", "annotations": {"readOnlyHint": True}}}
     written = PROVIDERS[name].wrap([definition(name, input_schema=STRICT, meta=meta)])
-    [tool] = read_document(json.dumps(written)).tools
+    [tool] = tools_in(written)
     assert tool.members is not None
     assert (tool.name, tool.problems, tool.notes) == ("get_weather", [], [])
     assert tool.members["input_schema"] == STRICT

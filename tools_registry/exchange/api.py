@@ -4,25 +4,31 @@ All of it for keys with the scope `registry`.
 """
 
 from typing import Any, Literal, cast
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.http.response import StreamingHttpResponse
+from django.utils import timezone
 from ninja import Query
 from pydantic import Field
 
 from config.problems import ProblemError, problem, told
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import Answer, Asked
+from tenants.keys import actor_of
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
 from tools_registry.api import router
 from tools_registry.changes import REASON_MAX_LENGTH, Publisher
-from tools_registry.exchange.applying import PlanChangedError, Way, apply_import
+from tools_registry.exchange import job
+from tools_registry.exchange.applying import Way
 from tools_registry.exchange.export import current_contracts, export_registry
-from tools_registry.exchange.planning import PlannedTool, plan_import
 from tools_registry.exchange.providers import PROVIDERS, define
-from tools_registry.exchange.reading import DOCUMENT_MAX_BYTES, UnreadableError, read_document
+from tools_registry.exchange.reading import DOCUMENT_MAX_BYTES, UnreadableError, open_document
+from tools_registry.exchange.telling import count
+from tools_registry.models import ToolImport
 from tools_registry.schemas import check_text
+from tools_registry.tasks import import_tools
 
 _PROBLEMS = ("missing_key", "unknown_key", "missing_scope", "method_not_allowed", "unavailable")
 _DOCUMENT: dict[str, Any] = {
@@ -68,6 +74,14 @@ class ImportedTool(Answer):
 class Imported(Answer):
     """What an import did, or would do."""
 
+    id: UUID | None
+    """To ask for it, for a day; null if it was done at once."""
+    state: Literal["looking", "looked_at", "importing", "done", "cancelled"]
+    """`looking` and `importing` go on in the background. A dry run ends with `looked_at`."""
+    progress: int
+    """Tools that were looked at, or carried out."""
+    of: int
+    """Tools there are in the file."""
     is_dry_run: bool
     forms: list[str]
     """What the tools are written as."""
@@ -77,6 +91,7 @@ class Imported(Answer):
     unchanged: int
     refused: int
     tools: list[ImportedTool]
+    """Those of which something is known by now."""
 
 
 class DefinitionsAsked(Asked):
@@ -133,12 +148,12 @@ def export_the_registry(request: HttpRequest) -> HttpResponseBase:
 @router.post(
     "/registry",
     auth=ApiKeyAuth(Scope.REGISTRY),
-    response=Imported,
+    response={200: Imported, 202: Imported},
     operation_id="import_registry",
     summary="Import tools",
     tags=["tools"],
     openapi_extra={
-        **told((*_PROBLEMS, "malformed", "too_large", "parameter", "name_taken")),
+        **told((*_PROBLEMS, "malformed", "too_large", "parameter")),
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": {"type": ["object", "array"]}}},
@@ -149,7 +164,8 @@ def import_registry(request: HttpRequest, asked: Query[ImportAsked]) -> HttpResp
     """Take over an export of a registry, or definitions of OpenAI, Anthropic or MCP.
 
     The form is detected. What is here already changes nothing; a bad tool costs that tool. With
-    `dry_run` nothing is done. At most 10 MB.
+    `dry_run` nothing is done. At most 10 MB. More than 256 KiB, or 50 tools, is answered with 202
+    and goes on in the background, tool by tool: ask for it by its `id`, or at `Location`.
     """
     identity = cast(ApiRequest, request).auth
     _refuse_unknown(request, ImportAsked)
@@ -164,31 +180,56 @@ def import_registry(request: HttpRequest, asked: Query[ImportAsked]) -> HttpResp
     if not (as_drafts or asked.dry_run or reason):
         raise ProblemError("parameter", "Publishing asks for a reason.", parameter="reason")
     try:
-        document = read_document(body)
+        document = open_document(body)
     except UnreadableError as error:
         return problem("malformed", str(error))
+    way = None if asked.dry_run else Way(as_drafts, Publisher(key_id=identity.key_id), reason)
     with tenant_scope(identity.tenant_id):
-        if asked.dry_run:
-            plan = plan_import(identity.tenant_id, document.tools, as_drafts=as_drafts)
-        else:
-            tenant = Tenant.objects.get(pk=identity.tenant_id)
-            way = Way(as_drafts, Publisher(key_id=identity.key_id), reason)
-            try:
-                plan = apply_import(tenant, document, way)
-            except PlanChangedError as error:
-                raise ProblemError("name_taken", str(error)) from None
-    counts = dict.fromkeys(("added", "changed", "unchanged", "refused"), 0)
-    for one in plan:
-        counts[one.status] += 1
-    return JsonResponse(
-        {
-            "is_dry_run": asked.dry_run,
-            "forms": document.forms,
-            "note": document.note,
-            **counts,
-            "tools": [_row(one) for one in plan],
-        }
-    )
+        tenant = Tenant.objects.get(pk=identity.tenant_id)
+        kept = job.start_import(tenant, document, actor_of(identity), as_drafts=as_drafts, way=way)
+        if kept.is_large:
+            import_tools.defer(tenant_id=str(tenant.pk), import_id=str(kept.pk))
+            address = f"{request.path}/imports/{kept.pk}"
+            return JsonResponse(_imported(kept), status=202, headers={"Location": address})
+        job.run_at_once(kept)
+        answer = _imported(kept)
+        ToolImport.objects.filter(tenant=tenant, pk=kept.pk).delete()
+    return JsonResponse({**answer, "id": None})
+
+
+@router.get(
+    "/registry/imports/{uuid:import_id}",
+    auth=ApiKeyAuth(Scope.REGISTRY),
+    response=Imported,
+    operation_id="read_import",
+    summary="Read an import",
+    tags=["tools"],
+    openapi_extra=told((*_PROBLEMS, "not_found")),
+)
+def read_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
+    """How far an import is, what it did to each tool, and what it refused; kept for a day."""
+    identity = cast(ApiRequest, request).auth
+    with tenant_scope(identity.tenant_id):
+        return JsonResponse(_imported(_own(identity.tenant_id, import_id)))
+
+
+@router.delete(
+    "/registry/imports/{uuid:import_id}",
+    auth=ApiKeyAuth(Scope.REGISTRY),
+    response=Imported,
+    operation_id="cancel_import",
+    summary="Cancel an import",
+    tags=["tools"],
+    openapi_extra=told((*_PROBLEMS, "not_found")),
+)
+def cancel_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
+    """Stop an import; what was done to tools by then is done, and told."""
+    identity = cast(ApiRequest, request).auth
+    with tenant_scope(identity.tenant_id):
+        kept = _own(identity.tenant_id, import_id)
+        job.cancel_import(kept, timezone.now())
+        kept.refresh_from_db()
+        return JsonResponse(_imported(kept))
 
 
 @router.get(
@@ -234,13 +275,24 @@ def _refuse_unknown(request: HttpRequest, asked: type[Asked]) -> None:
         )
 
 
-def _row(one: PlannedTool) -> dict[str, Any]:
+def _own(tenant_id: UUID, import_id: UUID) -> ToolImport:
+    kept = ToolImport.objects.filter(tenant_id=tenant_id, pk=import_id).first()
+    if kept is None:
+        raise ProblemError("not_found", "There is no such import, or it is forgotten.")
+    return kept
+
+
+def _imported(kept: ToolImport) -> dict[str, Any]:
+    rows = job.outcomes(kept, as_drafts=kept.as_drafts)
+    tools = [one for one, _ in rows if one is not None]
     return {
-        "path": one.read.path,
-        "name": one.read.name,
-        "status": one.status,
-        "steps": [step.said for step in one.steps] if not one.problems else [],
-        "problems": one.problems,
-        "notes": one.notes,
-        **one.verdicts,
+        "id": kept.pk,
+        "state": kept.state,
+        "progress": kept.done_count,
+        "of": kept.tool_count,
+        "is_dry_run": not kept.is_confirmed,
+        "forms": kept.forms,
+        "note": kept.note,
+        **count(tools),
+        "tools": [{name: one[name] for name in ImportedTool.model_fields} for one in tools],
     }

@@ -1,16 +1,25 @@
-"""An import carried out: each change with its row, who made it and why. In the tenant's scope."""
+"""A tool of an import carried out: each change with its row, who made it and why.
 
+A tool stands or falls by itself: all of its changes are made in the transaction of whoever calls,
+in the tenant's scope.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
 
 from tenants.models import Tenant
 from tools_registry import states
 from tools_registry.changes import Publisher
 from tools_registry.drafts import create_draft
-from tools_registry.exchange.planning import PlannedTool, Step, fingerprint, plan_import
-from tools_registry.exchange.reading import ReadDocument
+from tools_registry.exchange.document import ReadTool
+from tools_registry.exchange.planning import PlannedTool, Step, plan_tool, stored_tools
 from tools_registry.models import Tool
 from tools_registry.tools import NameTakenError, create_tool, describe_tool
-from tools_registry.versions import find_version, publish_version
+from tools_registry.versions import find_version, publish_versions
+
+HAS_CHANGED: Final = "It has changed since the import was looked at: look at the import again."
 
 _DEEDS = {
     "restore": states.restore,
@@ -18,13 +27,6 @@ _DEEDS = {
     "deprecate": states.deprecate,
     "retire": states.retire,
 }
-
-
-class PlanChangedError(Exception):
-    """The registry is another one than when the import was looked at: look again."""
-
-    def __init__(self) -> None:
-        super().__init__("The registry has changed since: look at the import again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,40 +39,58 @@ class Way:
     reason: str
 
 
-def apply_import(
-    tenant: Tenant, document: ReadDocument, way: Way, *, expected: str | None = None
-) -> list[PlannedTool]:
-    """Do what the plan says, which is made anew with the tools locked; the plan.
+def import_tool(
+    tenant: Tenant, read: ReadTool, way: Way, *, expected: str | None = None
+) -> PlannedTool:
+    """Do what the plan of one tool says, which is made with the tool locked; the plan.
 
-    Refused tools cost themselves. Raises PlanChangedError if it is not the `expected` plan.
+    One with problems is refused; so is one that is not the `expected` one (its fingerprint) and
+    would change anything.
     """
-    plan = plan_import(tenant.pk, document.tools, as_drafts=way.as_drafts, are_locked=True)
-    if expected is not None and fingerprint(plan) != expected:
-        raise PlanChangedError
-    for one in sorted(plan, key=lambda one: one.read.name):
-        if not one.problems:
-            tool = one.stored.tool if one.stored else None
-            for step in one.steps:
-                tool = _do(tenant, one.read.name, tool, step, way)
+    stored = stored_tools(tenant.pk, [read.name], are_locked=True).get(read.name)
+    plan = plan_tool(read, stored, as_drafts=way.as_drafts)
+    if plan.problems or not plan.steps:
+        return plan
+    if expected is not None and plan.fingerprint != expected:
+        plan.problems.append(HAS_CHANGED)
+        return plan
+    tool = plan.tool
+    if tool is None:
+        try:
+            tool = create_tool(tenant, read.name, way.by, reason=way.reason)
+        except NameTakenError:  # a moment ago: it could not be locked
+            plan.problems.append(HAS_CHANGED)
+            return plan
+    for steps in _together(plan.steps):
+        _do(tool, steps, way)
+    plan.tool = tool
     return plan
 
 
-def _do(tenant: Tenant, name: str, tool: Tool | None, step: Step, way: Way) -> Tool:
-    if tool is None:
-        try:
-            return create_tool(tenant, name, way.by, reason=way.reason)
-        except NameTakenError:  # a moment ago: it could not be locked
-            raise PlanChangedError from None
+def _together(steps: list[Step]) -> Iterator[list[Step]]:
+    """The steps in their order: versions that are published one after the other, at once."""
+    for deed, some in groupby(steps, key=lambda step: step.deed):
+        if deed == "publish":
+            yield list(some)
+        else:
+            yield from ([step] for step in some)
+
+
+def _do(tool: Tool, steps: list[Step], way: Way) -> None:
+    step = steps[0]
     if step.deed == "describe":
         describe_tool(tool, step.values, way.by, reason=way.reason)
-    elif step.contract is not None and step.deed == "publish":
-        origin = {"imported": dict(step.values)} if step.values else {}
-        publish_version(tool, step.contract, way.by, reason=way.reason, **origin)
+    elif step.deed == "publish":
+        contracts = [
+            (each.contract, {"imported": dict(each.values)} if each.values else {})
+            for each in steps
+            if each.contract is not None
+        ]
+        publish_versions(tool, contracts, way.by, reason=way.reason)
     elif step.contract is not None:
         create_draft(tool, step.contract, way.by, reason=way.reason)
-    else:
+    elif step.deed != "create":
         version = find_version(tool, step.number)
         assert version is not None, "planned with the tool locked"
         _DEEDS[step.deed](version, way.by, reason=way.reason)
         tool.refresh_from_db()
-    return tool

@@ -62,13 +62,13 @@ def definitions_in(document: Any) -> Iterator[tuple[str, Any]]:
         yield f"{place or '$'}[{index}]", each
 
 
-def read_definition(path: str, entry: Any) -> tuple[ReadTool, Form | None]:
-    """A tool of a provider's definition, and the form it has. Never raises."""
-    form = _form_of(entry)
+def read_definition(path: str, entry: Any) -> ReadTool:
+    """A tool of a provider's definition. Never raises: what is wrong is among its problems."""
+    form = form_of(entry)
     if form is None:
         tool = ReadTool(path, name_in(entry) or "")
         tool.refuse(f"{path}: {_why_no_form(entry)}")
-        return tool, None
+        return tool
     notes: list[str] = []
     if form is CHAT:
         notes += [f"{path}.{word}" for word in entry if word not in ("type", "function")]
@@ -100,10 +100,16 @@ def read_definition(path: str, entry: Any) -> tuple[ReadTool, Form | None]:
             tool.refuse(f"{path}.{where}: {problem['msg'].removeprefix('Value error, ')}")
     tool.members = members
     tool.notes = [f"not taken over: {place}" for place in notes]
-    return tool, form
+    return tool
 
 
-def _form_of(entry: Any) -> Form | None:
+def defined_name(entry: Any) -> str | None:
+    """The name of the tool a definition is about, if a tool may be called so."""
+    return name_in(entry["function"] if form_of(entry) is CHAT else entry)
+
+
+def form_of(entry: Any) -> Form | None:
+    """Whose form a definition has."""
     if not isinstance(entry, dict):
         return None
     if isinstance(entry.get("function"), dict):

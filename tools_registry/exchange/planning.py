@@ -1,15 +1,14 @@
 """What an import would do to each tool, and for what reasons it would not.
 
-`plan_tool` is pure; `stored_tools` reads what it needs of the registry, in five statements a
-thousand names. What is here already changes nothing: versions are known by their digests,
-and other versions of a tool are let be.
+`plan_tool` is pure; `stored_tools` reads what it needs of the registry. What is here already
+changes nothing: versions are known by their digests, and other versions of a tool are let be.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from django.db.models import F
@@ -26,7 +25,6 @@ Status = Literal["added", "changed", "unchanged", "refused"]
 Deed = Literal[
     "create", "describe", "publish", "draft", "restore", "make_current", "deprecate", "retire"
 ]
-_NAMES_AT_ONCE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +78,8 @@ class PlannedTool:
     notes: list[str] = field(default_factory=list)
     becomes: ToolContract | None = None
     """What would be current, or the draft."""
+    tool: Tool | None = None
+    """It, if there is one; also the one that was made."""
 
     @property
     def status(self) -> Status:
@@ -107,39 +107,39 @@ class PlannedTool:
         diff = self.diff
         return {whom: diff.verdict(side) if diff else None for whom, side in sides.items()}
 
-
-def fingerprint(plan: Iterable[PlannedTool]) -> str:
-    """A name for what a plan would do: another plan has another one."""
-    digest = hashlib.sha256()
-    for one in plan:
+    @property
+    def fingerprint(self) -> str:
+        """A name for what would be done, and to what: another plan has another one, and so has
+        the same where another version is current by then, or what it writes over is other.
+        """
+        tool = self.stored.tool if self.stored else None
         steps = [
-            (step.deed, step.number, step.contract and step.contract.digest, dict(step.values))
-            for step in one.steps
+            (
+                step.deed,
+                step.number,
+                step.contract and step.contract.digest,
+                dict(step.values),
+                step.deed == "describe" and [getattr(tool, name, None) for name in step.values],
+            )
+            for step in self.steps
         ]
-        digest.update(repr((one.read.name, one.status, steps)).encode(errors="replace"))
-    return digest.hexdigest()
+        said = repr((self.status, self.problems, steps, tool and tool.current_number))
+        return hashlib.sha256(said.encode(errors="replace")).hexdigest()
 
 
-def plan_import(
-    tenant_id: UUID, tools: list[ReadTool], *, as_drafts: bool, are_locked: bool = False
-) -> list[PlannedTool]:
-    """What an import would do, in the order of the document. Needs the tenant's scope.
-
-    With `are_locked` the tools there are stay locked until the transaction ends.
-    """
-    names = sorted({tool.name for tool in tools if tool.name})
-    stored = {
-        one.tool.name: one
-        for at in range(0, len(names), _NAMES_AT_ONCE)
-        for one in stored_tools(tenant_id, names[at : at + _NAMES_AT_ONCE], are_locked=are_locked)
-    }
+def plan_import(tenant_id: UUID, tools: list[ReadTool], *, as_drafts: bool) -> list[PlannedTool]:
+    """What an import would do, in the order of the document. Needs the tenant's scope."""
+    stored = stored_tools(tenant_id, {tool.name for tool in tools})
     return [plan_tool(tool, stored.get(tool.name), as_drafts=as_drafts) for tool in tools]
 
 
 def stored_tools(
-    tenant_id: UUID, names: list[str], *, are_locked: bool = False
-) -> Iterator[StoredTool]:
-    """The tools of these names. Five statements."""
+    tenant_id: UUID, names: Iterable[str], *, are_locked: bool = False
+) -> dict[str, StoredTool]:
+    """The tools of these names, by name. Five statements.
+
+    With `are_locked` they stay locked until the transaction ends.
+    """
     wanted = Tool.objects.filter(tenant_id=tenant_id, name__in=names).order_by("name")
     tools = list(wanted.select_for_update() if are_locked else wanted)
     ids = [tool.pk for tool in tools]
@@ -160,20 +160,28 @@ def stored_tools(
             tenant_id=tenant_id, tool_id__in=ids, tool__tenant_id=tenant_id
         ).select_related("tool")
     }
+    found = {}
     for tool in tools:
         own = numbers.get(tool.pk, {})
-        yield StoredTool(
+        found[tool.name] = StoredTool(
             tool,
             own,
             {n: states.get((tool.pk, n), State.PUBLISHED) for n in own.values()},
             current.get(tool.pk),
             drafts.get(tool.pk),
         )
+    return found
 
 
 def plan_tool(read: ReadTool, stored: StoredTool | None, *, as_drafts: bool) -> PlannedTool:
     """What an import would do to one tool, as drafts or published. Pure."""
-    plan = PlannedTool(read, stored, problems=list(read.problems), notes=list(read.notes))
+    plan = PlannedTool(
+        read,
+        stored,
+        problems=list(read.problems),
+        notes=list(read.notes),
+        tool=stored.tool if stored else None,
+    )
     if plan.problems:
         return plan
     versions = read.versions if read.members is None else [_defined(read, stored)]

@@ -1,13 +1,23 @@
-"""A file that is to be imported: which form it has, and the tools in it. Pure."""
+"""A file that is to be imported: which form it has, and the tools in it. Pure.
+
+The file is parsed once; each tool in it is an entry, which is read when its turn comes.
+"""
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tools_registry.contract_check import refuse_constant, refuse_twice
-from tools_registry.exchange.definitions import definitions_in, read_definition
+from tools_registry.exchange.definitions import (
+    defined_name,
+    definitions_in,
+    form_of,
+    read_definition,
+)
 from tools_registry.exchange.document import FORMAT, FORMAT_VERSION, ReadTool, read_tool
+from tools_registry.schemas import name_in
 
 DOCUMENT_MAX_BYTES: Final = 10 * 1024 * 1024
 TOOLS_MAX: Final = 5_000
@@ -18,46 +28,66 @@ class UnreadableError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadDocument:
+class Entry:
+    """A tool as it stands in a file, not yet read."""
+
+    path: str
+    """Its place in the file."""
+    name: str
+    """'' if it says none that a tool can have."""
+    content: Any
+    is_own: bool
+    """Whether it is one of the registry's own document."""
+    twin: str = ""
+    """The place of an earlier one of its name, because of which it is refused."""
+
+    def read(self) -> ReadTool:
+        """What it says. Never raises: what is wrong is among its problems."""
+        tool = (read_tool if self.is_own else read_definition)(self.path, self.content)
+        if self.twin:
+            tool.refuse(f"{tool.path}.name: {self.twin} has that name already")
+        return tool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDocument:
     """What is in a file."""
 
     forms: tuple[str, ...]
     """What its tools are written as, in words."""
-    tools: list[ReadTool]
+    entries: list[Entry]
     is_own: bool
     """Whether it is the registry's own document: with versions and states."""
-    note: str = ""
+    note: str
     """What of it is missing as a whole."""
+    size: int
+    """Of the file, in bytes or characters."""
 
 
-def read_document(data: bytes | str, *, limit: int | None = DOCUMENT_MAX_BYTES) -> ReadDocument:
-    """Read a file of tools. Raises UnreadableError for what is not one as a whole.
+def open_document(data: bytes | str, *, limit: int | None = DOCUMENT_MAX_BYTES) -> OpenDocument:
+    """Parse a file of tools. Raises UnreadableError for what is not one as a whole.
 
-    What is wrong with single tools is among their problems.
+    What is wrong with single tools is told when they are read.
     """
     document = _read_json(data, limit)
     is_own = isinstance(document, dict) and document.get("format") == FORMAT
     if is_own:
         forms: Counter[str] = Counter({"Tooltrail's registry": 1})
-        tools = _own_tools(document)
+        found = [(path, name_in(entry), entry) for path, entry in _own_tools(document)]
     else:
-        forms, tools = Counter(), []
-        for path, entry in definitions_in(document):
-            tool, form = read_definition(path, entry)
-            tools.append(tool)
-            if form is not None:
-                forms[form.label] += 1
+        found = [(path, defined_name(entry), entry) for path, entry in definitions_in(document)]
+        forms = Counter(form.label for *_, entry in found if (form := form_of(entry)) is not None)
         if not forms:
             raise UnreadableError(
-                tools[0].problems[0]
-                if len(tools) == 1
+                read_definition(found[0][0], found[0][2]).problems[0]
+                if len(found) == 1
                 else "No tools are in it: neither an export of a registry, nor definitions of"
                 " OpenAI, Anthropic or MCP."
             )
-    if len(tools) > TOOLS_MAX:
-        raise UnreadableError(f"It holds {len(tools):,} tools, more than {TOOLS_MAX:,}.")
-    _refuse_twins(tools)
-    return ReadDocument(tuple(forms), tools, is_own, _more(document))
+    if len(found) > TOOLS_MAX:
+        raise UnreadableError(f"It holds {len(found):,} tools, more than {TOOLS_MAX:,}.")
+    entries = _entries(found, is_own)
+    return OpenDocument(tuple(forms), entries, is_own, _more(document), len(data))
 
 
 def _read_json(data: bytes | str, limit: int | None) -> Any:
@@ -77,7 +107,7 @@ def _read_json(data: bytes | str, limit: int | None) -> Any:
         raise UnreadableError("It is nested too deep.") from None
 
 
-def _own_tools(document: dict[str, Any]) -> list[ReadTool]:
+def _own_tools(document: dict[str, Any]) -> list[tuple[str, Any]]:
     if document.get("version") != FORMAT_VERSION:
         said = f"version {FORMAT_VERSION} of {FORMAT} is read here"
         raise UnreadableError(f"version: only {said}.")
@@ -87,14 +117,17 @@ def _own_tools(document: dict[str, Any]) -> list[ReadTool]:
     count = document.get("count", len(entries))
     if count != len(entries):
         raise UnreadableError(f"It was cut off: {len(entries):,} tools of {count}.")
-    return [read_tool(f"tools[{index}]", entry) for index, entry in enumerate(entries)]
+    return [(f"tools[{index}]", entry) for index, entry in enumerate(entries)]
 
 
-def _refuse_twins(tools: list[ReadTool]) -> None:
-    first: dict[str, ReadTool] = {}
-    for tool in tools:
-        if tool.name and (other := first.setdefault(tool.name, tool)) is not tool:
-            tool.refuse(f"{tool.path}.name: {other.path} has that name already")
+def _entries(found: Iterable[tuple[str, str | None, Any]], is_own: bool) -> list[Entry]:
+    first: dict[str, str] = {}
+    entries = []
+    for path, name, content in found:
+        earlier = first.setdefault(name, path) if name else path
+        twin = "" if earlier == path else earlier
+        entries.append(Entry(path, name or "", content, is_own, twin))
+    return entries
 
 
 def _more(document: Any) -> str:

@@ -1,20 +1,24 @@
 """`manage.py registry export | import SLUG`."""
 
 import getpass
+import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from config.progress import Progress
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 from tools_registry.changes import Publisher
-from tools_registry.exchange.applying import PlanChangedError, Way, apply_import
+from tools_registry.exchange.applying import Way, import_tool
 from tools_registry.exchange.export import export_registry
-from tools_registry.exchange.planning import PlannedTool, plan_import
-from tools_registry.exchange.reading import UnreadableError, read_document
+from tools_registry.exchange.planning import plan_import
+from tools_registry.exchange.reading import OpenDocument, UnreadableError, open_document
+from tools_registry.exchange.telling import count, tell
 
 
 class Command(BaseCommand):
@@ -37,6 +41,7 @@ class Command(BaseCommand):
         taken.add_argument("--publish", action="store_true", help="not as drafts; needs --reason")
         taken.add_argument("--reason", default="", help="goes on record with every change")
         taken.add_argument("--dry-run", action="store_true", help="only say what would be done")
+        taken.add_argument("--json", action="store_true", help="what became of each, as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Raises CommandError for an unknown slug, and a file that cannot be taken."""
@@ -65,31 +70,48 @@ class Command(BaseCommand):
                 if options["file"] == "-"
                 else Path(options["file"]).read_bytes()
             )
-            document = read_document(data, limit=None)
+            document = open_document(data, limit=None)
         except (OSError, UnreadableError) as error:
             raise CommandError(str(error)) from error
-        as_drafts = not options["publish"]
-        with tenant_scope(tenant.pk):
-            if options["dry_run"]:
-                plan = plan_import(tenant.pk, document.tools, as_drafts=as_drafts)
-            else:
-                way = Way(as_drafts, Publisher(operator=_operator()), options["reason"].strip())
-                try:
-                    plan = apply_import(tenant, document, way)
-                except PlanChangedError as error:
-                    raise CommandError(str(error)) from error
-        self._tell(plan)
+        way = Way(
+            not options["publish"], Publisher(operator=_operator()), options["reason"].strip()
+        )
+        told: list[dict[str, Any]] = []
+        try:
+            told.extend(self._through(tenant, document, way, is_dry_run=options["dry_run"]))
+        except KeyboardInterrupt:
+            self._tell(told, as_json=options["json"])
+            said = f"interrupted: {len(told):,} of {len(document.entries):,} tools are through;"
+            more = "run it again for the rest: what is here already changes nothing"
+            raise CommandError(f"{said} {more}", returncode=130) from None
+        self._tell(told, as_json=options["json"])
 
-    def _tell(self, plan: list[PlannedTool]) -> None:
-        counts: dict[str, int] = {}
-        for one in plan:
-            counts[one.status] = counts.get(one.status, 0) + 1
-            said = one.problems or [step.said for step in one.steps]
-            if one.status != "unchanged":
-                self.stdout.write(f"{one.read.name or one.read.path}  {one.status}")
-                for line in [*said, *one.notes]:
+    def _through(
+        self, tenant: Tenant, document: OpenDocument, way: Way, *, is_dry_run: bool
+    ) -> Iterator[dict[str, Any]]:
+        """What becomes of each tool, each in a transaction of its own."""
+        progress = Progress(self.stderr, tenant.slug, "tools")
+        for done, entry in enumerate(document.entries, 1):
+            with tenant_scope(tenant.pk):
+                if is_dry_run:
+                    [plan] = plan_import(tenant.pk, [entry.read()], as_drafts=way.as_drafts)
+                else:
+                    plan = import_tool(tenant, entry.read(), way)
+            yield tell(plan)
+            progress(done, len(document.entries))
+
+    def _tell(self, told: list[dict[str, Any]], *, as_json: bool) -> None:
+        counts = count(told)
+        if as_json:
+            self.stdout.write(json.dumps({**counts, "tools": told}))
+            return
+        for one in told:
+            if one["status"] != "unchanged":
+                self.stdout.write(f"{one['name'] or one['path']}  {one['status']}")
+                for line in [*one["problems"], *one["steps"], *one["notes"]]:
                     self.stdout.write(f"    {line}")
-        self.stdout.write(", ".join(f"{count} {status}" for status, count in counts.items()))
+        found = [f"{number:,} {status}" for status, number in counts.items() if number]
+        self.stdout.write(", ".join(found) or "no tools are in it")
 
 
 def _operator() -> str:

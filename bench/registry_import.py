@@ -1,0 +1,135 @@
+"""How long a large import takes: `uv run bench/registry_import.py [--tools 160] [--versions 50]`.
+
+Starts a PostgreSQL of its own and takes over a document of 8,000 versions (9 MB), all of them
+published, by the worker's functions in this process. Prints for each step the seconds, this
+process's processor time, the longest of its transactions, and statements a version. Where others
+use the machine, believe the processor.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.own_database import own_database  # noqa: E402  (found through the path set above)
+from bench.registry import schema  # noqa: E402
+
+if TYPE_CHECKING:
+    from tools_registry.models import ToolImport
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tools", type=int, default=160)
+    parser.add_argument("--versions", type=int, default=50)
+    options = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder,
+        own_database(Path(folder), settings=("fsync = off",)),
+    ):
+        measure(options.tools, options.versions)
+    return 0
+
+
+def measure(tools: int, versions: int) -> None:
+    """Take the document over, and print what each step took."""
+    from tenants.provision import ensure_tenant
+    from tenants.scope import tenant_scope
+    from tools_registry.changes import Publisher
+    from tools_registry.exchange import job
+    from tools_registry.exchange.applying import Way
+    from tools_registry.exchange.reading import open_document
+
+    tenant = ensure_tenant("bench", "Bench")
+    data = document(tools, versions)
+    print(f"{len(data) / 1e6:.1f} MB, {tools:,} tools × {versions} versions; seconds")
+    print(f"{'':34}{'time':>8}{'CPU':>8}{'longest':>9}{'statements':>12}")
+
+    def send() -> "ToolImport":
+        with tenant_scope(tenant.pk):
+            return job.start_import(tenant, open_document(data), "bench")
+
+    def chunks(kept: "ToolImport") -> list[float]:
+        took = []
+        while True:
+            began = time.perf_counter()
+            has_more = job.run_slice(tenant.pk, kept.pk, seconds=0)
+            took.append(time.perf_counter() - began)
+            if not has_more:
+                return took
+
+    def confirm(kept: "ToolImport") -> None:
+        with tenant_scope(tenant.pk):
+            kept.refresh_from_db()
+            assert job.confirm_import(kept, Way(False, Publisher(operator="bench"), "Because."))
+
+    count = tools * versions
+    kept = step("sent: opened and noted", count, send)
+    step("looked at", count, lambda: chunks(kept))
+    confirm(kept)
+    step("published", count, lambda: chunks(kept))
+    again = send()
+    step("looked at again: all is here", count, lambda: chunks(again))
+
+
+def step[T](name: str, count: int, do: Callable[[], T]) -> T:
+    """Print a line of what it took; of a list of seconds, which transaction was the longest."""
+    with statements() as made:
+        began, cpu = time.perf_counter(), time.process_time()
+        done = do()
+        took, cpu = time.perf_counter() - began, time.process_time() - cpu
+    longest = f"{max(done):9.2f}" if isinstance(done, list) else f"{'':9}"
+    print(f"{name:34}{took:8.2f}{cpu:8.2f}{longest}{len(made) / count:12.2f}")
+    return done
+
+
+@contextmanager
+def statements() -> Iterator[list[None]]:
+    """What is sent to the database, counted."""
+    from django.db import connection
+
+    made: list[None] = []
+
+    def note(execute: Callable[..., Any], *rest: Any) -> Any:
+        made.append(None)
+        return execute(*rest)
+
+    with connection.execute_wrapper(note):
+        yield made
+
+
+def document(tools: int, versions: int) -> bytes:
+    """A registry as it is exported: tools of versions that differ in every property."""
+    entries = [
+        {
+            "name": f"tool_{n:04}",
+            "owner": "bench",
+            "current_version": versions,
+            "versions": [
+                {
+                    "version": number,
+                    "state": "published",
+                    "description": f"Does what tool {n} does. " * 4,
+                    "input_schema": schema(6, number),
+                    "output_schema": schema(3, number),
+                }
+                for number in range(1, versions + 1)
+            ],
+        }
+        for n in range(tools)
+    ]
+    head = {"format": "tooltrail-registry", "version": 1}
+    return json.dumps({**head, "tools": entries, "count": tools}).encode()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

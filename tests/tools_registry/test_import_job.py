@@ -1,0 +1,266 @@
+"""Imports that are the worker's: tool by tool, watched, cancelled, killed, and over the API."""
+
+import io
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from procrastinate.contrib.django.models import ProcrastinateJob
+
+from tenants.models import Action
+from tenants.scope import tenant_scope
+from tests.factories import Cast
+from tests.tools_registry.test_exchange import (
+    client,
+    confirmed,
+    exported,
+    filled,
+    keyed,
+    register,
+    send,
+    without_history,
+)
+from tools_registry.changes import Publisher
+from tools_registry.exchange import job
+from tools_registry.exchange.applying import HAS_CHANGED
+from tools_registry.models import ImportedTool, Tool, ToolChange, ToolImport
+from tools_registry.tasks import import_tools
+from tools_registry.tools import describe_tool
+
+PUBLISHED = {"as": "published", "reason": "Moved."}
+TOOLS = [{"name": f"tool {n}", "inputSchema": {"type": "object"}} for n in range(5)]
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "AT_ONCE_TOOLS", 0)
+
+
+def run(cast: Cast, address: str, chunks: int = 1_000) -> None:
+    """What the worker does, or its first transactions."""
+    pk = UUID(address.rpartition("/")[2])
+    for _ in range(chunks):
+        if not job.run_slice(cast.tenant.id, pk, seconds=0):
+            return
+
+
+def page(cast: Cast, address: str) -> str:
+    answer = client(cast.editor).get(address)
+    assert answer.status_code == 200
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
+
+
+def confirm(cast: Cast, address: str) -> None:
+    answer = confirmed(cast.editor, address, **PUBLISHED)
+    assert answer["Location"] == address
+
+
+def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    address = send(globex.editor, document)
+    asked = ProcrastinateJob.objects.filter(task_name="tools_registry.tasks.import_tools")
+    (task,) = asked.filter(args__tenant_id=str(globex.tenant.id))
+    assert "Being looked at" in page(globex, address)
+    shown = client(globex.editor).get(address).content.decode()
+    assert 'hx-trigger="click, every 1s"' in shown
+    assert client(globex.editor).post(f"{address}/look")["Location"] == address
+    import_tools.func(**task.args)
+    assert "What would become of 3 tools" in page(globex, address)
+    assert exported(globex.tenant)["count"] == 0
+    confirm(globex, address)
+    assert asked.filter(args__tenant_id=str(globex.tenant.id)).count() == 2
+    run(globex, address, 1)
+    assert "Being imported Tools 1 of 3" in page(globex, address)
+    run(globex, address)
+    said = page(globex, address)
+    for told in ("What became of 3 tools", "version 3 published", "Added 3", "Moved."):
+        assert told in said, told
+    assert without_history(exported(globex.tenant)) == without_history(document)
+    assert client(acme.editor).get(address).status_code == 404
+    assert client(acme.editor).post(f"{address}/cancel").status_code == 404
+
+
+class KilledError(Exception):
+    """The worker is gone in the middle of a transaction."""
+
+
+def test_killed_at_any_statement_it_ends_as_if_undisturbed(acme: Cast, globex: Cast) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    register(globex, description="their own")
+    address = send(globex.editor, document)
+    kills = 0
+
+    def run_with_kills() -> None:
+        nonlocal kills
+        for at in range(1, 1_000):
+            seen = 0
+
+            def die(execute: Callable[..., Any], *rest: Any, at: int = at) -> Any:
+                nonlocal seen
+                seen += 1
+                if seen == at:
+                    raise KilledError
+                return execute(*rest)
+
+            try:
+                with connection.execute_wrapper(die):
+                    run(globex, address)
+            except KilledError:
+                kills += 1
+            else:
+                return
+
+    run_with_kills()
+    assert "What would become of 3 tools" in page(globex, address)
+    confirm(globex, address)
+    run_with_kills()
+    assert kills > 50
+    assert "Added 2" in page(globex, address)
+    theirs = exported(globex.tenant)["tools"]
+    assert [len(one["versions"]) for one in theirs] == [4, 1, 0]
+    with tenant_scope(globex.tenant.id):
+        for tool in Tool.objects.all():
+            ordinals = ToolChange.objects.filter(tool=tool).values_list("ordinal", flat=True)
+            assert sorted(ordinals) == list(range(1, tool.change_count + 1))
+        # four of the import's, and the one that was there
+        assert Action.objects.filter(verb="tool.publish").count() == 5
+    address = send(globex.editor, document)
+    run(globex, address)
+    assert "Nothing would change" in page(globex, address)
+
+
+def test_cancelled_in_the_middle_it_says_what_was_done(acme: Cast) -> None:
+    address = send(acme.editor, TOOLS)
+    run(acme, address)
+    confirm(acme, address)
+    run(acme, address, 2)
+    client(acme.editor).post(f"{address}/cancel")
+    run(acme, address)
+    said = page(acme, address)
+    assert "3 tools of 5 were not reached" in said
+    assert "Not reached 3 tools" in said
+    assert "Added 2" in said
+    assert [one["name"] for one in exported(acme.tenant)["tools"]] == ["tool 0", "tool 1"]
+    client(acme.editor).post(f"{address}/look")
+    run(acme, address)
+    assert "Import 3 tools" in page(acme, address)
+    confirm(acme, address)
+    run(acme, address)
+    assert "Unchanged 2" in page(acme, address)
+    assert exported(acme.tenant)["count"] == 5
+
+
+def test_cancelled_while_it_is_looked_at_nothing_was_done(acme: Cast) -> None:
+    address = send(acme.editor, TOOLS)
+    client(acme.editor).post(f"{address}/cancel")
+    run(acme, address)
+    assert "It was cancelled: nothing was imported" in page(acme, address)
+    client(acme.editor).post(f"{address}/discard")
+    with tenant_scope(acme.tenant.id):
+        assert not ImportedTool.objects.exists()
+
+
+def test_what_another_changes_meanwhile_is_not_overwritten(acme: Cast, globex: Cast) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    tool = register(globex)
+    address = send(globex.editor, document)
+    run(globex, address)
+    confirm(globex, address)
+    with tenant_scope(globex.tenant.id):
+        describe_tool(tool, {"owner": "Somebody else"}, Publisher(globex.admin))
+    run(globex, address)
+    said = page(globex, address)
+    assert HAS_CHANGED in said
+    assert "Refused 1" in said
+    assert "Added 2" in said
+    with tenant_scope(globex.tenant.id):
+        tool.refresh_from_db()
+        assert (tool.owner, tool.latest_number) == ("Somebody else", 1)
+
+
+def test_what_somebody_else_looked_at_again_is_not_confirmed(acme: Cast) -> None:
+    address = send(acme.editor, TOOLS)
+    run(acme, address)
+    seen = client(acme.editor).get(f"{address}?as=drafts").content.decode()
+    plan = seen.split('name="plan" value="')[1].split('"')[0]
+    client(acme.admin).post(f"{address}/look")
+    run(acme, address)
+    answer = client(acme.editor).post(f"{address}/confirm", {"plan": plan, "as": "drafts"})
+    assert answer.status_code == 409
+    assert "it was looked at again since" in answer.content.decode()
+
+
+def test_the_api_answers_a_large_one_with_where_to_ask(acme: Cast, globex: Cast) -> None:
+    filled(acme)
+    api = keyed(globex)
+    document, json_type = exported(acme.tenant), "application/json"
+    answer = api.post("/api/v1/registry?as=published&dry_run=true", document, json_type)
+    assert (answer.status_code, answer.json()["state"]) == (202, "looking")
+    address = answer["Location"]
+    assert address == f"/api/v1/registry/imports/{answer.json()['id']}"
+    run(globex, address)
+    looked_at = api.get(address).json()
+    assert (looked_at["state"], looked_at["added"], looked_at["is_dry_run"]) == (
+        "looked_at",
+        3,
+        True,
+    )
+    assert exported(globex.tenant)["count"] == 0
+    answer = api.post("/api/v1/registry?as=published&reason=Moved", document, json_type)
+    address = answer["Location"]
+    run(globex, address, 1)
+    under_way = api.get(address).json()
+    assert (under_way["state"], under_way["progress"], under_way["of"]) == ("importing", 1, 3)
+    assert [one["name"] for one in under_way["tools"]] == ["get_weather"]
+    run(globex, address)
+    done = api.get(address).json()
+    assert (done["state"], done["added"]) == ("done", 3)
+    assert done["tools"] == looked_at["tools"]
+    assert without_history(exported(globex.tenant)) == without_history(document)
+    answer = api.post("/api/v1/registry", TOOLS, json_type)
+    assert api.delete(answer["Location"]).json()["state"] == "cancelled"
+    run(globex, answer["Location"])
+    assert exported(globex.tenant)["count"] == 3
+    assert keyed(acme).get(answer["Location"]).status_code == 404
+    assert keyed(acme).delete(answer["Location"]).status_code == 404
+
+
+def test_an_operator_who_interrupts_it_goes_on_by_repeating(
+    acme: Cast, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps(TOOLS))
+    turns = iter([None, None, KeyboardInterrupt])
+
+    def interrupted(*_: int) -> None:
+        if turn := next(turns, None):
+            raise turn
+
+    monkeypatch.setattr(
+        "config.management.commands.registry.Progress", lambda *_: interrupted, raising=True
+    )
+    said = io.StringIO()
+    with pytest.raises(CommandError, match="3 of 5 tools are through"):
+        call_command("registry", "import", acme.tenant.slug, str(file), stdout=said)
+    assert said.getvalue().endswith("3 added\n")
+    assert exported(acme.tenant)["count"] == 3
+    said = io.StringIO()
+    call_command("registry", "import", acme.tenant.slug, str(file), "--json", stdout=said)
+    told = json.loads(said.getvalue())
+    assert (told["added"], told["unchanged"]) == (2, 3)
+    assert [one["status"] for one in told["tools"]] == ["unchanged"] * 3 + ["added"] * 2
+
+
+def test_a_file_of_no_tools_is_looked_at_at_once(acme: Cast) -> None:
+    empty = {"format": "tooltrail-registry", "version": 1, "tools": [], "count": 0}
+    assert "Nothing would change" in page(acme, send(acme.editor, empty))
+    with tenant_scope(acme.tenant.id):
+        assert ToolImport.objects.count() == 1

@@ -1,0 +1,226 @@
+"""Imports: a file is looked at, and carried out when somebody says so, tool by tool.
+
+An import is a row, and each tool of its file another one. What is small is done while somebody
+waits; for the rest the worker's task goes on in slices, as searches of payloads do
+(`audit.payload_search`):
+
+1. Lock the import's row. Is it still wanted, and not done?
+2. Look at the next few tools, or carry out the next one; write down what became of them and how far
+   it has come; commit: whoever is killed anywhere has changed nothing, or all of a tool.
+3. Again, until the slice is over; then defer the task once more, or note the end.
+
+What is done to a tool is what was looked at: where it is another by then, it is refused, and can be
+looked at again. What is here already changes nothing, so that an import that was cancelled, or of
+which tools were refused, is simply looked at again and confirmed.
+"""
+
+import json
+import time
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.utils import timezone
+
+from tenants.models import Tenant, User
+from tenants.scope import tenant_scope
+from tools_registry.changes import Publisher
+from tools_registry.exchange.applying import Way, import_tool
+from tools_registry.exchange.document import ReadTool
+from tools_registry.exchange.planning import plan_tool, stored_tools
+from tools_registry.exchange.reading import Entry, OpenDocument
+from tools_registry.exchange.telling import tell
+from tools_registry.models import ImportedTool, ImportState, ToolImport
+
+AT_ONCE_BYTES: Final = 256 * 1024
+AT_ONCE_TOOLS: Final = 50
+"""A file of no more is done while somebody waits: by its size and not by the clock."""
+KEPT_FOR: Final = timedelta(days=1)
+SLICE_SECONDS: Final = 3.0
+CHUNK: Final = 20
+"""Tools looked at in one transaction."""
+UNDER_WAY: Final = (ImportState.LOOKING, ImportState.IMPORTING)
+
+_ROWS_AT_ONCE: Final = 500
+
+
+def is_large(document: OpenDocument) -> bool:
+    """Whether it is too much to be done while somebody waits."""
+    return document.size > AT_ONCE_BYTES or len(document.entries) > AT_ONCE_TOOLS
+
+
+def start_import(
+    tenant: Tenant,
+    document: OpenDocument,
+    created_by: str,
+    *,
+    as_drafts: bool | None = None,
+    way: Way | None = None,
+) -> ToolImport:
+    """Note a file to be looked at, or with a way to be carried out as it is. Needs the scope.
+
+    Going on with it is the caller's: deferring the task, or `run_at_once` for what is small. How it
+    is offered first, `as_drafts` or published, goes by the document unless it is said. Imports
+    whose time is over are forgotten.
+    """
+    ToolImport.objects.filter(created_at__lt=timezone.now() - KEPT_FOR).delete()
+    kept = ToolImport(
+        tenant=tenant,
+        created_by=created_by,
+        forms=list(document.forms),
+        note=document.note,
+        is_large=is_large(document),
+        as_drafts=not document.is_own if as_drafts is None else as_drafts,
+        state=ImportState.LOOKING,
+        tool_count=len(document.entries),
+    )
+    if way is not None:
+        _enter(kept, way)
+    if not document.entries:
+        _finish(kept)
+    kept.save(force_insert=True)
+    in_turn = sorted(enumerate(document.entries), key=lambda pair: pair[1].name)
+    ImportedTool.objects.bulk_create(
+        [
+            ImportedTool(
+                tenant_id=tenant.pk,
+                import_id=kept.pk,
+                ordinal=ordinal,
+                position=position,
+                path=entry.path,
+                twin=entry.twin,
+                is_own=entry.is_own,
+                content=json.dumps(entry.content),
+            )
+            for ordinal, (position, entry) in enumerate(in_turn)
+        ],
+        batch_size=_ROWS_AT_ONCE,
+        ignore_conflicts=True,
+    )
+    return kept
+
+
+def look_again(kept: ToolImport) -> bool:
+    """Look anew at a file; False while that or the import itself is under way. Needs the scope."""
+    again = ToolImport.objects.filter(pk=kept.pk).exclude(state__in=UNDER_WAY)
+    nobody = {"user_id": None, "user_name": "", "key_id": "", "reason": ""}
+    if not again.update(state=ImportState.LOOKING, done_count=0, finished_at=None, **nobody):
+        return False
+    _tools(kept).update(drafts=None, published=None, outcome=None)
+    return True
+
+
+def confirm_import(kept: ToolImport, way: Way) -> bool:
+    """Let what was looked at be done; False unless it waits for that. Needs the scope."""
+    waiting = ToolImport.objects.filter(pk=kept.pk, finished_at=kept.finished_at)
+    found = waiting.filter(state=ImportState.LOOKED_AT).select_for_update().first()
+    if found is None:
+        return False
+    _enter(found, way)
+    found.save()
+    return True
+
+
+def cancel_import(kept: ToolImport, now: datetime) -> bool:
+    """Ask the worker to stop; what is done is done. False if there is nothing to stop."""
+    changed = ToolImport.objects.filter(pk=kept.pk, state__in=UNDER_WAY).update(
+        state=ImportState.CANCELLED, finished_at=now
+    )
+    return bool(changed)
+
+
+def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
+    """Go on with an import for a while; True if there is more to do."""
+    deadline = time.monotonic() + seconds
+    while _run_chunk(tenant_id, pk):
+        if time.monotonic() >= deadline:
+            return True
+    return False
+
+
+def run_at_once(kept: ToolImport) -> None:
+    """Do what is small to its end, in the caller's transaction; brings the row up to date."""
+    while _run_chunk(kept.tenant_id, kept.pk):
+        pass
+    kept.refresh_from_db()
+
+
+def outcomes(kept: ToolImport, *, as_drafts: bool) -> list[tuple[dict[str, Any] | None, str]]:
+    """Of each tool in the file's order what is told of it, and its place. One query.
+
+    That is what was done; while nothing is, what would be done in that way. None: neither yet.
+    """
+    wanted = "outcome" if kept.is_confirmed else "drafts" if as_drafts else "published"
+    return list(_tools(kept).order_by("position").values_list(wanted, "path"))
+
+
+def _enter(kept: ToolImport, way: Way) -> None:
+    """Begin to carry it out: whose changes they are, and why."""
+    kept.state, kept.done_count, kept.finished_at = ImportState.IMPORTING, 0, None
+    kept.as_drafts, kept.reason = way.as_drafts, way.reason
+    kept.user_id = way.by.user.pk if way.by.user else None
+    kept.user_name, kept.key_id = way.by.user_name, way.by.key_id
+
+
+def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
+    """The next few tools, or one, in one transaction; False when it has come to its end."""
+    with tenant_scope(tenant_id):
+        kept = ToolImport.objects.filter(tenant_id=tenant_id, pk=pk).select_for_update().first()
+        if kept is None or kept.state not in UNDER_WAY:
+            return False
+        left = _tools(kept).filter(ordinal__gte=kept.done_count).order_by("ordinal")
+        if kept.state == ImportState.LOOKING:
+            kept.done_count += _look(kept, list(left[:CHUNK]))
+        else:
+            kept.done_count += _carry_out(kept, list(left[:1]))
+        if kept.done_count >= kept.tool_count:
+            _finish(kept)
+        kept.save()
+        return kept.state in UNDER_WAY
+
+
+def _look(kept: ToolImport, tools: list[ImportedTool]) -> int:
+    """Write down what would become of some tools, either way; how many."""
+    read = [_read(tool) for tool in tools]
+    stored = stored_tools(kept.tenant_id, {one.name for one in read})
+    for tool, one in zip(tools, read, strict=True):
+        here = stored.get(one.name)
+        drafts, published = (plan_tool(one, here, as_drafts=way) for way in (True, False))
+        if drafts.becomes is not None and published.becomes is drafts.becomes:
+            published.diff = drafts.diff  # it may take long
+        tool.drafts, tool.published = tell(drafts), tell(published)
+        tool.save(update_fields=["drafts", "published"])
+    return len(tools)
+
+
+def _carry_out(kept: ToolImport, tools: list[ImportedTool]) -> int:
+    """Import tools, or refuse them, and write down which; how many."""
+    by = Publisher(key_id=kept.key_id)
+    if kept.user_name:
+        user = User.objects.filter(pk=kept.user_id).first() if kept.user_id else None
+        by = Publisher(user) if user else Publisher(operator=kept.user_name)
+    way = Way(kept.as_drafts, by, kept.reason)
+    for tool in tools:
+        looked_at = tool.drafts if way.as_drafts else tool.published
+        expected = looked_at["fingerprint"] if looked_at else None
+        done = import_tool(kept.tenant, _read(tool), way, expected=expected)
+        if looked_at and done.tool and not done.problems and done.steps:  # as it was looked at
+            tool.outcome = {**looked_at, "tool": str(done.tool.pk)}
+        else:
+            tool.outcome = tell(done)
+        tool.save(update_fields=["outcome"])
+    return len(tools)
+
+
+def _read(tool: ImportedTool) -> ReadTool:
+    return Entry(tool.path, "", json.loads(tool.content), tool.is_own, tool.twin).read()
+
+
+def _finish(kept: ToolImport) -> None:
+    is_looking = kept.state == ImportState.LOOKING
+    kept.state = ImportState.LOOKED_AT if is_looking else ImportState.DONE
+    kept.finished_at = timezone.now()
+
+
+def _tools(kept: ToolImport) -> Any:
+    return ImportedTool.objects.filter(tenant_id=kept.tenant_id, import_id=kept.pk)

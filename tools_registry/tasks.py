@@ -1,0 +1,14 @@
+"""What the worker does for the registry, on its own time."""
+
+from uuid import UUID
+
+from procrastinate.contrib.django import app
+
+from tools_registry.exchange import job
+
+
+@app.task
+def import_tools(tenant_id: str, import_id: str) -> None:
+    """Go on with an import for a few seconds, then let other tasks have their turn."""
+    if job.run_slice(UUID(tenant_id), UUID(import_id)):
+        import_tools.defer(tenant_id=tenant_id, import_id=import_id)
