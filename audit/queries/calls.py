@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
-from audit.queries import rows
+from audit.queries import rows, rows_of_all_days
 from audit.queries.traces import MERGE_DAYS, TraceDay, merge_days
 
 TIMELINE_LIMIT = 5_000
@@ -134,7 +134,8 @@ class TraceDetail:
 
 def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail | None:
     """A trace with the first `limit` of its calls by start, or None. Two or three statements."""
-    calls = [Call(*row) for row in rows("trace_calls", {"trace_id": trace_id, "limit": limit + 1})]
+    parameters: dict[str, Any] = {"trace_id": trace_id, "limit": limit + 1}
+    calls = [Call(*row) for row in rows_of_all_days("trace_calls", parameters)]
     if not calls:
         return None
     is_cut = len(calls) > limit
@@ -205,7 +206,7 @@ def calls_alike(call: Call, *, limit: int = 20) -> list[AlikeCall]:
         "invocation_id": call.invocation_id,
         "limit": limit,
     }
-    return [AlikeCall(*row) for row in rows("calls_alike", parameters)]
+    return [AlikeCall(*row) for row in rows_of_all_days("calls_alike", parameters)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,16 @@
 -- trace_calls --
--- The calls of a trace for its timeline, in order of start.
+-- The calls of a trace for its timeline, in order of start. Planned once for all partitions, even
+-- empty ones, in which any index seems as good: a range of one trace in the order of its own index
+-- has no other way.
 SELECT started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
        tool_version, trace_id, parent_invocation_id, call_id, error_type, error_code,
        error_message, upstream_status, retry_after_ms, attempt, guard_strategy, guard_outcome,
        violation_count, prompt_tokens, completion_tokens, cache_hit, timeouts_ms, run_id
 FROM invocation
-WHERE tenant_id = %(tenant_id)s AND trace_id = %(trace_id)s
-ORDER BY started_at, invocation_id
+WHERE tenant_id = %(tenant_id)s
+  AND trace_id >= %(trace_id)s
+  AND trace_id <= %(trace_id)s
+ORDER BY trace_id, started_at, invocation_id
 LIMIT %(limit)s
 
 -- first_violations --
@@ -42,13 +46,14 @@ WHERE tenant_id = %(tenant_id)s
 ORDER BY ordinal
 
 -- calls_alike --
--- Other calls of the same tool with the same arguments, newest first.
+-- Other calls of the same tool with the same arguments, newest first. Planned once, as trace_calls.
 SELECT started_on, invocation_id, started_at, state, violation_count, trace_id
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
-  AND call_id = %(call_id)s
+  AND call_id >= %(call_id)s
+  AND call_id <= %(call_id)s
   AND NOT (started_on = %(started_on)s AND invocation_id = %(invocation_id)s)
-ORDER BY started_at DESC
+ORDER BY call_id DESC, started_at DESC
 LIMIT %(limit)s
 
 -- failures_beside --

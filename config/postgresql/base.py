@@ -4,18 +4,22 @@ psycopg's pool makes whoever needs a connection wait for a helper thread, and th
 and longer while PostgreSQL is away: requests held their threads for ten seconds, and nine more
 passed before a restarted PostgreSQL was noticed. Here a thread opens the connection it needs
 itself, so it is told at once when that fails; and while it fails, one thread at a time tries.
+And it has cursors whose statements are prepared.
 """
 
 import select
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Self, cast
 from weakref import WeakKeyDictionary
 
 import psycopg
 from django.db.backends.postgresql import base
+from django.db.backends.utils import CursorWrapper
+from psycopg.abc import Params
 from psycopg.pq import TransactionStatus
 
 _TRY_AGAIN_S = 0.2
@@ -129,6 +133,22 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
             pools.setdefault(self.alias, ConnectionPool(connect, options["max_idle"]))
         return pools[self.alias]
+
+    def preparing_cursor(self) -> CursorWrapper:
+        """A cursor whose statements PostgreSQL prepares, inside an open transaction.
+
+        Django prepares none, for the sake of poolers: see docs/adr/0006.
+        """
+        connection = cast(psycopg.Connection[Any], self.connection)
+        connection.prepare_threshold = sys.maxsize  # those that ask for it, none by itself
+        return cast(CursorWrapper, cast(Any, self)._prepare_cursor(_PreparingCursor(connection)))
+
+
+class _PreparingCursor(psycopg.Cursor[tuple[Any, ...]]):
+    """A cursor whose statements are prepared, each once on its connection."""
+
+    def execute(self, query: Any, params: Params | None = None, **_: Any) -> Self:
+        return super().execute(query, params, prepare=True, binary=True)
 
 
 def _is_alive(connection: psycopg.Connection[Any]) -> bool:

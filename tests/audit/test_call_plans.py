@@ -15,6 +15,7 @@ from django.db import connection, connections
 
 from audit import sql
 from audit.call_query import parse
+from audit.queries import rows_of_all_days
 from audit.queries.call_list import Budget, Cursor, Walk
 from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events
@@ -188,3 +189,39 @@ def test_open_calls_and_found_ones_are_read_by_index(told: Cast, name: str) -> N
     if name == "calls_by_id":
         assert days_read(plan) == {TODAY}
     assert TODAY + timedelta(days=1) not in days_read(plan)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "served"),
+    [
+        ("trace_calls", {"trace_id": "t7", "limit": 5001}, "trace_id >= $2"),
+        (
+            "calls_alike",
+            {"call_id": "c7", "started_on": TODAY, "invocation_id": UUID(int=7), "limit": 21},
+            "call_id >= $2",
+        ),
+    ],
+)
+def test_what_names_no_days_is_planned_once_for_any_parameters(
+    told: Cast, name: str, parameters: dict[str, Any], served: str
+) -> None:
+    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+        for _ in range(2):
+            assert rows_of_all_days(name, parameters)
+        cursor.execute(
+            "SELECT name, generic_plans, custom_plans FROM pg_prepared_statements"
+            " WHERE statement LIKE %s",
+            [f"{sql.QUERIES[name].splitlines()[0]}%"],
+        )
+        ((prepared, generic, custom),) = cursor.fetchall()
+        assert generic >= 2
+        assert custom == 0
+        cursor.execute(
+            f"EXPLAIN EXECUTE {prepared}(%s{', %s' * len(parameters)})",
+            [told.tenant.id, *parameters.values()],
+        )
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Seq Scan" not in plan, plan
+    read = conditions(plan).splitlines()
+    assert len(read) >= 50
+    assert all("tenant_id = $1" in line and served in line for line in read), plan
