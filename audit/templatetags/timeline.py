@@ -1,8 +1,111 @@
-"""Shares of a width for SVG: {% load timeline %} <rect x="{{ tick.x|svg_share }}"/>."""
+"""The timeline in templates: {{ tick.x|svg_share }}, {{ waterfall|timeline_rows:kept }}.
+
+Rows are functions, not templates: sixty of them took a template a quarter of the page of a
+trace, ten times as long.
+"""
+
+from html import escape
 
 from django import template
+from django.utils.safestring import SafeString
 
-from audit.waterfall import svg_share
+from audit.addresses import call_address
+from audit.figures import count, counted, duration
+from audit.json_tree import plain, visible
+from audit.templatetags.states import shape
+from audit.timeline import ROW_HEIGHT, Node
+from audit.waterfall import Row, Waterfall, svg_share
 
 register = template.Library()
 register.filter("svg_share", svg_share)
+
+
+@register.filter
+def timeline_rows(waterfall: Waterfall, kept: str) -> SafeString:
+    """The rows of a window. `kept` is what their addresses keep of the page's, ending in `&`."""
+    return SafeString(
+        "".join(
+            _row(row, f"?{escape(kept)}", "" if n else f' value="{waterfall.first_row + 1}"')
+            for n, row in enumerate(waterfall.rows)
+        )
+    )
+
+
+def _row(row: Row, page: str, number: str) -> str:
+    """A row: what it is in order, in the words that are read out, as a drawing and in numbers."""
+    call, look, identity = row.call, row.call.look, row.call.invocation_id
+    content = (
+        f' data-content="{escape(plain(call.tool_name))} {escape(plain(call.call_id))}"'
+        if row.repeat
+        else ""
+    )
+    classes = [
+        *(["is-context"] if row.is_context else []),
+        *(["is-alike"] if row.is_alike else []),
+        *(["has-calls"] if row.inside_count else []),
+    ]
+    reason = (
+        f'<span class="reason is-{look} free">{visible(row.reason)}</span>\n' if row.reason else ""
+    )
+    return (
+        f'<li id="c-{identity}"{number} data-depth="{row.node.depth}"{content}'
+        f' class="{" ".join(classes)}">'
+        f'<a href="{page}call={identity}" hx-get="{escape(call_address(call))}"'
+        f' hx-push-url="{page}call={identity}"'
+        f"{' aria-current="true"' if row.is_selected else ''}>\n"
+        f"{_name(row, look)}\n"
+        f'<svg class="lane" aria-hidden="true">{row.lane}</svg>\n'
+        f'<span class="took num">{duration(call.duration_us)}</span>\n'
+        f"{reason}</a>{_fold(row)}</li>\n"
+    )
+
+
+def _name(row: Row, look: str) -> str:
+    """The tool's name and what its place says: depth, state, the call it is in, its like."""
+    call, node = row.call, row.node
+    loud = "" if look == "ok" else " is-loud"
+    violation = (
+        f'<span class="state is-violation">{shape("violation")}</span>'
+        if call.violation_count and look == "failed"
+        else ""
+    )
+    orphan = (
+        '<span class="dim orphan" title="Its parent call is not in this trace">↥</span>'
+        if node.is_orphan
+        else ""
+    )
+    repeat = ""
+    if row.repeat:
+        which, total = row.repeat
+        repeat = (
+            f'<span class="repeat" title="Call {which} of {total} with the same tool and'
+            f' arguments">{count(which)}/{count(total)}</span>'
+        )
+    return (
+        f'<span class="name{loud}">{_guide(node)}'
+        f'<span class="state is-{look}">{shape(look)}</span>'
+        f'<span class="sr-only">{look}, level {node.level}: </span>'
+        f'<span class="free tool" title="{escape(plain(call.tool_name))}">'
+        f"{visible(call.tool_name)}</span>{violation}{orphan}{repeat}</span>"
+    )
+
+
+def _guide(node: Node) -> str:
+    """The lines to the call around it."""
+    if not node.depth:
+        return ""
+    return (
+        f'<svg class="guide" width="{node.indent}" height="{ROW_HEIGHT}" aria-hidden="true">'
+        f'<path d="{node.guide_path}"/></svg>'
+    )
+
+
+def _fold(row: Row) -> str:
+    """What hides the calls inside, where scripts run."""
+    if not row.inside_count:
+        return ""
+    return (
+        '<button class="fold-calls" type="button" hidden aria-expanded="true" tabindex="-1"'
+        f' aria-label="Fold {counted(row.inside_count, "call")} inside'
+        f' {escape(plain(row.call.tool_name))}">{count(row.inside_count)}</button>'
+    )
