@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
-from uuid import UUID
 
 INDENT = 14  # pixels a level
 ROW_HEIGHT = 26  # pixels; also --row-height in tokens.css
@@ -33,10 +32,14 @@ _STEPS = (
 
 
 class Span(NamedTuple):
-    """What the timeline needs to know of a call; `end_us` is None while it is open."""
+    """What the timeline needs to know of a call; `end_us` is None while it is open.
 
-    id: UUID
-    parent_id: UUID | None
+    `id` is a number its own; of two that begin at once the lower comes first. UUIDs, which Python
+    hashes in Python, were an eighth of the page of a long trace.
+    """
+
+    id: int
+    parent_id: int | None
     start_us: int
     end_us: int | None
 
@@ -124,11 +127,11 @@ def arrange(spans: Iterable[Span]) -> list[Node]:
     A call whose parent is not among them stands at the top. A ring of parents is opened
     at its earliest call. Every call comes out exactly once; a repeated id is dropped.
     """
-    by_id: dict[UUID, Span] = {}
+    by_id: dict[int, Span] = {}
     for span in spans:
         by_id.setdefault(span.id, span)
     ordered = sorted(by_id.values(), key=lambda span: (span.start_us, span.id))
-    children: dict[UUID, list[Span]] = defaultdict(list)
+    children: dict[int, list[Span]] = defaultdict(list)
     roots: list[Span] = []
     for span in ordered:
         if span.parent_id is not None and span.parent_id in by_id:
@@ -143,14 +146,15 @@ def arrange(spans: Iterable[Span]) -> list[Node]:
     return nodes
 
 
-def _rows_below(tops: Sequence[Span], children: Mapping[UUID, list[Span]]) -> list[Node]:
+def _rows_below(tops: Sequence[Span], children: Mapping[int, list[Span]]) -> list[Node]:
     """These calls and all calls inside them, except that none of these is inside another."""
     opened = {span.id for span in tops if span.parent_id is not None}
     nodes: list[Node] = []
     stack: list[tuple[Span, int, tuple[bool, ...]]] = [(span, 0, ()) for span in reversed(tops)]
     while stack:
         span, depth, guides = stack.pop()
-        below = [child for child in children.get(span.id, ()) if child.id not in opened]
+        inside = children.get(span.id, ())
+        below = [child for child in inside if child.id not in opened] if inside else []
         is_orphan = depth == 0 and span.parent_id is not None
         nodes.append(Node(span, depth, len(below), is_orphan, guides))
         for position in range(len(below) - 1, -1, -1):
@@ -163,11 +167,11 @@ def _rows_below(tops: Sequence[Span], children: Mapping[UUID, list[Span]]) -> li
 def _ring_openers(
     ordered: Sequence[Span],
     roots: Sequence[Span],
-    children: dict[UUID, list[Span]],
-    by_id: dict[UUID, Span],
+    children: dict[int, list[Span]],
+    by_id: dict[int, Span],
 ) -> list[Span]:
     """The earliest call of every ring: what no root leads to hangs below one of these."""
-    reached: set[UUID] = set()
+    reached: set[int] = set()
 
     def reach(span: Span) -> None:
         stack = [span.id]
@@ -185,7 +189,7 @@ def _ring_openers(
             continue
         # Follow the parents into the ring, then take the ring's earliest call.
         path: list[Span] = []
-        seen: set[UUID] = set()
+        seen: set[int] = set()
         here = span
         while here.id not in seen:
             seen.add(here.id)

@@ -6,12 +6,13 @@ children may outlast their parents.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from uuid import UUID
 
 from audit.timeline import Node, Span, Window
 
+_NEVER = float("inf")
 
-def critical_path(nodes: Sequence[Node]) -> set[UUID]:
+
+def critical_path(nodes: Sequence[Node]) -> set[int]:
     """The calls a trace would have ended sooner without, wrappers included.
 
     From the end backwards: of the calls on one level the one that ended last, then the last of
@@ -20,26 +21,24 @@ def critical_path(nodes: Sequence[Node]) -> set[UUID]:
     """
     below: dict[int, list[int]] = {}
     above: list[int] = []
-    for index, node in enumerate(nodes):
-        del above[node.depth :]
+    ends: list[float] = []
+    for index, (span, depth, *_) in enumerate(nodes):
+        del above[depth:]
         below.setdefault(above[-1] if above else -1, []).append(index)
         above.append(index)
-    path: set[UUID] = set()
-    waiting: list[tuple[int, float]] = [(-1, float("inf"))]
+        ends.append(_NEVER if span.end_us is None else max(span.start_us, span.end_us))
+    path: set[int] = set()
+    waiting: list[tuple[int, float]] = [(-1, _NEVER)]
     while waiting:
         parent, until = waiting.pop()
-        cursor = float("inf")  # a child that outlasts its parent is the last one all the same
-        for index in sorted(below.get(parent, ()), key=lambda at: -_end(nodes[at].span)):
-            span = nodes[index].span
-            if span.start_us <= until and _end(span) <= cursor:
+        cursor = _NEVER  # a child that outlasts its parent is the last one all the same
+        for index in sorted(below.get(parent, ()), key=ends.__getitem__, reverse=True):
+            span, end = nodes[index].span, ends[index]
+            if span.start_us <= until and end <= cursor:
                 path.add(span.id)
-                waiting.append((index, min(_end(span), until)))
                 cursor = span.start_us
+                waiting.append((index, min(end, until)))
     return path
-
-
-def _end(span: Span) -> float:
-    return float("inf") if span.end_us is None else max(span.start_us, span.end_us)
 
 
 def gaps(nodes: Iterable[Node], window: Window) -> list[tuple[int, int]]:

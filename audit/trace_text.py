@@ -6,7 +6,6 @@ is said to be data: whoever reads it, person or model, is told where it ends.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from audit import reasons
 from audit.figures import NBSP, duration
@@ -34,7 +33,7 @@ def write(detail: TraceDetail, address: str, now: datetime, mark: str) -> str:
         *([f"{trace.open_count} open"] if trace.open_count else []),
     ]
     nodes = nodes_of(detail.calls)
-    calls = {call.invocation_id: call for call in detail.calls}
+    calls = detail.calls
     chosen = _chosen(nodes, calls)
     lines = [
         f"Tooltrail trace, {', '.join(counts)}, {duration(trace.duration_us)}",
@@ -60,19 +59,20 @@ def _problems(failed: int, violations: int) -> list[tuple[int, str]]:
     return [(failed, "failed"), (violations, "violation" if violations == 1 else "violations")]
 
 
-def _chosen(nodes: Sequence[Node], calls: dict[UUID, Call]) -> set[UUID]:
-    """The calls to write: all, or those that went wrong with the calls they are in."""
+def _chosen(nodes: Sequence[Node], calls: Sequence[Call]) -> set[int]:
+    """The places of the calls to write: all, or those that went wrong with what they are in."""
     if len(nodes) <= MAX_ROWS:
         return {node.span.id for node in nodes}
-    chosen: set[UUID] = set()
+    spans = {node.span.id: node.span for node in nodes}
+    chosen: set[int] = set()
     for node in nodes:
         if calls[node.span.id].look == "ok":
             continue
-        line: list[UUID] = []
-        here: UUID | None = node.span.id
-        while here in calls and here not in chosen and here not in line:
+        line: list[int] = []
+        here: int | None = node.span.id
+        while here in spans and here not in chosen and here not in line:
             line.append(here)
-            here = calls[here].parent_invocation_id
+            here = spans[here].parent_id
         if len(chosen) + len(line) > MAX_ROWS:
             break
         chosen.update(line)

@@ -5,9 +5,9 @@ put together for the template, for the part of the rows that one page shows.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -15,8 +15,9 @@ from django.utils.safestring import SafeString
 
 from audit import reasons
 from audit.figures import milliseconds
+from audit.instants import microseconds
 from audit.lane import Label, label, svg
-from audit.queries.calls import Call, TraceDetail
+from audit.queries.calls import Call, Look, TraceDetail
 from audit.timeline import Bar, Node, Span, Tick, Window, arrange, bar, pack, ticks, window_of
 from audit.trace_shape import critical_path, gaps, repeats, sizes
 
@@ -27,8 +28,7 @@ MINIMAP_LANES = 10
 MINIMAP_WIDTH = 1_000  # units of its view box
 ZOOM_STEPS = 8  # places of the minimap that lead to a closer look
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+_ELSEWHERE = -1  # the place of a call that is not in the trace
 _GAP_SHARE = 0.3  # percent of the lane: two pixels
 
 Only = Literal["", "failed", "violation", "open", "path"]
@@ -144,15 +144,24 @@ def svg_share(percent: float) -> str:
     return f"{percent:.2f}%"
 
 
-def nodes_of(calls: Iterable[Call]) -> list[Node]:
-    """The calls in the order of their rows."""
-    return arrange(_span(call) for call in calls)
+def nodes_of(calls: Sequence[Call]) -> list[Node]:
+    """The calls in the order of their rows; a span's id is its call's place among `calls`."""
+    return arrange(_spans(calls, places(calls)))
+
+
+def places(calls: Iterable[Call]) -> dict[UUID, int]:
+    """Where each call comes, by its id; of a repeated id the first."""
+    found: dict[UUID, int] = {}
+    for place, call in enumerate(calls):
+        found.setdefault(call.invocation_id, place)
+    return found
 
 
 def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
     """The rows of a trace that `view` asks for."""
-    calls = {call.invocation_id: call for call in detail.calls}
-    spans = [_span(call) for call in detail.calls]
+    calls, place_of = detail.calls, places(detail.calls)
+    looks = [call.look for call in calls]
+    spans = _spans(calls, place_of)
     whole = window_of(spans)
     window = _zoomed(whole, view.zoom)
     nodes = arrange(spans)
@@ -162,17 +171,18 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
 
     critical = critical_path(nodes)
     shown, context = _filtered(nodes, calls, _matcher(view, reason, critical))
-    telling = _most_telling(detail.calls)
-    selected = calls.get(view.selected) if view.selected else telling
-    first = _first_row(shown, view, selected)
-    outlines, lane_count = _minimap(detail.calls, spans, whole)
+    telling = _most_telling(calls, looks)
+    opened = place_of.get(view.selected) if view.selected else telling
+    selected = None if opened is None else calls[opened]
+    first = _first_row(shown, view, opened)
+    outlines, lane_count = _minimap(looks, spans, whole)
     idle = gaps(nodes, whole)
     inside = dict(zip((node.span.id for node in nodes), sizes(nodes), strict=True))
-    marks = repeats([_content(call) for call in detail.calls])
-    repeat = dict(zip((call.invocation_id for call in detail.calls), marks, strict=True))
+    repeat = repeats([_content(call) for call in calls])
 
     def row(node: Node) -> Row:
-        call, drawn = calls[node.span.id], bar(node.span, window)
+        place = node.span.id
+        call, drawn = calls[place], bar(node.span, window)
         said = reason(call)
         return Row(
             call=call,
@@ -181,12 +191,12 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
             reason=said,
             label=label(drawn, said),
             is_selected=call is selected,
-            is_context=node.span.id in context,
-            is_critical=node.span.id in critical,
-            is_alike=repeat[node.span.id] is not None and _content(call) == _content(selected),
-            repeat=repeat[node.span.id],
+            is_context=place in context,
+            is_critical=place in critical,
+            is_alike=repeat[place] is not None and _content(call) == _content(selected),
+            repeat=repeat[place],
             limit_x=_limit_x(call, node.span, window),
-            inside_count=inside[node.span.id],
+            inside_count=inside[place],
         )
 
     return Waterfall(
@@ -195,7 +205,7 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
         gaps=_gaps_drawn(idle, window),
         idle_us=sum(end - start for start, end in idle),
         span_us=whole.span_us,
-        tools=Counter(call.tool_name for call in detail.calls).most_common(),
+        tools=Counter([call.tool_name for call in calls]).most_common(),
         outlines=outlines,
         lane_count=lane_count,
         zooms=_zooms(whole),
@@ -203,8 +213,8 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
         window_width=whole.share(window.end_us) - whole.share(window.start_us),
         is_zoomed=window != whole,
         selected=selected,
-        telling=telling,
-        telling_reason=reason(telling),
+        telling=calls[telling],
+        telling_reason=reason(calls[telling]),
         first_row=first,
         earlier=_stretch(shown, first - WINDOW_ROWS) if first else None,
         later=[_stretch(shown, n) for n in range(first + WINDOW_ROWS, len(shown), WINDOW_ROWS)],
@@ -216,23 +226,27 @@ def _stretch(shown: Sequence[Node], first: int) -> Stretch:
     return Stretch(first, len(nodes), min(node.depth for node in nodes))
 
 
-def _most_telling(calls: Sequence[Call]) -> Call:
-    """What is opened unasked: a failed call before a violating, an open and any other one.
+def _most_telling(calls: Sequence[Call], looks: Sequence[Look]) -> int:
+    """The place of what is opened unasked: a failed call before a violating, an open, any other.
 
     Of several the first to end, because a failure passes outwards from the call it began
     in; the same rule as the list of traces'. The calls come in order of their start.
     """
     for look in ("failed", "violation"):
-        if alike := [call for call in calls if call.look == look]:
-            return min(alike, key=lambda call: call.ended_at or call.started_at)
-    return next((call for call in calls if call.state == "open"), calls[0])
+        if alike := [place for place, each in enumerate(looks) if each == look]:
+            return min(alike, key=lambda place: calls[place].ended_at or calls[place].started_at)
+    return next((place for place, call in enumerate(calls) if call.state == "open"), 0)
 
 
-def _span(call: Call) -> Span:
-    start = _microseconds(call.started_at)
-    # The producer's own stopwatch is better than the difference of two clock readings.
-    end = None if call.state == "open" else start + (call.duration_us or 0)
-    return Span(call.invocation_id, call.parent_invocation_id, start, end)
+def _spans(calls: Iterable[Call], place_of: Mapping[UUID, int]) -> list[Span]:
+    spans: list[Span] = []
+    for call in calls:
+        start, parent = microseconds(call.started_at), call.parent_invocation_id
+        # The producer's own stopwatch is better than the difference of two clock readings.
+        end = None if call.state == "open" else start + (call.duration_us or 0)
+        above = None if parent is None else place_of.get(parent, _ELSEWHERE)
+        spans.append(Span(place_of[call.invocation_id], above, start, end))
+    return spans
 
 
 def _content(call: Call | None) -> tuple[str, str] | None:
@@ -242,10 +256,6 @@ def _content(call: Call | None) -> tuple[str, str] | None:
 def _has_extent(spans: Sequence[Span]) -> bool:
     """Whether anything is known to have taken time, so that an axis means something."""
     return len({span.start_us for span in spans}) > 1 or any(span.end_us for span in spans)
-
-
-def _microseconds(instant: datetime) -> int:
-    return (instant - _EPOCH) // _MICROSECOND
 
 
 def _zoomed(whole: Window, zoom: tuple[int, int] | None) -> Window:
@@ -271,15 +281,15 @@ def _zooms(whole: Window) -> list[Zoom]:
 
 
 def _matcher(
-    view: View, reason: Callable[[Call], str], critical: set[UUID]
-) -> Callable[[Call], bool] | None:
-    """Whether a call is looked for; None when everything is."""
+    view: View, reason: Callable[[Call], str], critical: set[int]
+) -> Callable[[int, Call], bool] | None:
+    """Whether the call at a place is looked for; None when everything is."""
     needle = view.find.casefold()
     if not needle and not view.only and not view.tool:
         return None
 
-    def matches(call: Call) -> bool:
-        if view.only == "path" and call.invocation_id not in critical:
+    def matches(place: int, call: Call) -> bool:
+        if view.only == "path" and place not in critical:
             return False
         if view.only == "violation" and not call.violation_count:
             return False
@@ -287,6 +297,8 @@ def _matcher(
             return False
         if view.tool and call.tool_name != view.tool:
             return False
+        if not needle:
+            return True
         text = f"{call.tool_name} {call.tool_version} {reason(call)} {call.error_message or ''}"
         return needle in text.casefold()
 
@@ -294,27 +306,28 @@ def _matcher(
 
 
 def _filtered(
-    nodes: Sequence[Node], calls: dict[UUID, Call], matches: Callable[[Call], bool] | None
-) -> tuple[list[Node], set[UUID]]:
+    nodes: Sequence[Node], calls: Sequence[Call], matches: Callable[[int, Call], bool] | None
+) -> tuple[list[Node], set[int]]:
     """The rows that match, with the calls above them as context."""
     if matches is None:
         return list(nodes), set()
-    wanted = {node.span.id for node in nodes if matches(calls[node.span.id])}
-    context: set[UUID] = set()
+    spans = {node.span.id: node.span for node in nodes}
+    wanted = {place for place in spans if matches(place, calls[place])}
+    context: set[int] = set()
     for one in wanted:
-        parent = calls[one].parent_invocation_id
-        while parent in calls and parent not in context:
+        parent = spans[one].parent_id
+        while parent in spans and parent not in context:
             context.add(parent)
-            parent = calls[parent].parent_invocation_id
-    context -= wanted
-    return [node for node in nodes if node.span.id in wanted | context], context
+            parent = spans[parent].parent_id
+    kept = wanted | context
+    return [node for node in nodes if node.span.id in kept], context - wanted
 
 
-def _first_row(shown: Sequence[Node], view: View, selected: Call | None) -> int:
+def _first_row(shown: Sequence[Node], view: View, opened: int | None) -> int:
     """The first row of the window with the asked row, else with the selected call."""
     row = view.first_row or 0
-    if view.first_row is None and selected is not None:
-        row = next((n for n, node in enumerate(shown) if node.span.id == selected.invocation_id), 0)
+    if view.first_row is None and opened is not None:
+        row = next((n for n, node in enumerate(shown) if node.span.id == opened), 0)
     return min(max(0, row), max(0, len(shown) - 1)) // WINDOW_ROWS * WINDOW_ROWS
 
 
@@ -330,24 +343,27 @@ def _limit_x(call: Call, span: Span, window: Window) -> float | None:
 
 def _gaps_drawn(idle: Iterable[tuple[int, int]], window: Window) -> list[Gap]:
     """The gaps wide enough to be seen in the window."""
+    least_us = window.span_us * _GAP_SHARE / 100
     drawn = (
-        Gap(window.share(start), window.share(end) - window.share(start)) for start, end in idle
+        Gap(window.share(start), window.share(end) - window.share(start))
+        for start, end in idle
+        if end - start >= least_us  # of a long trace few are
     )
     return [gap for gap in drawn if gap.width >= _GAP_SHARE]
 
 
 def _minimap(
-    calls: Sequence[Call], spans: Sequence[Span], whole: Window
+    looks: Sequence[Look], spans: Sequence[Span], whole: Window
 ) -> tuple[list[Outline], int]:
     """The whole trace in small: a path of short lines for each look, worst drawn last."""
     lanes = pack(spans, whole, lane_count=MINIMAP_LANES)  # calls come by their start
-    pieces: dict[str, dict[str, None]] = {"ok": {}, "open": {}, "violation": {}, "failed": {}}
+    pieces: dict[Look, dict[str, None]] = {"ok": {}, "open": {}, "violation": {}, "failed": {}}
     scale = MINIMAP_WIDTH / whole.span_us
-    for call, span, lane in zip(calls, spans, lanes, strict=True):
+    for look, span, lane in zip(looks, spans, lanes, strict=True):
         end = whole.end_us if span.end_us is None else span.end_us
         x = round((span.start_us - whole.start_us) * scale)
         width = max(3, round((end - span.start_us) * scale))
         # Equal pieces are drawn once: thousands of calls stay some kilobytes.
-        pieces[call.look][f"M{min(x, MINIMAP_WIDTH - 3)} {lane}.5h{width}"] = None
+        pieces[look][f"M{min(x, MINIMAP_WIDTH - 3)} {lane}.5h{width}"] = None
     outlines = [Outline(look, "".join(paths)) for look, paths in pieces.items() if paths]
     return outlines, max(lanes, default=0) + 1
