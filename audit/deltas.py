@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from audit.histogram import bucket_of
-from audit.instants import HOUR_US
+from audit.instants import HOUR_US, QUARTER_US
 
 BIGINT_MAX = 2**63 - 1
 
@@ -61,7 +61,7 @@ class TraceDelta:
 
 @dataclass(slots=True)
 class RollupDelta:
-    """What a rollup row gains."""
+    """What a rollup row gains, of a quarter of an hour or of an hour."""
 
     started: int = 0
     completed: int = 0
@@ -75,12 +75,29 @@ class RollupDelta:
     buckets: dict[int, int] = field(default_factory=dict)
     """How many calls each bucket of the histogram gains."""
 
+    def __add__(self, other: "RollupDelta") -> "RollupDelta":
+        buckets = dict(self.buckets)
+        for bucket, calls in other.buckets.items():
+            buckets[bucket] = buckets.get(bucket, 0) + calls
+        return RollupDelta(
+            self.started + other.started,
+            self.completed + other.completed,
+            self.failed + other.failed,
+            self.violating_calls + other.violating_calls,
+            self.violations + other.violations,
+            self.duration_us + other.duration_us,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cache_hits + other.cache_hits,
+            buckets,
+        )
+
 
 type TraceKey = tuple[int, str]
-type HourKey = tuple[int, int, str, str]
-"""Day, the hour's beginning in microseconds, tool and version."""
+type RollupKey = tuple[int, int, str, str]
+"""Day, the beginning of the hour or quarter in microseconds, tool and version."""
 type ErrorKey = tuple[int, int, str, str, str]
-"""The same and the error's type."""
+"""The same of an hour and the error's type."""
 
 
 @dataclass(slots=True)
@@ -88,9 +105,18 @@ class Deltas:
     """All of a request's additions, by the key of the row they go to."""
 
     traces: dict[TraceKey, TraceDelta] = field(default_factory=dict)
-    rollups: dict[HourKey, RollupDelta] = field(default_factory=dict)
+    quarters: dict[RollupKey, RollupDelta] = field(default_factory=dict)
     errors: dict[ErrorKey, int] = field(default_factory=dict)
     """Failed calls."""
+
+    @property
+    def hours(self) -> dict[RollupKey, RollupDelta]:
+        """What the quarters add up to. Most requests are of one."""
+        found: dict[RollupKey, RollupDelta] = {}
+        for (day, at_us, tool, version), delta in self.quarters.items():
+            key = (day, at_us - at_us % HOUR_US, tool, version)
+            found[key] = found[key] + delta if key in found else delta
+        return found
 
 
 def derive(rows: Iterable[Changed], *, withdrawn: Iterable[Changed] = ()) -> Deltas:
@@ -107,17 +133,18 @@ def _add(deltas: Deltas, row: Changed, sign: int) -> None:
     _add_to_trace(deltas, row, sign)
     if not (row.is_new or row.took_end):
         return
-    hour_us = row.started_us - row.started_us % HOUR_US
-    key = (row.day, hour_us, row.tool_name, row.tool_version)
-    rollup = deltas.rollups.get(key)
+    started_us = row.started_us
+    key = (row.day, started_us - started_us % QUARTER_US, row.tool_name, row.tool_version)
+    rollup = deltas.quarters.get(key)
     if rollup is None:
-        rollup = deltas.rollups[key] = RollupDelta()
+        rollup = deltas.quarters[key] = RollupDelta()
     if row.is_new:
         rollup.started += sign
     if row.took_end:
         _add_completion(rollup, row, sign)
         if row.state == "failed":
-            of_error = (*key, row.error_type)
+            hour_us = started_us - started_us % HOUR_US
+            of_error = (row.day, hour_us, row.tool_name, row.tool_version, row.error_type)
             deltas.errors[of_error] = deltas.errors.get(of_error, 0) + sign
 
 

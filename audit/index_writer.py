@@ -17,7 +17,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from audit import histogram, pg_arrays, sql, wire
 from audit.candidates import Candidate, Rejection
-from audit.deltas import BIGINT_MAX, Changed, Deltas
+from audit.deltas import BIGINT_MAX, Changed, Deltas, RollupDelta, RollupKey
 from audit.instants import microseconds
 from audit.limits import RAW_KEPT_BYTES
 from audit.merge import Call, Key
@@ -187,7 +187,9 @@ class IndexWriter:
         self.send("upsert_violation_days", **values)
 
     def write_deltas(self, deltas: Deltas) -> None:
-        """Add to traces, rollups and their errors, each in the order of its key."""
+        """Add to traces, rollups by quarter and hour and their errors, each in the order of its
+        key.
+        """
         if traces := sorted(deltas.traces.items()):
             self._upsert(
                 "upsert_traces",
@@ -209,27 +211,14 @@ class IndexWriter:
                 ],
                 _TRACE_COLUMNS,
             )
-        if rollups := sorted(deltas.rollups.items()):
-            self._upsert(
-                "upsert_rollups",
-                [
-                    (
-                        *key,
-                        each.started,
-                        each.completed,
-                        each.failed,
-                        each.violating_calls,
-                        each.violations,
-                        min(each.duration_us, BIGINT_MAX),
-                        min(each.prompt_tokens, BIGINT_MAX),
-                        min(each.completion_tokens, BIGINT_MAX),
-                        each.cache_hits,
-                        histogram.to_number(each.buckets),
-                    )
-                    for key, each in rollups
-                ],
-                _ROLLUP_COLUMNS,
-            )
+        if quarters := sorted(deltas.quarters.items()):
+            columns = _rollup_columns(quarters)
+            self.send("upsert_quarter_rollups", **columns)
+            hours = sorted(deltas.hours.items())
+            if len(hours) < len(quarters):  # most requests are of one quarter: the same numbers
+                columns = _rollup_columns(hours)
+            begins_at = pg_arrays.instants([key[1] for key, _ in hours])
+            self.send("upsert_rollups", **(columns | {"begins_at": begins_at}))
         if errors := sorted(deltas.errors.items()):
             self._upsert(
                 "upsert_error_rollups", [(*key, calls) for key, calls in errors], _ERROR_COLUMNS
@@ -283,6 +272,28 @@ class IndexWriter:
     ) -> None:
         values = zip(columns, zip(*rows, strict=True), strict=True)
         self.send(name, **{column: encode(each) for (column, encode), each in values})
+
+
+def _rollup_columns(deltas: Sequence[tuple[RollupKey, RollupDelta]]) -> dict[str, Any]:
+    """The parameters of both statements that write rollups; `begins_at` is the key's."""
+    rows = [
+        (
+            *key,
+            each.started,
+            each.completed,
+            each.failed,
+            each.violating_calls,
+            each.violations,
+            min(each.duration_us, BIGINT_MAX),
+            min(each.prompt_tokens, BIGINT_MAX),
+            min(each.completion_tokens, BIGINT_MAX),
+            each.cache_hits,
+            histogram.to_number(each.buckets),
+        )
+        for key, each in deltas
+    ]
+    values = zip(_ROLLUP_COLUMNS, zip(*rows, strict=True), strict=True)
+    return {column: encode(each) for (column, encode), each in values}
 
 
 @cache
@@ -360,14 +371,11 @@ _TRACE_COLUMNS = (
     ("prompt_tokens", pg_arrays.bigints),
     ("completion_tokens", pg_arrays.bigints),
 )
-_HOUR_COLUMNS = (
+_ROLLUP_COLUMNS: tuple[tuple[str, Any], ...] = (
     ("started_on", pg_arrays.days),
-    ("hour_at", pg_arrays.instants),
+    ("begins_at", pg_arrays.instants),
     ("tool_name", pg_arrays.texts),
     ("tool_version", pg_arrays.texts),
-)
-_ROLLUP_COLUMNS = (
-    *_HOUR_COLUMNS,
     ("started_count", pg_arrays.bigints),
     ("completed_count", pg_arrays.bigints),
     ("failed_count", pg_arrays.bigints),
@@ -380,7 +388,10 @@ _ROLLUP_COLUMNS = (
     ("histogram", pg_arrays.texts),
 )
 _ERROR_COLUMNS = (
-    *_HOUR_COLUMNS,
+    ("started_on", pg_arrays.days),
+    ("hour_at", pg_arrays.instants),
+    ("tool_name", pg_arrays.texts),
+    ("tool_version", pg_arrays.texts),
     ("error_type", pg_arrays.texts),
     ("call_count", pg_arrays.bigints),
 )

@@ -11,6 +11,7 @@ from functools import lru_cache
 from tooltrail.events import parse_instant
 
 HOUR_US = 3_600_000_000
+QUARTER_US = HOUR_US // 4
 DAY_US = 24 * HOUR_US
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ The tables are made in SQL (`migrations/*.sql`) and written by `audit.ingest` al
 models are unmanaged and for reading. All rows are one tenant's: read inside its
 `tenant_scope` and begin every query with `for_tenant`, so that the statement, too, names
 the tenant (distribution and indexes need that; row-level security alone gives neither).
-`rollup` and `error_rollup` have no model: they are only ever aggregated (`sql/`).
+`rollup`, `quarter_rollup` and `error_rollup` have no model: they are only ever aggregated (`sql/`).
 """
 
 from typing import Self

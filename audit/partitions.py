@@ -15,6 +15,7 @@ PARTITIONED_TABLES = (
     "violation",
     "trace",
     "rollup",
+    "quarter_rollup",
     "error_rollup",
     "otlp_span",
     "violation_day",

@@ -52,6 +52,7 @@ _HELD_ROWS = {
     "invocation": "held_call",
     "violation": "held_with_call",
     "trace": "held_with_trace",
+    "quarter_rollup": "held_with_day",
     "error_rollup": "held_with_day",
     "otlp_span": "held_with_day",
     "violation_day": "held_with_day",

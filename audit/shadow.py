@@ -22,6 +22,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "violation": ("started_on", "invocation_id", "ordinal"),
     "violation_day": ("started_on", "kind"),
     "trace": ("started_on", "trace_id"),
+    "quarter_rollup": ("started_on", "quarter_at", "tool_name", "tool_version"),
     "rollup": ("started_on", "hour_at", "tool_name", "tool_version"),
     "error_rollup": ("started_on", "hour_at", "tool_name", "tool_version", "error_type"),
     "producer": ("producer_id",),
@@ -32,7 +33,11 @@ KEYS: dict[str, tuple[str, ...]] = {
 SHOWN_ROWS = 20
 """Differing rows of a table that are named one by one."""
 
-_COUNTS_SOMETHING = {"rollup": "started_count <> 0", "error_rollup": "call_count <> 0"}
+_COUNTS_SOMETHING = {
+    "quarter_rollup": "started_count <> 0",
+    "rollup": "started_count <> 0",
+    "error_rollup": "call_count <> 0",
+}
 """Rows of which nothing is left, once a call was told more fully, are as good as none."""
 
 _LOST = {

@@ -202,6 +202,7 @@ def analyze() -> None:
             "violation_day",
             "trace",
             "rollup",
+            "quarter_rollup",
             "error_rollup",
         ):
             cursor.execute(f"VACUUM ANALYZE {table}")

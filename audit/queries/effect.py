@@ -6,7 +6,6 @@ from django.db.models import Q
 
 from audit import histogram
 from audit.effect.comparison import Calls, Counted, Windows
-from audit.hour_cells import HOUR
 from audit.queries import rows
 from audit.queries.over_time import FORMULA, slot_parameters
 from tools_registry.models import ChangeKind, ToolChange, ToolVersion
@@ -35,9 +34,7 @@ def count_calls(
 ) -> Counted:
     """The calls of both windows, part by part. One statement."""
     found = Counted(windows)
-    parameters = slot_parameters(
-        windows.bounds, first_single=0 if windows.before.step < HOUR else None
-    )
+    parameters = slot_parameters(windows.bounds)
     named = {"tool": tool_name, "before": names_of(before), "after": names_of(after)}
     for slot, taken_from, side, calls, failed, violating, number, buckets, in_buckets in rows(
         "effect_of_version", parameters | FORMULA | named

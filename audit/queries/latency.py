@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from audit import histogram
-from audit.hour_cells import HOUR
+from audit.hour_cells import whole_hours
 from audit.queries import rows
-from audit.queries.over_time import FORMULA, slot_parameters
+from audit.queries.over_time import FORMULA, day_of, slot_parameters
 from audit.time_range import TimeRange
 
 _MAX_VALUE = 600
@@ -99,13 +99,11 @@ class Latency:
 def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
     """The figures of a range. One statement."""
     found = Latency(of, wanted, Spent(), Spent(), [Spent() for _ in of.parts])
-    parameters = wanted.parameters | slot_parameters(
-        (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
-    )
-    for row in rows("latency_by_version", parameters | FORMULA):
+    parameters = slot_parameters((of.previous.start, *of.bounds)) | edge_parameters(of)
+    for row in rows("latency_by_version", parameters | wanted.parameters | FORMULA):
         slot, taken_from, sign, tool, version, error, number, buckets, bucket_calls, *sums = row
         if error is not None:
-            found.errors[tool, error] = found.errors.get((tool, error), 0) + sign * sums[1]
+            found.errors[tool, error] = sums[1]
             continue
         counts = _counts(number) if number else dict(zip(buckets, bucket_calls, strict=True))
         if version is not None:
@@ -120,6 +118,20 @@ def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
     found.versions = {key: spent for key, spent in found.versions.items() if spent.calls}
     found.errors = {key: count for key, count in found.errors.items() if count}
     return found
+
+
+def edge_parameters(of: TimeRange) -> dict[str, Any]:
+    """Those of `latency_by_version` for failed calls: a range's whole hours and its two ends."""
+    first, end = whole_hours(of.start, of.end)
+    return {
+        "whole_from": first,
+        "whole_to": end,
+        "whole_from_day": day_of(first),
+        "whole_to_day": day_of(end),
+        "edge_starts": [of.start, end],
+        "edge_ends": [first, of.end],
+        "edge_days": sorted({day_of(at) for at in (of.start, first, end, of.end)}),
+    }
 
 
 def _counts(number: str) -> dict[int, int]:

@@ -1,16 +1,16 @@
 """The figures of a range over time and by tool, each against the range before.
 
 Counts are exact for any range by anybody's clock, percentiles to the 5 % of `audit.histogram`:
-`audit.hour_cells` says which stored hours make them up and which calls are moved.
+`audit.hour_cells` says which stored hours and quarters make them up and which calls are moved.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 from audit import histogram
-from audit.hour_cells import HOUR, Piece, cells
+from audit.hour_cells import cells
 from audit.queries import rows
 from audit.time_range import TimeRange
 
@@ -110,9 +110,7 @@ class OverTime:
 def over_time(of: TimeRange) -> OverTime:
     """The figures of a range. One statement."""
     found = OverTime(of, Figures(), Figures(), [Figures() for _ in of.parts], {})
-    parameters = slot_parameters(
-        (of.previous.start, *of.bounds), first_single=1 if of.step < HOUR else None
-    )
+    parameters = slot_parameters((of.previous.start, *of.bounds))
     for (
         slot,
         taken_from,
@@ -146,45 +144,29 @@ def over_time(of: TimeRange) -> OverTime:
 
 def has_figures_before(instant: datetime) -> bool:
     """Whether calls were recorded before an instant's hour. One statement."""
-    parameters = {"day": _day(instant), "hour": instant}
+    parameters = {"day": day_of(instant), "hour": instant}
     return bool(rows("figures_before", parameters))
 
 
-def slot_parameters(
-    bounds: Sequence[datetime], *, first_single: int | None = None
-) -> dict[str, Any]:
-    """The parameters of the parts in `sql/over_time.sql` for the slots between these instants.
-
-    From the slot `first_single` on, calls are read one by one: where slots are shorter than hours.
-    """
-    found = cells(bounds, first_single=first_single)
-    first = found.hours[0].at if found.hours else bounds[0]
-    end = found.hours[-1].at + HOUR if found.hours else bounds[0]
+def slot_parameters(bounds: Sequence[datetime]) -> dict[str, Any]:
+    """The parameters of the parts in `sql/over_time.sql` for the slots between these instants."""
+    bounds = [at.astimezone(UTC) for at in bounds]
+    found = cells(bounds)
     return {
         "start": bounds[0],
         "end": bounds[-1],
-        "bounds": list(bounds),
-        "first_day": _day(bounds[0]),
-        "last_day": _day(bounds[-1]),
-        "marks": [bound - HOUR / 2 for bound in bounds[:-1]],
-        "first_hour": first,
-        "end_hour": end,
-        "first_hour_day": _day(first),
-        "last_hour_day": _day(end),
+        "bounds": bounds,
+        "first_day": day_of(bounds[0]),
+        "last_day": day_of(bounds[-1]),
+        "cut_hours": list(found.cut_hours),
+        "quarters": [quarter.at for quarter in found.quarters],
+        "quarter_days": sorted({day_of(quarter.at) for quarter in found.quarters}),
         "piece_starts": [piece.start for piece in found.pieces],
         "piece_ends": [piece.end for piece in found.pieces],
         "piece_slots": [piece.slot for piece in found.pieces],
         "piece_taken_from": [piece.taken_from for piece in found.pieces],
-        "piece_days": sorted({day for piece in found.pieces for day in _days(piece)}),
+        "piece_days": sorted({day_of(piece.start) for piece in found.pieces}),
     }
-
-
-def _days(piece: Piece) -> Iterator[date]:
-    """The UTC days it touches."""
-    day = _day(piece.start)
-    while day <= _day(piece.end):
-        yield day
-        day += timedelta(days=1)
 
 
 def _add(
@@ -219,5 +201,6 @@ def _tool(found: OverTime, name: str) -> ToolFigures:
     return tool
 
 
-def _day(instant: datetime) -> date:
+def day_of(instant: datetime) -> date:
+    """Its UTC day."""
     return instant.astimezone(UTC).date()

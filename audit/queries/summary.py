@@ -1,13 +1,12 @@
 """The figures of a range: whole UTC hours from the rollups, its two ends from the calls."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from audit import histogram
+from audit.hour_cells import whole_hours
 from audit.queries import rows
 from audit.queries.over_time import FORMULA
-
-_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +54,3 @@ def summary(start: datetime, end: datetime) -> Summary:
         completion_tokens=completion + edge_sums[3],
         latency=tuple(buckets),
     )
-
-
-def whole_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """The first and the end of the last whole UTC hour within; both are `end` if there is none."""
-    last_hour = end.replace(minute=0, second=0, microsecond=0)
-    first_hour = start.replace(minute=0, second=0, microsecond=0)
-    if first_hour < start:
-        first_hour += _HOUR
-    return (first_hour, last_hour) if first_hour < last_hour else (end, end)

@@ -9,17 +9,23 @@ END
 
 -- effect_of_version --
 -- A tool's completed calls by slot and by whose they are, and histograms of how long they took, as
--- in over_time.sql: numbers of whole hours, buckets and how many are in each of the calls moved.
+-- in over_time.sql: numbers of whole hours and quarters, buckets and how many are in each of the calls moved.
 SELECT slot, NULL::integer AS taken_from, side, sum(completed_count)::bigint,
        sum(failed_count)::bigint, sum(violating_call_count)::bigint,
        sum(histogram)::text AS histogram, NULL::integer[] AS buckets, NULL::bigint[] AS bucket_calls
 FROM (
-    SELECT {{cell_slot}} AS slot, {{effect_side}} AS side, completed_count, failed_count,
+    SELECT {{hour_slot}} AS slot, {{effect_side}} AS side, completed_count, failed_count,
            violating_call_count, histogram
     FROM rollup
-    WHERE {{cell_hours}}
+    WHERE {{whole_hours}}
       AND tool_name = %(tool)s
-) AS hours
+    UNION ALL
+    SELECT {{quarter_slot}}, {{effect_side}}, completed_count, failed_count, violating_call_count,
+           histogram
+    FROM quarter_rollup
+    WHERE {{cut_quarters}}
+      AND tool_name = %(tool)s
+) AS whole
 GROUP BY slot, side
 UNION ALL
 SELECT slot, taken_from, side, sum(calls)::bigint, sum(failed)::bigint, sum(violating)::bigint,

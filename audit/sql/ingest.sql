@@ -363,6 +363,39 @@ WHERE t.tenant_id = %(tenant_id)s
   AND t.trace_id = changed.trace_id
   AND t.started_count = 0
 
+-- upsert_quarter_rollups --
+-- What the changed calls add to the counters of their quarter of an hour. One statement for both
+-- tables, which sums the quarters up, took as long.
+INSERT INTO quarter_rollup AS r (
+    tenant_id, started_on, quarter_at, tool_name, tool_version, started_count, completed_count,
+    failed_count, violating_call_count, violation_count, prompt_tokens, completion_tokens,
+    cache_hit_count, histogram
+)
+SELECT %(tenant_id)s, started_on, quarter_at, tool_name, tool_version, started_count,
+       completed_count, failed_count, violating_call_count, violation_count, prompt_tokens,
+       completion_tokens, cache_hit_count, histogram::numeric
+FROM unnest(
+    %(started_on)b::date[], %(begins_at)b::timestamptz[], %(tool_name)b::text[],
+    %(tool_version)b::text[], %(started_count)b::bigint[], %(completed_count)b::bigint[],
+    %(failed_count)b::bigint[], %(violating_call_count)b::bigint[], %(violation_count)b::bigint[],
+    %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[], %(cache_hit_count)b::bigint[],
+    %(histogram)b::text[]
+) AS u (
+    started_on, quarter_at, tool_name, tool_version, started_count, completed_count, failed_count,
+    violating_call_count, violation_count, prompt_tokens, completion_tokens, cache_hit_count,
+    histogram
+)
+ON CONFLICT (tenant_id, started_on, quarter_at, tool_name, tool_version) DO UPDATE SET
+    started_count = r.started_count + excluded.started_count,
+    completed_count = r.completed_count + excluded.completed_count,
+    failed_count = r.failed_count + excluded.failed_count,
+    violating_call_count = r.violating_call_count + excluded.violating_call_count,
+    violation_count = r.violation_count + excluded.violation_count,
+    prompt_tokens = add_capped(r.prompt_tokens, excluded.prompt_tokens),
+    completion_tokens = add_capped(r.completion_tokens, excluded.completion_tokens),
+    cache_hit_count = r.cache_hit_count + excluded.cache_hit_count,
+    histogram = r.histogram + excluded.histogram
+
 -- upsert_rollups --
 -- What the changed calls add to the counters of their hour, and to its histogram of durations,
 -- which is one number (audit/histogram.py).
@@ -375,7 +408,7 @@ SELECT %(tenant_id)s, started_on, hour_at, tool_name, tool_version, started_coun
        failed_count, violating_call_count, violation_count, duration_us, prompt_tokens,
        completion_tokens, cache_hit_count, histogram::numeric
 FROM unnest(
-    %(started_on)b::date[], %(hour_at)b::timestamptz[], %(tool_name)b::text[],
+    %(started_on)b::date[], %(begins_at)b::timestamptz[], %(tool_name)b::text[],
     %(tool_version)b::text[], %(started_count)b::bigint[], %(completed_count)b::bigint[],
     %(failed_count)b::bigint[], %(violating_call_count)b::bigint[], %(violation_count)b::bigint[],
     %(duration_us)b::bigint[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[],

@@ -3,49 +3,81 @@
 (%(tool)s::text IS NULL OR tool_name = %(tool)s)
   AND (%(version)s::text IS NULL OR tool_version = %(version)s)
 
+-- {{spent_sums}} --
+-- What the page sums up of hours and quarters.
+sum(completed_count) AS calls, sum(failed_count) AS failed, sum(prompt_tokens) AS prompt,
+           sum(completion_tokens) AS completion, sum(cache_hit_count) AS hits,
+           sum(histogram) AS histogram
+
 -- latency_by_version --
 -- Completed calls, how long they took, their tokens and cache hits: by slot, and by tool and
 -- version for all slots but the first, which is the range before. Failed ones by tool and error,
--- too. Histograms of whole hours are numbers (audit/histogram.py), those of the calls moved are
--- buckets and how many are in each. One statement, as for the overview (over_time.sql).
+-- too, by whole hours and, as few calls fail, singly at the two ends. Histograms of those are
+-- numbers (audit/histogram.py), those of the calls moved are buckets and how many are in each. One
+-- statement, as for the overview (over_time.sql).
 SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, tool_version,
        NULL::text AS error_type, sum(histogram)::text AS histogram, NULL::integer[] AS buckets,
        NULL::bigint[] AS bucket_calls, sum(calls)::bigint AS calls, sum(failed)::bigint AS failed, sum(prompt), sum(completion),
        sum(hits)::bigint
 FROM (
-    SELECT slot, slot > 0 AS is_current, tool_name, tool_version, sum(completed_count) AS calls,
-           sum(failed_count) AS failed, sum(prompt_tokens) AS prompt,
-           sum(completion_tokens) AS completion, sum(cache_hit_count) AS hits,
-           sum(histogram) AS histogram
-    FROM (SELECT *, {{cell_slot}} AS slot FROM rollup WHERE {{cell_hours}}) AS hours
-    WHERE {{of_tool}}
-    GROUP BY slot, tool_name, tool_version
+    SELECT {{hour_slot}} AS slot, {{hour_slot}} > 0 AS is_current, tool_name, tool_version,
+           {{spent_sums}}
+    FROM rollup
+    WHERE {{whole_hours}}
+      AND {{of_tool}}
+    GROUP BY 1, 2, 3, 4
+    UNION ALL
+    SELECT {{quarter_slot}}, {{quarter_slot}} > 0, tool_name, tool_version, {{spent_sums}}
+    FROM quarter_rollup
+    WHERE {{cut_quarters}}
+      AND {{of_tool}}
+    GROUP BY 1, 2, 3, 4
 ) AS whole
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name, tool_version))
 HAVING GROUPING(slot) = 0 OR is_current
 UNION ALL
-SELECT NULL, NULL, 1, tool_name, NULL, error_type, NULL, NULL, NULL, 0, sum(call_count)::bigint,
-       0, 0, 0
-FROM error_rollup
-WHERE {{cell_hours}}
-  AND {{cell_slot}} > 0
-  AND {{of_tool}}
+SELECT NULL, NULL, 1, tool_name, NULL, error_type, NULL, NULL, NULL, 0, sum(calls)::bigint, 0, 0, 0
+FROM (
+    SELECT tool_name, error_type, sum(call_count) AS calls
+    FROM error_rollup
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on BETWEEN %(whole_from_day)s AND %(whole_to_day)s
+      AND hour_at >= %(whole_from)s
+      AND hour_at < %(whole_to)s
+      AND {{of_tool}}
+    GROUP BY tool_name, error_type
+    UNION ALL
+    SELECT i.tool_name, i.error_type, count(*)
+    FROM unnest(%(edge_starts)s::timestamptz[], %(edge_ends)s::timestamptz[])
+        AS edge (start_at, end_at)
+    CROSS JOIN LATERAL (
+        SELECT tool_name, error_type
+        FROM invocation
+        WHERE tenant_id = %(tenant_id)s
+          AND started_on = ANY(%(edge_days)s::date[])
+          AND started_at >= edge.start_at
+          AND started_at < edge.end_at
+          AND state = 'failed'
+          AND {{of_tool}}
+        LIMIT ALL
+    ) AS i
+    GROUP BY i.tool_name, i.error_type
+) AS failed
 GROUP BY tool_name, error_type
 UNION ALL
-SELECT slot, taken_from, sign, tool_name, tool_version, error_type, NULL, array_agg(bucket),
+SELECT slot, taken_from, sign, tool_name, tool_version, NULL, NULL, array_agg(bucket),
        array_agg(calls), sum(calls)::bigint, sum(failed)::bigint, sum(prompt), sum(completion),
        sum(hits)::bigint
 FROM (
-    SELECT slot, taken_from, sign, tool_name, tool_version, error_type, bucket,
-           count(*) AS calls, count(*) FILTER (WHERE state = 'failed') AS failed,
-           sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion,
-           count(*) FILTER (WHERE cache_hit) AS hits
+    SELECT slot, taken_from, sign, tool_name, tool_version, bucket, count(*) AS calls,
+           count(*) FILTER (WHERE state = 'failed') AS failed, sum(prompt_tokens) AS prompt,
+           sum(completion_tokens) AS completion, count(*) FILTER (WHERE cache_hit) AS hits
     FROM (
         SELECT piece.slot, piece.taken_from, i.*, {{piece_sign}} AS sign
         FROM {{cell_pieces}}
         CROSS JOIN LATERAL (
-            SELECT tool_name, tool_version, state, error_type, prompt_tokens, completion_tokens,
-                   cache_hit, {{latency_bucket}} AS bucket
+            SELECT tool_name, tool_version, state, prompt_tokens, completion_tokens, cache_hit,
+                   {{latency_bucket}} AS bucket
             FROM invocation
             WHERE {{piece_calls}}
               AND state <> 'open'
@@ -54,11 +86,10 @@ FROM (
         ) AS i
     ) AS single
     GROUP BY GROUPING SETS (
-        (slot, taken_from, bucket), (sign, tool_name, tool_version, bucket),
-        (sign, tool_name, error_type)
+        (slot, taken_from, bucket), (sign, tool_name, tool_version, bucket)
     )
 ) AS summed
-GROUP BY slot, taken_from, sign, tool_name, tool_version, error_type
+GROUP BY slot, taken_from, sign, tool_name, tool_version
 
 -- tokens_by_run --
 -- The runs that used most tokens, by the newest traces that began in a range. Sums of bigints are

@@ -1,14 +1,26 @@
--- {{cell_hours}} --
--- The rows of a table of sums by hour that are counted whole, and the slot each is counted for:
--- audit/hour_cells.py. A mark is half an hour before a slot begins.
+-- {{whole_hours}} --
+-- The rows of `rollup` that lie within a slot: audit/hour_cells.py. Lists of instants are told by a
+-- SELECT: the planner would compare each with the statistics of each day, 24 ms for the thirty hours
+-- that midnight in India cuts.
 tenant_id = %(tenant_id)s
-  AND started_on BETWEEN %(first_hour_day)s AND %(last_hour_day)s
-  AND hour_at >= %(first_hour)s
-  AND hour_at < %(end_hour)s
+  AND started_on BETWEEN %(first_day)s AND %(last_day)s
+  AND hour_at >= %(start)s
+  AND hour_at < %(end)s
+  AND hour_at <> ALL((SELECT %(cut_hours)s::timestamptz[])::timestamptz[])
 
--- {{cell_slot}} --
--- The slot of such a row.
-width_bucket(hour_at, %(marks)s::timestamptz[]) - 1
+-- {{hour_slot}} --
+-- The slot such a row is counted for.
+width_bucket(hour_at, %(bounds)s::timestamptz[]) - 1
+
+-- {{cut_quarters}} --
+-- The rows of `quarter_rollup` that make up the other hours.
+tenant_id = %(tenant_id)s
+  AND started_on = ANY(%(quarter_days)s::date[])
+  AND quarter_at = ANY((SELECT %(quarters)s::timestamptz[])::timestamptz[])
+
+-- {{quarter_slot}} --
+-- The slot such a row is counted for: the one its middle lies in.
+width_bucket(quarter_at + interval '450 seconds', %(bounds)s::timestamptz[]) - 1
 
 -- {{cell_pieces}} --
 -- The stretches whose calls are read singly, each with the slot to add them to and the one to
@@ -38,12 +50,19 @@ CASE WHEN duration_us < %(lowest_us)s THEN 0
                 %(last_bucket)s)
 END::integer
 
+-- {{figure_sums}} --
+-- What the overview sums up of such rows.
+sum(completed_count - failed_count)::bigint AS ok, sum(failed_count)::bigint AS failed,
+           sum(violating_call_count)::bigint AS violating,
+           sum(violation_count)::bigint AS violations, sum(prompt_tokens)::bigint AS prompt,
+           sum(completion_tokens)::bigint AS completion, sum(histogram) AS histogram
+
 -- figures_over_time --
 -- Three kinds of rows: of a slot; of a tool in all slots but the first, which is the range before;
--- and, where calls are moved, of a tool in a slot. Of whole hours histograms are numbers
+-- and, where calls are moved, of a tool in a slot. Of whole cells histograms are numbers
 -- (audit/histogram.py), and a tool's row tells how many calls it has in each slot: a row of each
 -- were 800 a page. Of the calls moved they are buckets and how many are in each: a row each were
--- 3,000. One statement: hours and the calls moved between them are of the same moment, and those
+-- 3,000. One statement: cells and the calls moved between them are of the same moment, and those
 -- are read once.
 SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, sum(histogram)::text AS histogram,
        NULL::integer[] AS buckets, NULL::bigint[] AS bucket_calls, sum(ok)::bigint AS ok,
@@ -52,13 +71,15 @@ SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, sum(histogram)::
        sum(completion)::bigint AS completion, array_agg(slot) AS slots,
        array_agg(ok + failed) AS slot_calls
 FROM (
-    SELECT slot, slot > 0 AS is_current, tool_name,
-           sum(completed_count - failed_count)::bigint AS ok, sum(failed_count)::bigint AS failed,
-           sum(violating_call_count)::bigint AS violating,
-           sum(violation_count)::bigint AS violations, sum(prompt_tokens)::bigint AS prompt,
-           sum(completion_tokens)::bigint AS completion, sum(histogram) AS histogram
-    FROM (SELECT {{cell_slot}} AS slot, * FROM rollup WHERE {{cell_hours}}) AS hours
-    GROUP BY slot, tool_name
+    SELECT {{hour_slot}} AS slot, {{hour_slot}} > 0 AS is_current, tool_name, {{figure_sums}}
+    FROM rollup
+    WHERE {{whole_hours}}
+    GROUP BY 1, 2, 3
+    UNION ALL
+    SELECT {{quarter_slot}}, {{quarter_slot}} > 0, tool_name, {{figure_sums}}
+    FROM quarter_rollup
+    WHERE {{cut_quarters}}
+    GROUP BY 1, 2, 3
 ) AS whole
 GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current

@@ -65,13 +65,19 @@ ORDER BY min(first_at) DESC, tool_name, path_pattern, code
 LIMIT %(limit)s
 
 -- version_calls --
--- Calls by tool and version that started in a range's whole hours and the pieces beside them, and
--- when each version first ran in it.
+-- Calls by tool and version that started in a range, and when each version first ran in it: by its
+-- whole hours, the quarters of cut ones and the pieces beside them.
 SELECT tool_name, tool_version, sum(calls)::bigint, min(first_at)
 FROM (
     SELECT tool_name, tool_version, sum(started_count) AS calls, min(hour_at) AS first_at
     FROM rollup
-    WHERE {{cell_hours}}
+    WHERE {{whole_hours}}
+      AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
+    GROUP BY tool_name, tool_version
+    UNION ALL
+    SELECT tool_name, tool_version, sum(started_count), min(quarter_at)
+    FROM quarter_rollup
+    WHERE {{cut_quarters}}
       AND (%(tool)s::text IS NULL OR tool_name = %(tool)s)
     GROUP BY tool_name, tool_version
     UNION ALL

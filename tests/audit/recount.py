@@ -19,6 +19,7 @@ from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
 _HOUR = "date_trunc('hour', started_at)"
+_QUARTER = "date_bin('15 minutes', started_at, timestamptz '2000-01-01 00:00+00')"
 _RECOUNTS = {
     "trace": """
         SELECT started_on, trace_id, min(started_at),
@@ -35,6 +36,14 @@ _RECOUNTS = {
                count(*) FILTER (WHERE violation_count > 0), sum(violation_count)::bigint,
                coalesce(sum(duration_us), 0)::bigint, sum(prompt_tokens)::bigint,
                sum(completion_tokens)::bigint, count(*) FILTER (WHERE cache_hit)
+        FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4
+    """,
+    "quarter_rollup": f"""
+        SELECT started_on, {_QUARTER}, tool_name, tool_version, count(*), count(end_batch_id),
+               count(*) FILTER (WHERE state = 'failed'),
+               count(*) FILTER (WHERE violation_count > 0), sum(violation_count)::bigint,
+               sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint,
+               count(*) FILTER (WHERE cache_hit)
         FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4
     """,
     "error_rollup": f"""
@@ -60,6 +69,12 @@ _KEPT = {
                failed_count, violating_call_count, violation_count, duration_us, prompt_tokens,
                completion_tokens, cache_hit_count
         FROM rollup WHERE tenant_id = %(tenant_id)s AND started_count <> 0
+    """,
+    "quarter_rollup": """
+        SELECT started_on, quarter_at, tool_name, tool_version, started_count, completed_count,
+               failed_count, violating_call_count, violation_count, prompt_tokens,
+               completion_tokens, cache_hit_count
+        FROM quarter_rollup WHERE tenant_id = %(tenant_id)s AND started_count <> 0
     """,
     "error_rollup": """
         SELECT started_on, hour_at, tool_name, tool_version, error_type, call_count
@@ -101,7 +116,8 @@ def assert_consistent(tenant: Tenant) -> None:
     with tenant_scope(tenant.id):
         for table, recount in _RECOUNTS.items():
             assert _rows(tenant, _KEPT[table]) == _rows(tenant, recount), table
-        assert _latencies(tenant) == _recounted_latencies(tenant)
+        for table, start in (("rollup", _HOUR), ("quarter_rollup", _QUARTER)):
+            assert _latencies(tenant, table) == _recounted_latencies(tenant, start), table
         assert _rows(
             tenant,
             "SELECT started_on, invocation_id, count(*)::integer FROM violation"
@@ -127,19 +143,20 @@ def _rows(tenant: Tenant, statement: str) -> list[tuple[Any, ...]]:
         return sorted(cursor.fetchall(), key=repr)
 
 
-def _latencies(tenant: Tenant) -> list[tuple[Any, ...]]:
+def _latencies(tenant: Tenant, table: str) -> list[tuple[Any, ...]]:
+    start = "hour_at" if table == "rollup" else "quarter_at"
     kept = _rows(
         tenant,
-        "SELECT started_on, hour_at, tool_name, tool_version, histogram::text"
-        " FROM rollup WHERE tenant_id = %(tenant_id)s AND histogram <> 0",
+        f"SELECT started_on, {start}, tool_name, tool_version, histogram::text"
+        f" FROM {table} WHERE tenant_id = %(tenant_id)s AND histogram <> 0",
     )
     return sorted(((*key, histogram.from_number(number)) for *key, number in kept), key=repr)
 
 
-def _recounted_latencies(tenant: Tenant) -> list[tuple[Any, ...]]:
+def _recounted_latencies(tenant: Tenant, start: str) -> list[tuple[Any, ...]]:
     calls = _rows(
         tenant,
-        f"SELECT started_on, {_HOUR}, tool_name, tool_version, array_agg(duration_us)"
+        f"SELECT started_on, {start}, tool_name, tool_version, array_agg(duration_us)"
         " FROM invocation WHERE tenant_id = %(tenant_id)s AND state <> 'open' GROUP BY 1, 2, 3, 4",
     )
     counted = [(*key, histogram.histogram(durations)) for *key, durations in calls]

@@ -20,13 +20,13 @@ from django.utils import timezone
 
 from audit import sql
 from audit.call_query import parse
-from audit.hour_cells import HOUR
+from audit.hour_cells import QUARTER
 from audit.latency import charts, version_rows
 from audit.log import unpack
 from audit.models import Batch
 from audit.queries import newest as newest_module
 from audit.queries.call_list import Budget, call_page, count_calls
-from audit.queries.latency import Latency, Spent, ToolFilter, latency
+from audit.queries.latency import Latency, Spent, ToolFilter, edge_parameters, latency
 from audit.queries.newest import newest
 from audit.queries.over_time import FORMULA, slot_parameters
 from audit.time_range import LENGTHS, TimeRange
@@ -481,6 +481,7 @@ def test_only_the_days_of_the_range_are_read_and_calls_along_an_index(log: Log) 
     of = TimeRange(NOW - timedelta(days=3), NOW, UTC)
     parameters = {
         **slot_parameters((of.previous.start, *of.bounds)),
+        **edge_parameters(of),
         **FORMULA,
         **ToolFilter().parameters,
         "call_limit": 1000,
@@ -489,8 +490,8 @@ def test_only_the_days_of_the_range_are_read_and_calls_along_an_index(log: Log) 
         "wait_limit": 9,
         "tenant_id": log.tenant.id,
     }
-    # The hour a range begins or ends in is counted whole where most of it is inside.
-    first, last = (of.previous.start - HOUR).date(), (of.end + HOUR).date()
+    # The quarter of an hour that it begins or ends in is counted whole where most of it is inside.
+    first, last = (of.previous.start - QUARTER).date(), (of.end + QUARTER).date()
     for name in (
         "latency_by_version",
         *("tokens_by_run", "newest_spent", "newest_waits", "newest_ends"),
@@ -499,7 +500,7 @@ def test_only_the_days_of_the_range_are_read_and_calls_along_an_index(log: Log) 
             cursor.execute("SET LOCAL enable_seqscan = off")
             cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", parameters)
             plan = "\n".join(row[0] for row in cursor.fetchall())
-        for table in ("invocation", "rollup", "error_rollup", "trace"):
+        for table in ("invocation", "rollup", "quarter_rollup", "error_rollup", "trace"):
             read = days_read(plan, table)
             assert all(first <= day <= last for day in read), (name, table)
         assert "Seq Scan on" not in plan, plan

@@ -21,6 +21,7 @@ from audit.queries.violations import ViolationFilter, new_violations, violations
 from audit.time_range import LENGTHS, TimeRange
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
+from tests.audit.recount import assert_consistent
 from tests.factories import make_call, make_ingest_key, make_tenant, send_events
 
 NOW = timezone.now()
@@ -61,6 +62,7 @@ class TurnedBack(tzinfo):
 
 ZONES: list[tzinfo] = [
     *(ZoneInfo(name) for name in ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")),
+    ZoneInfo("Asia/Kolkata"),
     TurnedBack(),
 ]
 
@@ -104,8 +106,9 @@ def instants(rng: random.Random) -> Iterator[datetime]:
     """Moments around every edge there is, and anywhere."""
     hour = NOW.replace(minute=0, second=0, microsecond=0)
     for n in range(-50, 1):
-        for away in (-1, 0, 1, 15 * 60_000_000, 45 * 60_000_000 - 1):
-            yield hour + n * timedelta(hours=1) + timedelta(microseconds=away)
+        for minutes in (0, 7.5, 15, 30, 45):
+            edge = hour + n * timedelta(hours=1) + timedelta(minutes=minutes)
+            yield from (edge - timedelta(microseconds=1), edge)
     for _, length in LENGTHS.values():
         for away in (-1, 0, 1):
             if length < timedelta(days=34):
@@ -245,6 +248,10 @@ def test_figures_of_any_range_of_ones_own_do_so_too(log: Log, seed: int) -> None
     of = TimeRange(start, start + length, rng.choice(ZONES))
     with tenant_scope(log.tenant.id):
         assert_equal(over_time(of), log)
+
+
+def test_hours_and_quarters_are_what_the_calls_add_up_to(log: Log) -> None:
+    assert_consistent(log.tenant)
 
 
 def test_what_comes_late_counts_where_it_happened() -> None:

@@ -34,6 +34,7 @@ _TABLES = {
     "violation": {"tenant_id"},
     "violation_day": {"tenant_id"},
     "trace": {"tenant_id"},
+    "quarter_rollup": {"tenant_id"},
     "rollup": {"tenant_id"},
     "error_rollup": {"tenant_id"},
     "producer": _HEARD,

@@ -140,6 +140,11 @@ TAMPERING = {
         "DELETE FROM violation_day WHERE",
     ],
     "trace": ["UPDATE trace SET failed_count = 0 WHERE", "DELETE FROM trace WHERE"],
+    "quarter_rollup": [
+        "UPDATE quarter_rollup SET cache_hit_count = cache_hit_count + 1 WHERE",
+        "UPDATE quarter_rollup SET histogram = histogram + 1 WHERE",
+        "DELETE FROM quarter_rollup WHERE failed_count > 0 AND",
+    ],
     "rollup": [
         "UPDATE rollup SET failed_count = failed_count + 1 WHERE",
         "UPDATE rollup SET histogram = histogram + 1 WHERE",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.hour_cells import HOUR, cells
+from audit.hour_cells import HOUR, QUARTER, cells, hour_of, slot_of
 from audit.time_range import DEFAULT, LENGTHS, MAX_LENGTH, TimeRange, read
 
 ZONES = [
@@ -131,29 +131,48 @@ def test_a_range_of_ones_own_is_by_the_viewers_clock() -> None:
 
 @given(
     start=instants,
-    gaps=st.lists(st.timedeltas(timedelta(seconds=1), timedelta(hours=30)), min_size=1, max_size=6),
+    gaps=st.lists(
+        st.timedeltas(timedelta(seconds=1), timedelta(hours=30))
+        | st.integers(1, 120).map(lambda n: n * QUARTER),
+        min_size=1,
+        max_size=6,
+    ),
+    is_on_the_quarter=st.booleans(),
     calls=st.lists(st.floats(-0.1, 1.1), max_size=60),
-    first_single=st.none() | st.integers(0, 6),
 )
-def test_hours_and_pieces_count_every_call_once_in_its_slot(
-    start: datetime, gaps: list[timedelta], calls: list[float], first_single: int | None
+def test_hours_quarters_and_pieces_count_every_call_once_in_its_slot(
+    start: datetime, gaps: list[timedelta], is_on_the_quarter: bool, calls: list[float]
 ) -> None:
-    bounds = [start]
+    bounds = [hour_of(start) + QUARTER if is_on_the_quarter else start]
     for gap in gaps:
         bounds.append(bounds[-1] + gap)
     happened = [start + (bounds[-1] - start) * share for share in calls] + bounds
-    found = cells(bounds, first_single=first_single)
+    found = cells(bounds)
     for slot, (begin, end) in enumerate(pairwise(bounds)):
-        counted = sum(
-            one.at <= at < one.at + HOUR
-            for one in found.hours
-            if one.slot == slot
-            for at in happened
-        )
-        for piece in found.pieces:
-            inside = sum(piece.start <= at < piece.end for at in happened)
-            counted += inside * ((piece.slot == slot) - (piece.taken_from == slot))
+        counted = 0
+        for at in happened:
+            hour = hour_of(at)
+            # As cells of `sql/over_time.sql` has it.
+            is_whole = begin <= hour < end and hour not in found.cut_hours
+            counted += is_whole + sum(
+                one.at <= at < one.at + QUARTER for one in found.quarters if one.slot == slot
+            )
+            for piece in found.pieces:
+                if piece.start <= at < piece.end:
+                    counted += (piece.slot == slot) - (piece.taken_from == slot)
         assert counted == sum(begin <= at < end for at in happened)
-    assert len({one.at for one in found.hours}) == len(found.hours)
-    if first_single is None:  # and as few single calls as can be
-        assert all(one.end - one.start <= HOUR for one in found.pieces)  # two halves at most
+    assert len({one.at for one in found.quarters}) == len(found.quarters)
+    # And as few single calls as can be: around no cut more than half a quarter's.
+    assert {hour_of(one.at) for one in found.quarters} <= set(found.cut_hours)
+    for one in found.quarters:
+        assert one.slot == slot_of(bounds, one.at + QUARTER / 2)
+    for piece in found.pieces:
+        middle = hour_of(piece.start) + (piece.start - hour_of(piece.start)) // QUARTER * QUARTER
+        assert not piece.start <= middle + QUARTER / 2 < piece.end
+
+
+@given(ranges().filter(lambda one: one.step >= QUARTER))
+def test_whatever_the_zone_only_the_ends_of_a_range_are_read_singly(one: TimeRange) -> None:
+    pieces = cells(one.bounds).pieces
+    assert len(pieces) <= 2
+    assert all(piece.end - piece.start <= QUARTER / 2 for piece in pieces)

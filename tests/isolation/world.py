@@ -57,6 +57,7 @@ _FITTING: dict[str, dict[str, Any]] = {
     "tool_draft": {"base_number": 1, "revision": 1, "on_collision": "throw"},
     "invocation": {"state": "failed", "violation_count": 1, "attempt": 1},
     "rollup": {"histogram": 1},
+    "quarter_rollup": {"histogram": 1},
     "violation": {"ordinal": 0, "severity": "error", "outcome": "failed"},
     "payload_search": {"state": "done", "cursor_at": None, "cursor_id": None},
     "payload_search_hit": {"kind": "start"},

@@ -39,6 +39,7 @@ NARROWER = {
     },
     # Days are dropped whole, by the owner. What was merged into another call may go, and no more.
     "rollup": {"SELECT", "INSERT", "UPDATE"},
+    "quarter_rollup": {"SELECT", "INSERT", "UPDATE"},
     "error_rollup": {"SELECT", "INSERT", "UPDATE"},
     "violation": {"SELECT", "INSERT"},
     "violation_day": {"SELECT", "INSERT", "UPDATE"},
@@ -295,5 +296,13 @@ def test_without_its_scope_a_tenant_has_no_rows(acme: Cast, setting: str) -> Non
     send_events(acme.tenant, make_call())
     with connect("DATABASE_URL") as app, app.transaction():
         app.execute(f"SET LOCAL tooltrail.tenant_id = {setting.format(stranger=uuid.uuid4())}")
-        for table in ("batch", "invocation", "trace", "rollup", "error_rollup", "api_key"):
+        for table in (
+            "batch",
+            "invocation",
+            "trace",
+            "rollup",
+            "quarter_rollup",
+            "error_rollup",
+            "api_key",
+        ):
             assert app.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)

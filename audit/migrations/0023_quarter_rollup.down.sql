@@ -1,0 +1,1 @@
+DROP TABLE quarter_rollup;
