@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Literal
 from uuid import UUID
 
@@ -39,14 +40,19 @@ class Step:
     """What is said of it from now on; of a version, where it comes from."""
 
     @property
+    def theirs(self) -> int:
+        """The number of the version it is about, as the document has it, if that says one."""
+        number = self.values.get("version", self.number) if self.deed == "publish" else self.number
+        return int(number)
+
+    @property
     def said(self) -> str:
         """The step in words."""
-        theirs = self.values.get("version", self.number) if self.deed == "publish" else self.number
         return {
             "create": "made",
             "describe": f"described anew: {', '.join(self.values)}",
             "publish": f"version {self.number} published"
-            + (f", there version {theirs}" if theirs != self.number else ""),
+            + (f", there version {self.theirs}" if self.theirs != self.number else ""),
             "draft": "a draft begun",
             "restore": f"version {self.number} restored",
             "make_current": f"version {self.number} made current",
@@ -89,6 +95,21 @@ class PlannedTool:
         if not self.steps:
             return "unchanged"
         return "changed" if self.stored else "added"
+
+    @property
+    def said(self) -> list[str]:
+        """The steps in words: of versions that are published one after the other, from and to."""
+        said = []
+        runs = groupby(self.steps, key=lambda step: (step.deed, step.theirs - step.number))
+        for (deed, further), run in runs:
+            first, *rest = run
+            if deed != "publish" or not rest:
+                said += [step.said for step in (first, *rest)]
+                continue
+            last = rest[-1]
+            there = f", there {first.theirs} to {last.theirs}" if further else ""
+            said.append(f"versions {first.number} to {last.number} published{there}")
+        return said
 
     @cached_property
     def diff(self) -> ContractDiff | None:

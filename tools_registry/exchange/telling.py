@@ -22,7 +22,7 @@ def tell(one: PlannedTool) -> dict[str, Any]:
         "path": one.read.path,
         "name": one.read.name,
         "status": one.status,
-        "steps": [] if one.problems else [step.said for step in one.steps],
+        "steps": [] if one.problems else one.said,
         "problems": one.problems,
         "notes": one.notes,
         **one.verdicts,
