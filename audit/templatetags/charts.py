@@ -30,10 +30,10 @@ def table_rows(chart: Chart) -> SafeString:
     """The rows of the table behind a chart. Drawn by a template's loops they took a fifth of a
     page of figures, five times as long.
     """
-    rows = []
+    rows, calls = [], calls_address("")
     for slot, values in chart.rows:
         cells = (
-            f'<td class="r"><a href="{calls_address(query)}">{escape(text)}</a></td>'
+            f'<td class="r"><a href="{calls}{quote_plus(query)}">{escape(text)}</a></td>'
             if query
             else f'<td class="r">{escape(text)}</td>'
             for text, query in values

@@ -205,6 +205,7 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         "created_by_id": world.admin.pk,
         "event_count": 2,
         "hour_at": world.at.replace(minute=0, second=0, microsecond=0),
+        "quarter_at": world.at.replace(minute=world.at.minute // 15 * 15, second=0, microsecond=0),
         "payload": pack((secrets.token_bytes(32), raw) for raw in _events(world)),
         "leaves": _LEAVES,
     }
