@@ -113,7 +113,7 @@ def find_erasure(pk: UUID) -> Erasure | None:
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
     """Go on with an erasure for a while; True if there is more to do."""
     deadline = time.monotonic() + seconds
-    targets: set[UUID] = set()
+    targets: set[UUID] = set()  # the same in each chunk: filled by the first that needs them
     while True:
         with tenant_scope(tenant_id):
             erasure = (
@@ -126,9 +126,6 @@ def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> b
                 erasure.save()
         if not is_finding:
             with tenant_scope(tenant_id, using=KEEPER):
-                if erasure.step != "calls" and not targets:
-                    found = run("erasure_targets", tenant_id=tenant_id, erasure_id=pk, using=KEEPER)
-                    targets = {row[0] for row in found}
                 if not _run_chunk(tenant_id, pk, targets):
                     return False
         if time.monotonic() >= deadline:
@@ -175,7 +172,7 @@ def _find(erasure: Erasure) -> None:
         _go_to_log(erasure)
 
 
-def _run_chunk(tenant_id: UUID, pk: UUID, targets: Collection[UUID]) -> bool:
+def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:
     """One chunk as the keeper; False when the erasure has come to its end."""
     erasures = Erasure.objects.using(KEEPER).for_tenant(tenant_id).filter(id=pk)
     erasure = erasures.select_for_update().first()
@@ -184,6 +181,10 @@ def _run_chunk(tenant_id: UUID, pk: UUID, targets: Collection[UUID]) -> bool:
     is_dry = erasure.state in DRY
     erasure.state = ErasureState.COUNTING if is_dry else ErasureState.ERASING
     lock_record(tenant_id, using=KEEPER)
+    # By the step of the locked row: another worker may have moved it on since it was read.
+    if erasure.step != "calls" and not targets:
+        found = run("erasure_targets", tenant_id=tenant_id, erasure_id=pk, using=KEEPER)
+        targets.update(row[0] for row in found)
     chunk = _Chunk(erasure, is_dry, holds_in_force(tenant_id, using=KEEPER), targets)
     steps: dict[str, Callable[[], None]] = {
         "calls": chunk.calls,

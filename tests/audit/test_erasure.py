@@ -337,6 +337,32 @@ def test_a_worker_killed_at_any_step_has_changed_nothing_and_goes_on(
     assert agrees(acme)
 
 
+def test_a_worker_that_finds_another_gone_on_to_the_log_reads_it_all(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = call_of("mine")
+    send_events(acme.tenant, mine)
+    send_events(acme.tenant, mine)
+    one = begin(acme)
+    confirm(acme, one.id)
+    overtaken = False
+
+    def overtaking(tenant_id: UUID, *, using: str = "default") -> Any:
+        nonlocal overtaken
+        if using == job.KEEPER and not overtaken:
+            overtaken = True
+            while again(acme, one.id).step == "calls":
+                job.run_slice(acme.tenant.id, one.id, seconds=0.0)
+        return tenant_scope(tenant_id, using=using)
+
+    monkeypatch.setattr(job, "tenant_scope", overtaking)
+    run(acme, one.id)
+    assert overtaken
+    one = again(acme, one.id)
+    assert (one.state, one.erased_calls, one.erased_events) == (ErasureState.DONE, 1, 4)
+    assert not any(texts(acme))
+
+
 def test_stopped_halfway_it_says_what_is_gone(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "_CALLS", 2)
     for _ in range(5):
