@@ -15,6 +15,8 @@ from tools_registry.schema_diff.reading import Document, Node, UndecidedError, V
 
 SCHEMAS_MAX: Final = 200
 """That apply at one place."""
+DEEPER_MAX: Final = 8
+"""Levels of schemas within schemas that types and listed values are read from."""
 REST: Final = "*"
 """Stands for all members of an object that is a map: those that are declared by no name."""
 
@@ -48,6 +50,9 @@ class Declared:
     def __init__(self, schema: dict[str, Any] | bool) -> None:
         self._document = Document(schema)
         self._places: dict[tuple[int, ...], Place] = {}
+        # By node and levels left: references lead to the same node in any number of ways.
+        self._known_types: dict[tuple[int, int], frozenset[str]] = {}
+        self._known_values: dict[tuple[int, int], frozenset[str] | None] = {}
         self.root = self.place((schema,))
 
     def place(self, nodes: tuple[Node, ...]) -> Place:
@@ -130,7 +135,13 @@ class Declared:
             waiting += [view[word] for word in _SINGLE if word in view]
             waiting += view.get("dependentSchemas", {}).values()
 
-    def _types(self, node: Node, deeper: int = 8) -> frozenset[str]:
+    def _types(self, node: Node, deeper: int = DEEPER_MAX) -> frozenset[str]:
+        key = (id(node), deeper)
+        if key not in self._known_types:
+            self._known_types[key] = self._read_types(node, deeper)
+        return self._known_types[key]
+
+    def _read_types(self, node: Node, deeper: int) -> frozenset[str]:
         view = self._document.view(node)
         if view == {"not": {}}:
             return frozenset()
@@ -144,7 +155,13 @@ class Declared:
                 found &= frozenset().union(*(self._types(one, deeper - 1) for one in view[word]))
         return found
 
-    def _values(self, node: Node, deeper: int = 8) -> frozenset[str] | None:
+    def _values(self, node: Node, deeper: int = DEEPER_MAX) -> frozenset[str] | None:
+        key = (id(node), deeper)
+        if key not in self._known_values:
+            self._known_values[key] = self._read_values(node, deeper)
+        return self._known_values[key]
+
+    def _read_values(self, node: Node, deeper: int) -> frozenset[str] | None:
         view = self._document.view(node)
         listed = allowed_values(view)
         found = None if listed is None else frozenset(listed)

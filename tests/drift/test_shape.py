@@ -5,6 +5,7 @@ import random
 import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from audit.drift.declared import Declared
 from audit.drift.findings import Finding, compare
 from audit.drift.shape import Fold, Observed, Shape, dumps, loads
 from audit.drift.widened import observed_schema, widened
+from tools_registry.schema_diff.keywords import TYPES, json_key
 from tools_registry.schema_diff.reading import UndecidedError
 from tools_registry.schemas import check_schema
 
@@ -257,6 +259,34 @@ def test_what_was_observed_and_listed_fits_the_draft() -> None:
 def test_a_schema_that_cannot_be_read_says_so(schema: dict[str, Any]) -> None:
     with pytest.raises(UndecidedError):
         Declared(schema)
+
+
+def within_each_other(word: str) -> dict[str, Any]:
+    """Nine times twenty references to the next: 20 to the ninth ways through some 5 KB."""
+    names = [f"a{n}" for n in range(1, 11)]
+    definitions: dict[str, Any] = {
+        name: {word: [{"$ref": f"#/$defs/{following}"} for _ in range(20)]}
+        for name, following in pairwise(names)
+    }
+    definitions[names[-1]] = {"type": "string"}
+    return {"$ref": "#/$defs/a1", "$defs": definitions}
+
+
+@pytest.mark.parametrize("word", ["anyOf", "allOf"])
+def test_each_of_many_ways_to_the_same_schema_is_gone_once(word: str) -> None:
+    schema = within_each_other(word)
+    schema["$defs"]["a3"][word].append({"enum": ["x"]})
+    declared = Declared(schema)
+    if word == "anyOf":  # the type stands deeper than is read
+        assert (declared.root.types, declared.root.values) == (TYPES, None)
+    else:
+        assert declared.root.types == {"string"}
+        assert declared.root.values == {json_key("x")}
+
+
+def test_alternatives_that_cannot_be_told_apart_in_time_say_so() -> None:
+    with pytest.raises(UndecidedError, match="too many alternatives"):
+        Declared(within_each_other("oneOf"))
 
 
 def test_a_schema_of_many_small_places_is_read() -> None:

@@ -26,6 +26,7 @@ _REF_ALONE = ("draft-06", "draft-07")
 _FOREIGN = "guards take what is written here, and its dialect does not have it"
 _KNOWN = ("2020-12", "2019-09", *_REF_ALONE)
 _BEHIND_MAX = 60
+_READS_MAX = 50_000  # of one document, for which some 10,000 nodes have room
 _LOOKS_INTO = 4  # levels of properties that tell alternatives apart
 
 
@@ -46,6 +47,7 @@ class Document:
             isinstance(root, dict) and any(_mentions(each, {"$id"}) for each in root.values())
         )
         self._views: dict[int, tuple[Any, View]] = {}
+        self._reads = 0
 
     def view(self, node: Node) -> View:
         """What a node stands for. Raises UndecidedError."""
@@ -73,6 +75,9 @@ class Document:
             raise UndecidedError("a reference leads back to itself")
         if len(behind) > _BEHIND_MAX:
             raise UndecidedError("references lead through too many others")
+        self._reads += 1
+        if self._reads > _READS_MAX:  # alternatives are told apart by all that is behind them
+            raise UndecidedError("there are too many alternatives within alternatives")
         if not _DYNAMIC.isdisjoint(node):
             raise UndecidedError("where a dynamic reference leads is not followed")
         behind = (*behind, id(node))
