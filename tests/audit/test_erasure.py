@@ -15,6 +15,7 @@ from django.utils import timezone
 from audit import arrival
 from audit import erasure as job
 from audit.erasure_models import Erasure, ErasureState
+from audit.ledger.statements import KEEPER
 from audit.log import read_events
 from audit.models import Batch, Invocation, RejectedEvent, Violation
 from audit.tasks import erase_calls
@@ -349,7 +350,7 @@ def test_a_worker_that_finds_another_gone_on_to_the_log_reads_it_all(
 
     def overtaking(tenant_id: UUID, *, using: str = "default") -> Any:
         nonlocal overtaken
-        if using == job.KEEPER and not overtaken:
+        if using == KEEPER and not overtaken:
             overtaken = True
             while again(acme, one.id).step == "calls":
                 job.run_slice(acme.tenant.id, one.id, seconds=0.0)
