@@ -5,7 +5,7 @@ looked at as well, since an end need not repeat its start's case, and the index 
 the call. Of a refused line that cannot be read, the words decide: rather held once too often.
 """
 
-import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,8 @@ from audit.ledger.recompute import StoredBatch, remake
 from audit.limits import LimitExceededError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,19 @@ def covers_event(holds: Sequence[LegalHold], candidate: Candidate | None) -> boo
 
 
 def covers_line(holds: Sequence[LegalHold], raw: bytes, received_at: datetime) -> bool:
-    """Whether one of the holds covers a refused line: it has the words, and came in the range.
+    """Whether one of the holds covers a refused line: as an event, or by the hold's words.
 
     The words may stand anywhere in it, and its range is that of its arrival or its start.
     """
     moments = [received_at]
     if candidate := candidate_of(raw, received_at):
+        if covers_event(holds, candidate):
+            return True
         moments.append(_EPOCH + timedelta(microseconds=candidate.started_us))
+    texts = _readings(raw) if holds else []
     return any(
         all(
-            word is None or _has(raw, word)
+            word is None or any(word in text for text in texts)
             for word in (hold.trace_id, hold.case_id, hold.tool_name)
         )
         and any(is_within(hold, moment) for moment in moments)
@@ -108,9 +113,18 @@ def is_within(hold: LegalHold, moment: datetime) -> bool:
     )
 
 
-def _has(raw: bytes, word: str) -> bool:
-    """Whether a text stands in JSON, in either way of writing what is not ASCII."""
-    return any(
-        json.dumps(word, ensure_ascii=is_ascii).encode(errors="replace")[1:-1] in raw
-        for is_ascii in (True, False)
-    )
+def _readings(raw: bytes) -> list[str]:
+    """What a line says as it stands, and with JSON's escapes read once and twice.
+
+    JSON within JSON is escaped twice.
+    """
+    texts = [raw.decode(errors="replace")]
+    while "\\" in texts[-1] and len(texts) < 3:
+        halves = _ESCAPE.sub(_meant, texts[-1]).encode("utf-16", "surrogatepass")
+        texts.append(halves.decode("utf-16", "replace"))
+    return texts
+
+
+def _meant(escape: re.Match[str]) -> str:
+    code, short = escape.groups()
+    return chr(int(code, 16)) if code else _SHORT.get(short, short)

@@ -1,5 +1,6 @@
 """What a hold covers stays, whatever is over; what it does not cover goes; released, all goes."""
 
+import json
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from audit import retention
 from audit.erasure_models import LegalHold
+from audit.hold_match import covers_line
 from audit.ledger import checks
 from audit.log import read_events
 from audit.models import Batch, Invocation, RejectedEvent, Trace, Violation
@@ -217,6 +219,35 @@ def test_refused_lines_that_are_held_keep_their_text(acme: Cast) -> None:
     apply(acme)
     with tenant_scope(acme.tenant.id):
         assert {bytes(each.raw) for each in lines.all()} == {b""}
+
+
+CASES = ["Müller", "a&b", "a/b", 'say "hi"', "C:\\temp", "two\nlines", "\U0001f600 case"]
+UPPER = {"&": "\\u0026", "/": "\\/", "ü": "\\u00FC", "\n": "\\u000A", "c": "\\u0063"}
+
+
+def spellings(case: str) -> list[str]:
+    """The case as JSON, in the ways of several languages."""
+    plain = json.dumps(case, ensure_ascii=False)
+    upper = "".join(UPPER.get(each, each) for each in plain)
+    return [plain, json.dumps(case), upper, json.dumps(json.dumps(case)), json.dumps(upper)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_refused_line_is_held_however_its_producer_escapes(case: str) -> None:
+    now = timezone.now()
+    for written in spellings(case):
+        for raw in (f'{{"case_id": {written}, broken', f'{{"case_id": {written}}}'):
+            assert covers_line([LegalHold(case_id=case)], raw.encode(), now), raw
+            assert not covers_line([LegalHold(case_id="another")], raw.encode(), now)
+
+
+def test_a_refused_line_is_held_as_the_event_it_would_be() -> None:
+    """What the index has for a text that it cannot hold stands nowhere in the line."""
+    now = timezone.now()
+    raw = json.dumps(make_call(case_id="a\x00b", started_at=now - DAY)[0]).encode()
+    assert covers_line([LegalHold(case_id="a\ufffdb")], raw, now)
+    assert not covers_line([LegalHold(case_id="a\ufffdb", until=now - 2 * DAY)], raw, now)
+    assert not covers_line([], raw, now)
 
 
 def test_many_held_lines_do_not_keep_retention_from_those_behind(
