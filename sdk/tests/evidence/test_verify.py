@@ -80,9 +80,38 @@ def test_keys_from_the_bundle_are_said_to_be_no_proof_of_origin(tmp_path: Path) 
     assert any("figures of the report" in limit for limit in verdict.limits)
 
 
-@pytest.mark.parametrize(("begin", "end"), [(0, 300), (0, 0), (300, 300), (0, 1), (150, 151)])
+@pytest.mark.parametrize(("begin", "end"), [(0, 300), (0, 1), (150, 151), (299, 300)])
 def test_any_range_can_be_a_bundle(begin: int, end: int, tmp_path: Path) -> None:
     assert judged(Bundle.of(LOG, begin, end), tmp_path).is_genuine
+
+
+@pytest.mark.parametrize("at_index", [0, 150, 300])
+def test_a_bundle_without_entries_shows_nothing_of_a_range(at_index: int, tmp_path: Path) -> None:
+    bundle = Bundle.of(LOG, at_index, at_index)
+    verdict = judged(bundle, tmp_path)
+    assert failed(verdict).keys() == {"range"}
+    assert "no entries" in failed(verdict)["range"]
+
+    of_indexes = msgspec.structs.replace(bundle.manifest, start=None, end=None)
+    assert judged(bundle.but(manifest=of_indexes), tmp_path).is_genuine
+    assert judged(Bundle.of(Log(), 0, 0), tmp_path).is_genuine
+
+
+@pytest.mark.parametrize("begin_end", [(12, 40), (5, 15), (12, 15)])
+def test_a_range_that_begins_or_ends_at_an_erased_entry_is_left_undecided(
+    begin_end: tuple[int, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, index = erased_log()
+    bundle = Bundle.of(log, *begin_end, declared=[index])
+    verdict = judged(bundle, tmp_path)
+    assert verdict.is_genuine, failed(verdict)
+    assert verdict.is_undecided
+    assert results(verdict)["range"] == "not checked"
+
+    path, key = bundle.write(tmp_path / "e.zip"), tmp_path / "key.txt"
+    key.write_text(str(KEY.verifier))
+    assert main(["verify", str(path), "--key", str(key)]) == 2
+    assert "may belong to the range, too" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("size", [0, 20, 30, 40, 77, 100, 199, 200, 250, 300])

@@ -279,6 +279,11 @@ class _Verification:
             return
         start, end = _microseconds(manifest.start), _microseconds(manifest.end)
         first, last = self._scan.first_received, self._scan.last_received
+        if manifest.first_index == manifest.end_index and self._largest.size:
+            self._window.fail(
+                "it has no entries, so that any of the ledger may belong to the range"
+            )
+            return
         unknown = []
         if manifest.first_index > 0:
             if first is None:
@@ -292,7 +297,11 @@ class _Verification:
                 self._window.fail("entries behind the bundle's last may belong to the range")
         if unknown and not self._window.problem_count:
             which = " and ".join(unknown)
-            self._window.skip(f"when the {which} entry arrived was erased with its payload")
+            self._verdict.is_undecided = True
+            self._window.skip(
+                f"when the {which} entry arrived was erased with its payload: what lies beside it "
+                "may belong to the range, too"
+            )
 
     def _check_registry(self) -> None:
         try:
