@@ -4,6 +4,7 @@ What the log has is written down as it is, altered or not: it is the verifier wh
 here raises because of it; tiles that do not fit are left out, and then the proof is missing.
 """
 
+import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 from audit.evidence.entries import entries_of
 from audit.evidence.readme import readme
 from audit.evidence.statements import rows
-from audit.evidence.stretch import Stretch, newest_checkpoint
+from audit.evidence.stretch import NotSignedError, Stretch, newest_checkpoint
 from audit.ledger.proofs import public_keys
 from audit.ledger.recompute import StoredBatch
 from audit.ledger.tree import StoredTree
@@ -44,8 +45,13 @@ _CHECKPOINTS_WITHIN = 50
 _VERSION_BYTES = 32 << 20  # of their schemas
 _FIRST_ID = UUID(int=0)
 
+_WAITS, _WAIT_SECONDS = 15, 4.0  # together as long as an entry may wait for its signature
+_BEHIND_ALL = 2**62
+
 type Run = tuple[int, int]
 """Neighbouring indexes, from the first to behind the last."""
+type Declared = tuple[EntryLine, bytes, Erased]
+"""An entry that says which payloads are gone, its bytes, and what these say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +149,9 @@ def _batches(tenant_id: UUID, name: str, **parameters: int) -> Iterator[StoredBa
 
 
 def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
-    """What the bundle ends with, as of one checkpoint.
-
-    That of the beginning, if it has all that declares the missing payloads gone: its range ends
-    there. Else the newest: what was erased meanwhile was declared, and maybe signed, meanwhile.
-    """
+    """What the bundle ends with, as of one checkpoint."""
     stretch, tenant_id = wanted.stretch, wanted.tenant.id
-    size = stretch.size
-    declared = _declared(tenant_id, stretch.first_index, size, missing)
-    if not _covers(declared, missing):
-        with tenant_scope(tenant_id):
-            _, _, size = newest_checkpoint(stretch.epoch)
-        declared = _declared(tenant_id, stretch.first_index, size, missing)
+    size, declared = _declaring(tenant_id, stretch, missing)
     with tenant_scope(tenant_id):
         tree = StoredTree(tenant_id, size)
         checkpoints = {
@@ -188,11 +185,34 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
         }
 
 
-def _declared(
-    tenant_id: UUID, first_index: int, size: int, missing: list[Run]
-) -> list[tuple[EntryLine, bytes, Erased]]:
+def _declaring(tenant_id: UUID, stretch: Stretch, missing: list[Run]) -> tuple[int, list[Declared]]:
+    """The checkpoint the bundle is proved by, and what of it declares the missing payloads gone.
+
+    That of the beginning, if it has all of that: its range ends there. Else the newest: what was
+    erased meanwhile was declared meanwhile. Where that is not signed yet the signer's next turns
+    are waited for; raises NotSignedError if they do not come, so that the file is cut off: whole,
+    it would tell of payloads that nothing accounts for. What nothing declares at all is in it.
+    """
+    size = stretch.size
+    declared = _declared(tenant_id, stretch.first_index, size, missing)
+    for waits_left in reversed(range(_WAITS)):
+        if _covers(declared, missing):
+            break
+        with tenant_scope(tenant_id):
+            _, _, size = newest_checkpoint(stretch.epoch)
+        declared = _declared(tenant_id, stretch.first_index, size, missing)
+        unsigned = _declared(tenant_id, size, _BEHIND_ALL, missing)
+        if not unsigned or not _covers([*declared, *unsigned], missing):
+            break
+        if not waits_left:
+            raise NotSignedError("What was erased meanwhile is declared, and not signed yet.")
+        time.sleep(_WAIT_SECONDS)
+    return size, declared
+
+
+def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) -> list[Declared]:
     """The entries that say that some of these payloads are gone."""
-    found: list[tuple[EntryLine, bytes, Erased]] = []
+    found: list[Declared] = []
     if not missing:
         return found
     for batch in _batches(
@@ -212,7 +232,7 @@ def _declared(
     return found
 
 
-def _covers(declared: list[tuple[EntryLine, bytes, Erased]], missing: list[Run]) -> bool:
+def _covers(declared: list[Declared], missing: list[Run]) -> bool:
     ranges = sorted(each for *_, erased in declared for each in erased.ranges)
     for begin, end in missing:
         for first, last in ranges:
