@@ -20,7 +20,7 @@ from tools_registry.drafts import create_draft, find_draft
 from tools_registry.exchange.applying import HAS_CHANGED, Way, import_tool
 from tools_registry.exchange.export import export_registry
 from tools_registry.exchange.planning import PlannedTool, plan_import
-from tools_registry.exchange.reading import open_document
+from tools_registry.exchange.reading import UnreadableError, open_document
 from tools_registry.models import Tool, ToolChange, ToolImport, ToolVersion
 from tools_registry.schemas import ToolContract
 from tools_registry.tools import describe_tool
@@ -449,3 +449,37 @@ def test_an_operator_moves_a_registry(acme: Cast, globex: Cast, tmp_path: Path) 
     assert all(name.startswith("operator") for name in names)
     with pytest.raises(CommandError, match="no tenant"):
         call_command("registry", "export", "nobody-at-all")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        '{"format": "tooltrail-registry", "version": 1, "tools": [], "count": "\\ud800"}',
+        '[{"type": "\\ud800"}]',
+        '[{"type": "a"}, {"type": "\\u0000"}]',
+    ],
+)
+def test_a_file_that_is_refused_is_quoted_whatever_it_holds(acme: Cast, sent: str) -> None:
+    answer = client(acme.editor).post("/tools/import", {"text": sent})
+    assert answer.status_code == 422
+    assert any(said in answer.text for said in ("It was cut off", "runs itself", "No tools are"))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [[0] * 5_001, {"format": "tooltrail-registry", "version": 1, "tools": [0] * 5_001}],
+)
+def test_more_tools_than_may_be_are_not_looked_at(document: Any) -> None:
+    with pytest.raises(UnreadableError, match="more than 5,000 tools"):
+        open_document(json.dumps(document))
+
+
+def test_who_published_is_text_that_can_be_kept(acme: Cast) -> None:
+    filled(acme)
+    document = exported(acme.tenant)
+    tool = next(each for each in document["tools"] if each["name"] == "other")
+    tool["name"] = "another"
+    tool["versions"][0].pop("digest")
+    tool["versions"][0]["published_by"] = "a\0b"
+    [plan] = planned(acme, document | {"tools": [tool], "count": 1})
+    assert plan.problems[0] == "tools[0].versions[0].published_by: must not contain U+0000"

@@ -164,9 +164,12 @@ def _read_version(path: str, name: str, entry: Any, tool: ReadTool) -> ReadVersi
     if entry.get("digest") not in (None, contract.digest):
         tool.refuse(f"{path}.digest: of this contract it is {contract.digest}")
         return None
-    origin = {
-        member: entry[member][:150]
-        for member in ("published_at", "published_by")
-        if isinstance(entry.get(member), str)
-    }
+    origin = {}
+    for member in ("published_at", "published_by"):
+        if isinstance(entry.get(member), str):
+            try:
+                origin[member] = check_text(entry[member][:150])
+            except ValueError as error:
+                tool.refuse(f"{path}.{member}: {error}")
+                return None
     return ReadVersion(path, number, contract, State(state), {"version": number, **origin})

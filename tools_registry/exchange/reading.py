@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from tools_registry.contract_check import refuse_constant, refuse_twice
@@ -21,10 +22,15 @@ from tools_registry.schemas import name_in
 
 DOCUMENT_MAX_BYTES: Final = 10 * 1024 * 1024
 TOOLS_MAX: Final = 5_000
+_TOO_MANY: Final = f"It holds more than {TOOLS_MAX:,} tools."
 
 
 class UnreadableError(ValueError):
     """A file nothing can be imported from, with the reason in one line."""
+
+    def __init__(self, reason: str) -> None:
+        # It may quote the file, and a lone surrogate cannot be shown.
+        super().__init__(reason.encode(errors="backslashreplace").decode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,11 @@ def open_document(data: bytes | str, *, limit: int | None = DOCUMENT_MAX_BYTES) 
         forms: Counter[str] = Counter({"Tooltrail's registry": 1})
         found = [(path, name_in(entry), entry) for path, entry in _own_tools(document)]
     else:
-        found = [(path, defined_name(entry), entry) for path, entry in definitions_in(document)]
+        # One more than may be: a list of millions is not taken apart to be refused.
+        definitions = islice(definitions_in(document), TOOLS_MAX + 1)
+        found = [(path, defined_name(entry), entry) for path, entry in definitions]
+        if len(found) > TOOLS_MAX:
+            raise UnreadableError(_TOO_MANY)
         forms = Counter(form.label for *_, entry in found if (form := form_of(entry)) is not None)
         if not forms:
             raise UnreadableError(
@@ -84,8 +94,6 @@ def open_document(data: bytes | str, *, limit: int | None = DOCUMENT_MAX_BYTES) 
                 else "No tools are in it: neither an export of a registry, nor definitions of"
                 " OpenAI, Anthropic or MCP."
             )
-    if len(found) > TOOLS_MAX:
-        raise UnreadableError(f"It holds {len(found):,} tools, more than {TOOLS_MAX:,}.")
     entries = _entries(found, is_own)
     return OpenDocument(tuple(forms), entries, is_own, _more(document), len(data))
 
@@ -117,6 +125,8 @@ def _own_tools(document: dict[str, Any]) -> list[tuple[str, Any]]:
     count = document.get("count", len(entries))
     if count != len(entries):
         raise UnreadableError(f"It was cut off: {len(entries):,} tools of {count}.")
+    if len(entries) > TOOLS_MAX:
+        raise UnreadableError(_TOO_MANY)
     return [(f"tools[{index}]", entry) for index, entry in enumerate(entries)]
 
 
