@@ -15,7 +15,7 @@ REVEALED_FOR = timedelta(hours=1)
 REASON_MAX_LENGTH = 500
 _TOLD = 20
 
-Verb = Literal["call.reveal", "inbox.reveal"]
+Verb = Literal["call.reveal", "inbox.reveal", "payload.search"]
 
 
 def reveal(request: TenantRequest, verb: Verb, subject: str, reason: str, **details: str) -> None:
@@ -30,7 +30,11 @@ def is_shown(request: TenantRequest, verb: Verb, subject: str, now: datetime) ->
     if not request.membership.may_reveal:
         return False
     lately = Action.objects.filter(
-        tenant_id=current_tenant_id(), verb=verb, subject=subject, at__gt=now - REVEALED_FOR
+        tenant_id=current_tenant_id(),
+        verb=verb,
+        subject=subject,
+        at__gt=now - REVEALED_FOR,
+        details__has_key="reason",  # who was an editor then searched without one
     )
     return lately.filter(user_id=request.user.pk).exists()
 

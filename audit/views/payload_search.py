@@ -20,6 +20,7 @@ from audit.log import LogPayloadError, read_events
 from audit.models import PayloadHit, PayloadSearch, SearchState
 from audit.payload_match import Excerpt, excerpt
 from audit.queries.call_list import Cursor, ListedCall, calls_by_id
+from audit.reveal import is_shown
 from audit.tasks import search_payloads
 from audit.views.call_list import CallRow, call_rows
 from config.htmx import render_page
@@ -70,21 +71,28 @@ def search_start(request: TenantRequest) -> HttpResponseBase:
 @require_safe
 @tenant_page(needs_payloads=True)
 def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """How far a search has come, and what it has found so far."""
+    """How far a search has come, and what it has found so far.
+
+    An auditor is shown what it found for an hour, having said why; then the page offers it anew.
+    """
     search = _own(request, pk)
+    now = timezone.now()
+    is_withheld = not is_shown(request, "payload.search", str(search.id), now)
     before = Cursor.read(request.GET.get("before", ""))
-    hits, older = _hits(search, before)
+    hits, older = ([], "") if is_withheld else _hits(search, before)
     context: dict[str, object] = {
         "search": search,
         "is_under_way": search.state in payload_search.UNDER_WAY,
         "state": SearchState(search.state).label,
         "percent": _percent(search),
-        "found": _found(hits, search, timezone.now(), request.membership),
+        "found": _found(hits, search, now, request.membership),
+        "is_withheld": is_withheld,
         "older": older,
         "is_first_page": before is None,
         "limit": payload_search.MAX_HITS,
     }
-    record_look(request.tenant.id, request.user, "payload.found", str(search.id))
+    if not is_withheld:
+        record_look(request.tenant.id, request.user, "payload.found", str(search.id))
     return render_page(request, "audit/payload_search.html", "payload-search", context)
 
 

@@ -208,6 +208,48 @@ def test_what_an_editor_searched_is_gone_for_the_viewer_they_become(world: World
     assert _searches(world) == before
 
 
+def test_what_an_editor_searched_is_shown_for_a_reason_to_the_auditor_they_become(
+    world: World,
+) -> None:
+    member = make_user("moved")
+    with tenant_scope(world.tenant.id):
+        membership = add_member(world.tenant, member, Role.EDITOR)
+    client = signed_in(member)
+    answer = client.post("/calls/search", {"text": PAYLOAD})
+    run_slice(world.tenant.id, UUID(answer["Location"].rpartition("/")[2]))
+    assert "<mark>" in client.get(answer["Location"]).content.decode()
+    with tenant_scope(world.tenant.id):
+        Membership.objects.filter(tenant=world.tenant, pk=membership.pk).update(role=Role.AUDITOR)
+        looks = Action.objects.filter(tenant=world.tenant, user_id=member.pk, verb="payload.found")
+        before = looks.count()
+    page = client.get(answer["Location"]).content.decode()
+    assert "<mark>" not in page
+    assert "get_weather" not in page, "nor of which calls it is"
+    assert "Search again" in page
+    with tenant_scope(world.tenant.id):
+        assert looks.count() == before, "nothing was shown"
+
+
+def test_what_an_auditor_found_is_shown_for_an_hour(world: World) -> None:
+    auditor = make_user("finding")
+    with tenant_scope(world.tenant.id):
+        add_member(world.tenant, auditor, Role.AUDITOR)
+    client = signed_in(auditor)
+    address = f"/calls/search/{searched(world, client)}"
+    page = client.get(address).content.decode()
+    assert "<mark>" in page
+    assert "get_weather" in page
+    as_owner(
+        "UPDATE action SET at = at - interval '61 minutes' WHERE tenant_id = %s AND subject = %s",
+        [world.tenant.id, address.rpartition("/")[2]],
+    )
+    page = client.get(address).content.decode()
+    assert "<mark>" not in page
+    assert "Search again" in page
+    again = f"/calls/search/{searched(world, client)}"
+    assert "<mark>" in client.get(again).content.decode()
+
+
 def _searches(world: World) -> int:
     with tenant_scope(world.tenant.id):
         return PayloadSearch.objects.for_tenant(world.tenant.id).count()
