@@ -19,6 +19,7 @@ from audit.replay import job as replay_job
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment
 from audit.sightings import expire_ephemeral, note_tools
+from config.retry import AGAIN
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -42,7 +43,7 @@ def keep_partitions_ahead(timestamp: int) -> None:
         _log.info("made %d partitions, up to %s", len(missing), missing[-1].day)
 
 
-@app.task
+@app.task(retry=AGAIN)
 def search_payloads(tenant_id: str, search_id: str) -> None:
     """Go on with a search of payloads for a few seconds, then let other tasks have their turn."""
     tenant, search = UUID(tenant_id), UUID(search_id)
@@ -54,7 +55,7 @@ def search_payloads(tenant_id: str, search_id: str) -> None:
         payload_search.fail_search(tenant, search)
 
 
-@app.task
+@app.task(retry=AGAIN)
 def replay_calls(tenant_id: str, replay_id: str) -> None:
     """Go on with a replay for a few seconds, then let other tasks have their turn."""
     tenant, replay = UUID(tenant_id), UUID(replay_id)
@@ -66,7 +67,7 @@ def replay_calls(tenant_id: str, replay_id: str) -> None:
         replay_job.fail_replay(tenant, replay, f"A payload of the log {error}.")
 
 
-@app.task
+@app.task(retry=AGAIN)
 def look_for_drift(tenant_id: str, look_id: str) -> None:
     """Go on with a look for drift for a few seconds, then let other tasks have their turn."""
     tenant, look = UUID(tenant_id), UUID(look_id)
@@ -183,7 +184,7 @@ def _keep_ledger(tenant_id: UUID) -> None:
             )
 
 
-@app.task
+@app.task(retry=AGAIN)
 def erase_calls(tenant_id: str, erasure_id: str) -> None:
     """Go on with an erasure or its dry run for a few seconds, then let others have their turn."""
     if KEEPER not in connections:
@@ -193,7 +194,7 @@ def erase_calls(tenant_id: str, erasure_id: str) -> None:
         erase_calls.defer(tenant_id=tenant_id, erasure_id=erasure_id)
 
 
-@app.task
+@app.task(retry=AGAIN)
 def check_ledger(tenant_id: str, check_id: str) -> None:
     """Go on reading a whole ledger for a few seconds, then let other tasks have their turn."""
     if checks.run_slice(UUID(tenant_id), UUID(check_id)):

@@ -4,10 +4,11 @@ from uuid import UUID
 
 from procrastinate.contrib.django import app
 
+from config.retry import AGAIN
 from tools_registry.exchange import job
 
 
-@app.task
+@app.task(retry=AGAIN)
 def import_tools(tenant_id: str, import_id: str) -> None:
     """Go on with an import for a few seconds, then let other tasks have their turn."""
     if job.run_slice(UUID(tenant_id), UUID(import_id)):

@@ -1,0 +1,100 @@
+"""What becomes of a task that fails: it is tried again if that may help, by a real worker."""
+
+import asyncio
+import uuid
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+from procrastinate.contrib.django import app
+from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Job
+from procrastinate.tasks import Task
+
+from audit import payload_search, tasks
+from audit.models import PayloadSearch
+from config.retry import AGAIN
+from tenants.scope import tenant_scope
+from tests.audit.knocking import signed_in
+from tests.factories import Cast
+from tools_registry.tasks import import_tools
+
+TAKEN_UP_BY_NOBODY_ELSE: list[Task[Any, Any, Any]] = [
+    tasks.search_payloads,
+    tasks.replay_calls,
+    tasks.look_for_drift,
+    tasks.erase_calls,
+    tasks.check_ledger,
+    import_tools,
+]
+
+
+def work(queue: str) -> None:
+    """A worker's run until this queue is empty: what is of other tests is theirs."""
+    connections.close_all()
+
+    async def run() -> None:
+        # What `procrastinate worker` runs on; its base class does not name it.
+        connector = app.connector.get_worker_connector()  # type: ignore[attr-defined]
+        with app.replace_connector(connector) as worker:
+            async with worker.open_async():
+                await worker.run_worker_async(
+                    queues=[queue], wait=False, listen_notify=False, install_signal_handlers=False
+                )
+
+    asyncio.run(run())
+
+
+def searched(cast: Cast, monkeypatch: pytest.MonkeyPatch, failing: Exception) -> tuple[str, str]:
+    """What becomes of a search, and of its task, whose first run fails."""
+    answer = signed_in(cast.editor).post("/calls/search", {"text": "bath"})
+    pk = uuid.UUID(answer["Location"].rpartition("/")[2])
+    slices = [failing]
+    whole = payload_search.run_slice
+
+    def run_slice(*args: Any) -> bool:
+        if slices:
+            raise slices.pop()
+        try:
+            return whole(*args)
+        finally:
+            connections.close_all()  # this thread's, which ends without a word
+
+    monkeypatch.setattr(payload_search, "run_slice", run_slice)
+    queue = str(pk)
+    given = ProcrastinateJob.objects.filter(args__search_id=str(pk)).get()
+    job = tasks.search_payloads.configure(queue=queue).defer(**given.args)
+    work(queue)
+    with tenant_scope(cast.tenant.id):
+        search = PayloadSearch.objects.get(tenant_id=cast.tenant.id, id=pk)
+    return search.state, ProcrastinateJob.objects.get(id=job).status
+
+
+def test_what_fails_for_a_moment_is_carried_out_at_the_next_attempt(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = OperationalError("deadlock detected")
+    assert searched(acme, monkeypatch, failing) == ("done", "succeeded")
+
+
+def test_what_fails_for_good_is_not_tried_again(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert searched(acme, monkeypatch, ValueError("a mistake")) == ("waiting", "failed")
+
+
+@pytest.mark.parametrize("task", TAKEN_UP_BY_NOBODY_ELSE, ids=lambda task: task.name)
+def test_a_database_may_be_away_for_minutes(task: Task[Any, Any, Any]) -> None:
+    assert task.retry_strategy is AGAIN
+
+
+def test_it_is_tried_for_six_minutes_and_at_least_every_minute() -> None:
+    waits = []
+    for attempts in range(20):
+        job = Job(id=1, queue="", lock=None, queueing_lock=None, task_name="any", attempts=attempts)
+        decision = AGAIN.get_retry_decision(exception=ConnectorException(), job=job)
+        if decision is None:
+            break
+        waits.append(AGAIN.linear_wait * attempts)
+    assert (waits[0], max(waits), sum(waits)) == (0, 60, 390)
