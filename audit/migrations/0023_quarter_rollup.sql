@@ -36,7 +36,10 @@ BEGIN
         WHERE i.inhparent = 'rollup'::regclass
     LOOP
         name := 'quarter_rollup_' || partition.digits;
-        EXECUTE format('CREATE TABLE %I PARTITION OF quarter_rollup %s', name, partition.bounds);
+        EXECUTE format(
+            'CREATE TABLE %I PARTITION OF quarter_rollup %s WITH (fillfactor = %s)', name,
+            partition.bounds, CASE WHEN partition.day < current_date THEN 100 ELSE 50 END
+        );
         EXECUTE format('REVOKE ALL ON %I FROM tooltrail_app', name);
         EXECUTE format(
             'ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name
