@@ -1,5 +1,6 @@
 """The record of what people and programs did in a tenant; the worker makes each a ledger entry."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID, uuid5
@@ -12,6 +13,7 @@ from tenants.scope import tenant_scope, user_scope
 
 THE_SERVER = "Tooltrail"
 _SUBJECT_MAX = 300
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def record_action(
@@ -61,6 +63,19 @@ def record_everywhere(user: User, verb: str, **details: Any) -> None:
             record_look(tenant_id, user, verb, user.get_username(), **details)
 
 
+def storable(value: Any) -> Any:
+    """A JSON value as PostgreSQL can hold it: U+FFFD for U+0000 and for half surrogate pairs."""
+    match value:
+        case str():
+            return _UNSTORABLE.sub("\ufffd", value)
+        case Mapping():
+            return {storable(name): storable(member) for name, member in value.items()}
+        case list() | tuple():
+            return [storable(item) for item in value]
+        case _:
+            return value
+
+
 def _action(
     tenant_id: UUID, user: User | str, verb: str, subject: str, details: Mapping[str, Any]
 ) -> Action:
@@ -69,6 +84,6 @@ def _action(
         user_id=user.pk if isinstance(user, User) else None,
         user_name=user.get_username() if isinstance(user, User) else user,
         verb=verb,
-        subject=subject[:_SUBJECT_MAX],
-        details=dict(details),
+        subject=storable(subject[:_SUBJECT_MAX]),
+        details=storable(details),
     )

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from tenants.actions import storable
 from tools_registry.changes import REASON_MAX_LENGTH, STATE_AFTER, Publisher, record_change
 from tools_registry.models import ChangeKind, Tool, ToolChange, ToolVersion
 from tools_registry.schemas import ToolContract
@@ -49,7 +50,7 @@ class Attempts:
         """
         known = self._known.setdefault(tool.pk, set())
         digest, number = contract.digest if contract else "", tool.current_number or None
-        reason = reason[:REASON_MAX_LENGTH]
+        reason = storable(reason[:REASON_MAX_LENGTH])  # it quotes what was brought
         attempt = (str(kind), digest, number, publisher.key_id, reason)
         if attempt in known or len(known) >= PER_DAY:
             return

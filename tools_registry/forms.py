@@ -1,6 +1,5 @@
 """What people type about a tool, and why they change it."""
 
-import json
 from typing import Any
 
 from django import forms
@@ -9,7 +8,7 @@ from tooltrail.events import NAME_MAX_LENGTH
 
 from tools_registry.changes import REASON_MAX_LENGTH
 from tools_registry.models import Tool
-from tools_registry.schemas import check_meta, check_name, check_text
+from tools_registry.schemas import check_meta, check_name
 
 TAGS_MAX = 20
 _TAG_LENGTH = 50
@@ -80,7 +79,6 @@ class DescriptionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         if not isinstance(meta, dict):
             raise forms.ValidationError("One JSON object, such as {}.")
         try:
-            check_text(json.dumps(meta, ensure_ascii=False))
             return check_meta(meta)
         except ValueError as error:
             raise forms.ValidationError(f"It {error}.") from None

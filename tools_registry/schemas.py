@@ -98,8 +98,20 @@ def compile_for_arrival(schema: Mapping[str, Any] | None) -> CompiledSchema:
 
 
 def check_meta(meta: dict[str, Any]) -> dict[str, Any]:
-    """A tool's labels: any JSON object within the limits. Raises ValueError."""
+    """A tool's labels: any JSON object within the limits, of texts that can be held.
+
+    Raises ValueError.
+    """
     _check_document(meta, META_MAX_BYTES)
+    waiting: list[Any] = [meta]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                check_text(text)
+            case dict() as members:
+                waiting += [*members, *members.values()]
+            case list() as items:
+                waiting += items
     return meta
 
 

@@ -128,6 +128,8 @@ def test_a_wrong_digest_is_refused_with_the_right_one(acme: Cast) -> None:
         ({"input_schema": {"const": "\ud800"}}, "no usable JSON Schema"),
         ({"input_schema": {"description": "x" * 300_000}}, "262,144"),
         ({"meta": {"x": "y" * 70_000}}, "65,536"),
+        ({"meta": {"a\x00b": 1}}, "U+0000"),
+        ({"meta": {"a": [{"b": "\ud800"}]}}, "lone surrogate"),
         ({"name": ""}, "name"),
         ({"name": "a\x00b"}, "printable"),
         ({"name": "x" * 257}, "name"),

@@ -217,6 +217,17 @@ def test_a_hostile_schema_is_refused_and_on_record_with_the_reason(
     assert "Nothing is published yet" in shown
 
 
+@pytest.mark.parametrize("name", ["\0", "\ud800", "a\udfff\0"])
+def test_a_name_no_database_can_hold_costs_its_tool_alone(executor: Executor, name: str) -> None:
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {name: 5}}
+    for _ in range(2):
+        answer = executor.tell(make_contract(output_schema=schema), make_contract(name="good"))
+    assert [refusal["index"] for refusal in answer["refused"]] == [0]
+    [change] = executor.changes()
+    assert change.reason.startswith("output_schema: is no usable JSON Schema")
+    assert len(executor.changes("good")) == 1
+
+
 def test_a_hostile_schema_is_refused_whatever_its_policy_and_the_current_one_stays(
     executor: Executor,
 ) -> None:

@@ -141,6 +141,13 @@ def test_what_people_say_about_a_tool_is_stored_and_the_same_is_no_change(
     assert details["after"] == {"owner": "Ann", "tags": ["maps", "paid"], "meta": {"tier": 1}}
 
 
+def test_what_no_database_can_hold_is_put_on_record_all_the_same(tool: Tool, by: Publisher) -> None:
+    describe_tool(tool, {"meta": {"a\0": ["\ud800"]}}, by, reason="It was so imported.")
+    action = Action.objects.get(tenant=tool.tenant_id, verb="tool.describe")
+    assert action.details["after"] == {"meta": {"a\ufffd": ["\ufffd"]}}
+    assert timeline(tool, size=1)[0].details["after"] == {"meta": {"a\0": ["\ud800"]}}
+
+
 @pytest.mark.parametrize(
     ("path", "state"),
     [

@@ -153,8 +153,14 @@ def test_an_editor_says_what_people_should_know(acme: Cast) -> None:
         assert shown in page
     with tenant_scope(acme.tenant.id):
         assert Tool.objects.get().tags == ["maps", "paid"]
-    for wrong in ({"link": "javascript:alert(1)"}, {"meta": "[]"}, {"tags": "x" * 60}):
-        signed_in(acme.editor).post(address, said | wrong)
+    for wrong in (
+        {"link": "javascript:alert(1)"},
+        {"meta": "[]"},
+        {"meta": '{"a": "\\u0000"}'},
+        {"meta": '{"\\ud800": 1}'},
+        {"tags": "x" * 60},
+    ):
+        assert signed_in(acme.editor).post(address, said | wrong).status_code < 500
     with tenant_scope(acme.tenant.id):
         assert ToolChange.objects.filter(kind="described").count() == 1
 
