@@ -277,7 +277,6 @@ ROUTES: dict[str, Visit] = {
     "tools/export.json": Listing("/tools/export.json"),
     "tools/import": Listing(
         "/tools/import",
-        shows_canary=False,
         role=Role.EDITOR,
         answers={"GET": 200, "POST": 422},
     ),

@@ -77,6 +77,7 @@ def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> No
     assert asked.filter(args__tenant_id=str(globex.tenant.id)).count() == 2
     run(globex, address, 1)
     assert "Being imported Tools 1 of 3" in page(globex, address)
+    assert "3 tools being imported" in page(globex, "/tools/import")  # whoever left comes back
     run(globex, address)
     said = page(globex, address)
     for told in ("What became of 3 tools", "versions 1 to 3 published", "Added 3", "Moved."):

@@ -26,7 +26,7 @@ from tools_registry.models import ImportState, ToolImport
 from tools_registry.tasks import import_tools
 from tools_registry.views import LOOKS
 
-ROWS_MAX, STEPS_MAX = 300, 12
+ROWS_MAX, STEPS_MAX, SENT_MAX = 300, 12, 10
 
 
 class ImportForm(forms.Form):
@@ -72,12 +72,12 @@ class ConfirmForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page(role=Role.EDITOR)
 def registry_import(request: TenantRequest) -> HttpResponseBase:
-    """Choose a file of tools; what is in it is looked at before anything is done."""
+    """Choose a file of tools, which is looked at before anything is done; those there are."""
     if request.method != "POST":
-        return render(request, "tools_registry/import.html", {"form": ImportForm()})
+        return _choose(request, ImportForm())
     form = ImportForm(request.POST, request.FILES)
     if not form.is_valid():
-        return render(request, "tools_registry/import.html", {"form": form}, status=422)
+        return _choose(request, form, status=422)
     document = form.cleaned_data["document"]
     kept = job.start_import(request.tenant, document, request.user.get_username())
     _go_on(kept)
@@ -135,6 +135,13 @@ def import_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     ToolImport.objects.filter(tenant=request.tenant, pk=kept.pk).delete()
     messages.success(request, "The file is forgotten.")
     return redirect("tool_list")
+
+
+def _choose(request: TenantRequest, form: ImportForm, *, status: int = 200) -> HttpResponse:
+    kept = ToolImport.objects.filter(tenant=request.tenant).order_by("-created_at")[:SENT_MAX]
+    sent = [(each, ImportState(each.state).label) for each in kept]
+    context = {"form": form, "sent": sent}
+    return render(request, "tools_registry/import.html", context, status=status)
 
 
 def _own(request: TenantRequest, pk: UUID) -> ToolImport:
