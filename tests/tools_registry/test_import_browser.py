@@ -67,11 +67,9 @@ def test_a_large_file_is_watched_and_cancelled(page: Page, acme: Cast, tmp_path:
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("41 tools of 51 were not reached")).to_be_visible()
     page.get_by_role("button", name="Look at it again").click()
+    expect(page.get_by_role("progressbar")).to_be_visible()
     work(acme, pk)
-    page.get_by_role("button", name="Import 41 tools").click()
-    work(acme, pk)
-    expect(page.get_by_role("heading", name="Done")).to_be_visible()
-    expect(page.get_by_text("10 tools", exact=True)).to_be_visible()  # were here
+    expect(page.get_by_role("button", name="Import 41 tools")).to_be_visible()
     assert heard == [], "the policy forbids something the page does"
 
 
