@@ -12,6 +12,11 @@ from audit.json_tree import Number, Shape
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]{0,63}", re.ASCII)
 
 
+def is_name(key: str) -> bool:
+    """Whether a key looks like a name somebody gave a member, and may be shown."""
+    return _NAME.fullmatch(key) is not None
+
+
 def mask(value: Any) -> Any:
     """The value, as `json_tree.parse` read it, with a `Shape` for each of its scalars."""
     match value:
@@ -33,7 +38,7 @@ def mask(value: Any) -> Any:
 
 
 def _key(key: str, position: int) -> str:
-    return key if _NAME.fullmatch(key) else f"member {position + 1}, {_characters(key)}"
+    return key if is_name(key) else f"member {position + 1}, {_characters(key)}"
 
 
 def _characters(text: str) -> str:

@@ -19,10 +19,11 @@ DEEPER_MAX: Final = 8
 """Levels of schemas within schemas that types and listed values are read from."""
 REST: Final = "*"
 """Stands for all members of an object that is a map: those that are declared by no name."""
+MAPS: Final = ("additionalProperties", "unevaluatedProperties")
+"""Keywords that say of what: with a schema of the members, or that there are none with false."""
 
 _TOGETHER: Final = ("allOf", "anyOf", "oneOf")
 _SINGLE: Final = ("if", "then", "else")
-_MAPS: Final = ("additionalProperties", "unevaluatedProperties")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Declared:
             for name, node in view.get("properties", {}).items():
                 members[name] = (*members.get(name, ()), node)
             rest += view.get("patternProperties", {}).values()
-            rest += [view[word] for word in _MAPS if isinstance(view.get(word), dict)]
+            rest += [view[word] for word in MAPS if isinstance(view.get(word), dict)]
             items += view.get("prefixItems", ())
             items += [view["items"]] if isinstance(view.get("items"), dict) else []
         values = [self._values(node) for node in nodes]
@@ -115,7 +116,7 @@ class Declared:
             required=frozenset().union(*(view.get("required", ()) for view in views[: len(nodes)])),
             rest=tuple(node for node in rest if node),
             items=tuple(items),
-            is_closed=any(view.get(word) is False for view in views for word in _MAPS),
+            is_closed=any(view.get(word) is False for view in views for word in MAPS),
         )
 
     def _views(self, nodes: Iterable[Node]) -> Iterable[View]:

@@ -1,9 +1,11 @@
 """The shape of stored values: which members stand where, of which types, in how many calls. Pure.
 
 Values are folded in one by one, and none is kept: of what is not listed by the schema a shape knows
-that it was there, how often, and a few calls to look at. It is bounded whatever executors send:
-`NODES_MAX` places, `MEMBERS_MAX` names of one object that are not declared, `DEPTH_MAX` levels;
-what is beyond is counted where it begins.
+that it was there, how often, and a few calls to look at. Names that nobody declared and that
+masking hides (`audit.masking`) may be payload, too: they are one place, `*`.
+
+It is bounded whatever executors send: `NODES_MAX` places, `MEMBERS_MAX` names of one object that
+are not declared, `DEPTH_MAX` levels; what is beyond is counted where it begins.
 """
 
 import json
@@ -14,7 +16,8 @@ from uuid import UUID
 
 from tooltrail.redact import MARK
 
-from audit.drift.declared import Declared, Place
+from audit.drift.declared import REST, Declared, Place
+from audit.masking import is_name
 from audit.replay.judgement import Side
 from tools_registry.schema_diff.keywords import json_key
 
@@ -23,8 +26,6 @@ SIDES: Final[tuple[Side, ...]] = ("args", "output")
 NODES_MAX: Final = 1_000
 MEMBERS_MAX: Final = 100
 DEPTH_MAX: Final = 24
-NAME_MAX: Final = 200
-"""Characters of a member's name; longer ones are not told apart."""
 SAMPLES_MAX: Final = 3
 REDACTED: Final = "redacted"
 """The type of a value that was taken out: what stood there is not known."""
@@ -131,11 +132,11 @@ class Fold:
             known_as, below = name, None
             if place is not None and self._declared is not None:
                 known_as, below = self._declared.member(place, name)
+            if below is None and not is_name(name):
+                known_as = REST
             found = shape.members.get(known_as)
             if found is None:
-                is_told_apart = below is not None or (
-                    len(shape.members) < MEMBERS_MAX and len(name) <= NAME_MAX
-                )
+                is_told_apart = below is not None or len(shape.members) < MEMBERS_MAX
                 if not is_told_apart or self._nodes >= NODES_MAX:
                     shape.beyond.note(self._number, self._call)
                     continue

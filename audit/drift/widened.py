@@ -7,6 +7,7 @@ alternatives: there a person decides where it belongs.
 
 from typing import Any, Final
 
+from audit.drift.declared import MAPS, REST
 from audit.drift.shape import REDACTED, Shape
 
 _ELSEWHERE: Final = {"$ref", "allOf", "anyOf", "oneOf", "if", "not", "patternProperties", "const"}
@@ -22,9 +23,13 @@ def observed_schema(shape: Shape) -> dict[str, Any]:
         schema["type"] = _types(kinds)
     if shape.objects:
         schema["properties"] = {
-            name: observed_schema(member) for name, member in shape.members.items()
+            name: observed_schema(member) for name, member in shape.members.items() if name != REST
         }
-        always = [name for name, one in shape.members.items() if one.times == shape.objects]
+        if REST in shape.members:
+            schema["additionalProperties"] = observed_schema(shape.members[REST])
+        always = [
+            name for name in schema["properties"] if shape.members[name].times == shape.objects
+        ]
         if always:
             schema["required"] = always
     if shape.items is not None:
@@ -44,11 +49,15 @@ def widened(schema: dict[str, Any], shape: Shape) -> dict[str, Any]:
         if any(kind not in known for kind in kinds):
             found["type"] = _types([*known, *kinds])
     properties = dict(found.get("properties", {}))
-    is_map = isinstance(found.get("additionalProperties"), dict)
+    is_map = any(isinstance(found.get(word), dict) for word in MAPS)
     for name, member in shape.members.items():
         known_as = properties.get(name)
         if isinstance(known_as, dict):
             properties[name] = widened(known_as, member)
+        elif name == REST:
+            for word in MAPS:
+                if found.get(word) is False:
+                    found[word] = observed_schema(member)
         elif known_as is None and not is_map:
             properties[name] = observed_schema(member)
     if properties:

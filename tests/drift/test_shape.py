@@ -142,6 +142,38 @@ def test_a_redacted_value_is_held_against_nobody() -> None:
     assert {kind for kind, _ in differences(values, WEATHER)} == {"unseen"}
 
 
+def test_names_that_masking_hides_are_one_place() -> None:
+    hidden: list[Any] = [
+        {"city": "Bath", "ada@example.com": {"paid": 1}, "Ada Lovelace": 2, "4711": 3, "note": 4},
+        {"city": "Bath", "by_day": {"ada@example.com": "x"}, "wind": {"ada@example.com": 1}},
+    ]
+    found = differences(hidden, WEATHER)
+    assert {key: one.calls for key, one in found.items() if key[0] != "unseen"} == {
+        ("type", "$.by_day.*"): 1,
+        ("undeclared", "$.*"): 1,
+        ("undeclared", "$.note"): 1,
+        ("undeclared", "$.wind.*"): 1,
+    }
+    for shape in (folded(hidden, WEATHER), folded(hidden)):
+        kept = dumps({"args": Observed(shape), "output": Observed()})
+        assert not any(name in kept for name in ("ada", "Ada", "4711"))
+    wider = widened(WEATHER, folded(hidden, WEATHER))
+    assert wider["additionalProperties"]["type"] == ["integer", "object"]
+    assert "*" not in wider["properties"]
+    assert "*" not in observed_schema(folded(hidden))["properties"]
+
+
+def test_a_declared_name_is_told_whatever_it_looks_like() -> None:
+    found = differences([{"wind speed": "x"}], {"properties": {"wind speed": {"type": "number"}}})
+    assert set(found) == {("type", "$.wind speed")}
+
+
+@pytest.mark.parametrize("word", ["additionalProperties", "unevaluatedProperties"])
+def test_a_map_stays_one_in_a_draft(word: str) -> None:
+    schema = {"type": "object", word: {"type": "integer"}}
+    assert widened(schema, folded([{"a": 1, "b": "x"}], schema)) == schema
+
+
 def test_values_that_are_not_listed_are_found_again_in_a_payload() -> None:
     schema = {
         "properties": {"rows": {"items": {"properties": {"sky": {"enum": ["clear", None]}}}}},
@@ -189,7 +221,7 @@ def test_hostile_names_and_depths_are_bounded() -> None:
     for _ in range(60):
         deep = {"a": [deep]}
     hostile = [
-        {f"key {n} {m}": {str(k): k for k in range(30)} for m in range(300)} for n in range(20)
+        {f"key_{n}_{m}": {f"k{k}": k for k in range(30)} for m in range(300)} for n in range(20)
     ]
     shape = folded([deep, {"x" * 5_000: 1, "\ud800\x00": 1}, *hostile], WEATHER)
     text = dumps({"args": Observed(shape), "output": Observed()})
@@ -203,7 +235,7 @@ def test_hostile_names_and_depths_are_bounded() -> None:
 
 
 def test_declared_names_have_room_beside_hostile_ones() -> None:
-    many = {f"key {n}": n for n in range(500)} | {"city": 3}
+    many = {f"key_{n}": n for n in range(500)} | {"city": 3}
     assert ("type", "$.city") in differences([many], WEATHER)
 
 
