@@ -261,9 +261,9 @@ class _Chunk:
             for day, pk, start_batch, start, end_batch, end, is_held in calls
             if not (is_held or (start_batch, start) in left or (end_batch, end) in left)
         ]
-        for name in ("erasure_blank_calls", "erasure_blank_violations") if blank else ():
+        for name in ("blank_calls", "blank_violations", "forget_hits") if blank else ():
             run(
-                name,
+                f"erasure_{name}",
                 tenant_id=self._tenant_id,
                 using=KEEPER,
                 days=pg_arrays.days([day for day, _ in blank]),

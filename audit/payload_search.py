@@ -34,6 +34,8 @@ DEFAULT_RANGE = timedelta(hours=24)
 """What is searched when the query says no `since`: a search is of a bounded range."""
 MAX_RANGE = timedelta(days=35)
 MAX_HITS = 1_000
+KEPT_FOR = timedelta(days=1)
+"""How long a search is kept, with its hits: what was looked for may name somebody."""
 SLICE_SECONDS = 3.0
 CHUNK = 250
 """Calls read at once; their batches are inflated one by one."""
@@ -74,6 +76,12 @@ def cancel_search(user: User, pk: UUID, now: datetime) -> bool:
         state=SearchState.CANCELLED, finished_at=now
     )
     return bool(changed)
+
+
+def forget_old(now: datetime) -> None:
+    """Delete the searches whose time is over, whatever became of them. Needs the scope."""
+    searches = PayloadSearch.objects.for_tenant(current_tenant_id())
+    searches.filter(created_at__lt=now - KEPT_FOR).delete()
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:

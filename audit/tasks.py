@@ -126,8 +126,14 @@ def keep_tools(timestamp: int) -> None:
 @app.periodic(cron="37 * * * *")
 @app.task(queueing_lock="keep_to_retention")
 def keep_to_retention(timestamp: int) -> None:
-    """See to what is over by each tenant's settings, and drop days that are over for all."""
+    """See to what is over by each tenant's settings, and drop days that are over for all.
+
+    Searches in payloads are over after a day, whatever the settings say.
+    """
+    now = timezone.now()
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
+        with tenant_scope(tenant_id):
+            payload_search.forget_old(now)
         _expire_soon(str(tenant_id))
     if "owner" in connections and (dropped := retention.drop_empty_days()):
         _log.info("dropped %d partitions, up to %s", len(dropped), dropped[-1].day)

@@ -68,6 +68,14 @@ WHERE v.tenant_id = %(tenant_id)s
   AND v.started_on = u.started_on
   AND v.invocation_id = u.invocation_id
 
+-- erasure_forget_hits --
+-- That searches in payloads found something in these calls. As the keeper.
+DELETE FROM payload_search_hit h
+USING unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invocation_id)
+WHERE h.tenant_id = %(tenant_id)s
+  AND (h.started_at AT TIME ZONE 'UTC')::date = u.started_on
+  AND h.invocation_id = u.invocation_id
+
 -- erasure_next_batches --
 -- The next batches of the log that are looked at for events of these calls.
 SELECT batch_id, first_index + event_count

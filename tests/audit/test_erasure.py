@@ -17,7 +17,8 @@ from audit import erasure as job
 from audit.erasure_models import Erasure, ErasureState
 from audit.ledger.statements import KEEPER
 from audit.log import read_events
-from audit.models import Batch, Invocation, RejectedEvent, Violation
+from audit.models import Batch, Invocation, PayloadHit, RejectedEvent, Violation
+from audit.payload_search import run_slice as run_search
 from audit.tasks import erase_calls
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
@@ -114,6 +115,27 @@ def test_everything_of_the_calls_goes_and_nothing_else(acme: Cast) -> None:
     assert gone(acme) == []
     (told,) = actions(acme, "erasure.done")
     assert (told["calls"], told["events"]) == (2, 4)
+
+
+def test_what_a_search_found_in_the_calls_goes_and_nothing_else(acme: Cast) -> None:
+    for case, trace in (("mine", "free"), ("mine", "held"), ("theirs", "free")):
+        send_events(acme.tenant, call_of(case, trace_id=trace))
+    hold(acme, trace_id="held")
+    client = signed_in(acme.editor)
+    answer = client.post("/calls/search", {"text": SECRET})
+    run_search(acme.tenant.id, UUID(answer["Location"].rpartition("/")[2]))
+
+    def found() -> list[tuple[str | None, str]]:
+        with tenant_scope(acme.tenant.id):
+            hits = PayloadHit.objects.for_tenant(acme.tenant.id)
+            ids = list(hits.values_list("invocation_id", flat=True))
+            calls = Invocation.objects.for_tenant(acme.tenant.id).filter(invocation_id__in=ids)
+            assert len(ids) == 2 * len(calls)
+            return sorted((call.case_id, call.trace_id) for call in calls)
+
+    assert found() == [("mine", "free"), ("mine", "held"), ("theirs", "free")]
+    erase(acme)
+    assert found() == [("mine", "held"), ("theirs", "free")]
 
 
 def test_the_log_is_changed_in_payloads_alone(acme: Cast) -> None:

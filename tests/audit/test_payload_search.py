@@ -16,7 +16,7 @@ from audit import payload_search
 from audit.models import PayloadHit, PayloadSearch
 from audit.payload_match import excerpt
 from audit.payload_search import run_slice
-from audit.tasks import search_payloads
+from audit.tasks import keep_to_retention, search_payloads
 from tenants.scope import tenant_scope
 from tests.audit.knocking import HOSTILE, signed_in, text
 from tests.factories import Cast, make_call, send_events
@@ -270,6 +270,22 @@ def test_what_was_erased_is_counted_and_not_shown(acme: Cast) -> None:
     again = start(acme, "bath")
     run_slice(acme.tenant.id, again)
     assert (state(acme, again).found_count, state(acme, again).erased_count) == (0, 6)
+
+
+def test_a_search_is_kept_for_a_day(acme: Cast) -> None:
+    send_many(acme, 1)
+    old, waiting, kept = (start(acme, "bath") for _ in range(3))
+    for pk in (old, kept):
+        run_slice(acme.tenant.id, pk)
+    with tenant_scope(acme.tenant.id):
+        searches = PayloadSearch.objects.for_tenant(acme.tenant.id)
+        searches.filter(id__in=[old, waiting]).update(created_at=NOW - timedelta(hours=25))
+    keep_to_retention(0)
+    assert not run_slice(acme.tenant.id, waiting)
+    with tenant_scope(acme.tenant.id):
+        assert list(searches.values_list("id", flat=True)) == [kept]
+    assert (hits(acme, old), len(hits(acme, kept))) == ([], 1)
+    assert signed_in(acme.editor).get(f"/calls/search/{old}").status_code == 404
 
 
 def test_a_search_is_its_users_own(acme: Cast, globex: Cast) -> None:

@@ -86,6 +86,7 @@ KEEPERS = {
     "legal_hold": {"SELECT"},
     "erasure": {"SELECT", "UPDATE"},
     "erasure_call": {"SELECT"},
+    "payload_search_hit": {"SELECT", "DELETE"},
     "otlp_span": {"SELECT"},
     "invocation": {
         "SELECT",

@@ -1,0 +1,1 @@
+REVOKE SELECT, DELETE ON payload_search_hit FROM tooltrail_keeper;
