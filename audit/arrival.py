@@ -30,7 +30,7 @@ from tooltrail.ledger import Kind
 
 from audit.candidates import Candidate
 from audit.findings import Finding, read_finding
-from audit.replay.judgement import violations_in
+from audit.replay.judgement import is_of_spans, violations_in
 from tenants.scope import tenant_scope
 from tools_registry.models import ToolVersion
 from tools_registry.schemas import compile_for_arrival
@@ -70,7 +70,9 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate]) -> None:
         if candidate.kind is not Kind.END or event.guard is not None:
             continue
         check, raw = checks.get(event.tool_name), candidate.raw
-        if check is None or len(raw) > EVENT_MAX_BYTES or b'"otlp"' in raw:
+        if check is None or len(raw) > EVENT_MAX_BYTES:
+            continue
+        if b'"otlp"' in raw and is_of_spans(raw):
             continue
         is_told = explained <= EXPLAINED_MAX_BYTES
         violations = violations_in(check.schema, raw) if is_told else _unexplained(check, raw)

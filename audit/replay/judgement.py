@@ -249,6 +249,11 @@ def read_output(raw: bytes | None) -> Value | Skipped:
     return Value(value, guard.get("strategy") == "strip-extra", tuple(_known(reported)))
 
 
+def is_of_spans(raw: bytes) -> bool:
+    """Whether an event was made of spans; a payload may have a member of that name, too."""
+    return _decoded(raw).otlp is not msgspec.UNSET
+
+
 def read_args(raw: bytes | None) -> Value | Skipped:
     """What it was called with, of its start event; or why that is not known."""
     if raw is None:

@@ -144,6 +144,12 @@ def test_what_is_not_judged(acme: Cast, change: dict[str, Any]) -> None:
     assert found_in(acme.tenant) == []
 
 
+def test_an_output_that_names_a_span_is_judged(acme: Cast) -> None:
+    register(acme.tenant)
+    send(acme.tenant, make_call(output={"status": "ok", "data": {"otlp": 1, "exporter": "otlp"}}))
+    assert [one.path for one in found_in(acme.tenant)] == ["$.celsius"]
+
+
 def test_off_by_default_and_off_again(acme: Cast) -> None:
     tool = register(acme.tenant, is_on=False)
     send(acme.tenant, make_call(output=BROKEN))
