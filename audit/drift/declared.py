@@ -45,8 +45,21 @@ class Place:
     """Whether members that are not declared are refused."""
 
 
+_UNREAD: Final[Node] = {"$dynamicRef": "#"}
+_ANYTHING: Final = Place(
+    types=TYPES,
+    values=None,
+    members={},
+    required=frozenset(),
+    rest=(_UNREAD,),
+    items=(_UNREAD,),
+    is_closed=False,
+)
+"""Below the top, where a schema cannot be read: nothing there differs from it."""
+
+
 class Declared:
-    """A schema with its places. Raises UndecidedError for one that cannot be read."""
+    """A schema with its places. Raises UndecidedError for one that cannot be read at its top."""
 
     def __init__(self, schema: dict[str, Any] | bool) -> None:
         self._document = Document(schema)
@@ -54,14 +67,18 @@ class Declared:
         # By node and levels left: references lead to the same node in any number of ways.
         self._known_types: dict[tuple[int, int], frozenset[str]] = {}
         self._known_values: dict[tuple[int, int], frozenset[str] | None] = {}
-        self.root = self.place((schema,))
+        self.root = self._read((schema,))
 
     def place(self, nodes: tuple[Node, ...]) -> Place:
         """The place at which these schemas apply, each alone."""
         key = tuple(map(id, nodes))
         known = self._places.get(key)
         if known is None:
-            known = self._places[key] = self._read(nodes)
+            try:
+                known = self._read(nodes)
+            except UndecidedError:
+                known = _ANYTHING
+            self._places[key] = known
         return known
 
     def member(self, place: Place, name: str) -> tuple[str, Place | None]:

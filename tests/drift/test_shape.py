@@ -321,6 +321,17 @@ def test_alternatives_that_cannot_be_told_apart_in_time_say_so() -> None:
         Declared(within_each_other("oneOf"))
 
 
+def test_where_a_schema_cannot_be_read_nothing_differs_and_the_rest_is_told() -> None:
+    schema: dict[str, Any] = {
+        "properties": {"any": {"$dynamicRef": "#node"}, "n": {"type": "integer"}},
+        "$defs": {"node": {"$dynamicAnchor": "node"}},
+    }
+    check_schema(schema)
+    value = {"any": {"deep": [{"er": 1}], "b": None}, "n": "one"}
+    assert set(differences([value], schema)) == {("type", "$.n")}
+    assert widened(schema, folded([value], schema))["properties"]["any"] == {"$dynamicRef": "#node"}
+
+
 def test_a_schema_of_many_small_places_is_read() -> None:
     declared = Declared({"properties": {"a": True, "b": False}, "items": [True]})
     assert set(differences([{"a": 1, "b": 2}], {"properties": {"a": True, "b": False}})) == {
