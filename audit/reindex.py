@@ -12,13 +12,12 @@ days whose partitions are gone, or for which the tenant keeps no index any more.
 told by the moment of arrival: a start and an end that put a call on different days and were on
 their way at the same time (each found no row of the other: two calls, where the log read in
 order makes one), and which of identical ADK calls of one request an event belongs to, if another
-of them was refused or erased.
+of them was refused.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -30,6 +29,7 @@ from audit.deltas import derive
 from audit.index_writer import IndexWriter, changed_of
 from audit.indexing import Indexing
 from audit.instants import days_since_epoch
+from audit.ledger.recompute import StoredBatch, remake
 from audit.limits import LimitExceededError
 from audit.log import LogPayloadError, unpack
 from audit.shadow import KEYS, Comparison, Shadow, open_shadow
@@ -131,15 +131,17 @@ class _Replay:
         self._shadow.run("SET LOCAL plan_cache_mode = force_custom_plan")
         sizes = self._shadow.run(sql.QUERIES["log_size"])
         size = sizes[0][0] if sizes else 0
-        for batch_id, received_at, first_index, event_count, payload, is_own in self._batches():
+        for batch in self._batches():
+            first_index = batch.first_index
             if first_index != self._next_index:
-                self._fault(f"batch {batch_id} begins at {first_index}, not {self._next_index}")
-            self._next_index = max(self._next_index, first_index + event_count)
-            if not is_own:  # what the server says of the log is no call
-                raws = self._raws(batch_id, event_count, payload)
-                self._index(batch_id, received_at, raws, with_totals)
+                self._fault(
+                    f"batch {batch.batch_id} begins at {first_index}, not {self._next_index}"
+                )
+            self._next_index = max(self._next_index, first_index + batch.event_count)
+            if not batch.is_own:  # what the server says of the log is no call
+                self._index(batch, with_totals)
             self._report.batches += 1
-            self._report.events += event_count
+            self._report.events += batch.event_count
             progress(self._report.events, max(size, self._report.events))
         if self._next_index != size:
             self._fault(f"the ledger's head says {size} events, the log has {self._next_index}")
@@ -180,24 +182,24 @@ class _Replay:
                 return count
             after = rows[-1][0], rows[-1][1]
 
-    def _batches(self) -> Iterator[tuple[UUID, datetime, int, int, Any, bool]]:
+    def _batches(self) -> Iterator[StoredBatch]:
         while True:
             batches = self._shadow.run(
                 sql.QUERIES["log_batches"],
                 next_index=self._next_index,
                 batch_limit=_BATCHES_AT_ONCE,
             )
-            yield from batches
+            yield from (StoredBatch(*row) for row in batches)
             if len(batches) < _BATCHES_AT_ONCE:
                 return
 
-    def _raws(self, batch_id: UUID, event_count: int, payload: Any) -> list[bytes]:
+    def _raws(self, batch_id: UUID, event_count: int, payload: bytes | None) -> list[bytes]:
         """A batch's events; empty for one that is erased or lost."""
         if payload is None:
             self._report.erased += event_count
             return [b""] * event_count
         try:
-            raws = [raw for _, raw in unpack(bytes(payload))]
+            raws = [raw for _, raw in unpack(payload)]
         except LogPayloadError as error:
             self._fault(f"the payload of batch {batch_id} {error}")
             self._report.unreadable += event_count
@@ -211,10 +213,12 @@ class _Replay:
             self._report.erased += raws.count(b"")
         return raws
 
-    def _index(
-        self, batch_id: UUID, received_at: datetime, raws: list[bytes], with_totals: bool
-    ) -> None:
+    def _index(self, batch: StoredBatch, with_totals: bool) -> None:
+        batch_id, received_at = batch.batch_id, batch.received_at
+        raws = self._raws(batch_id, batch.event_count, batch.payload)
         reading = self._read(batch_id, received_at, raws)
+        if b"" in raws:
+            _name_by_leaf(batch, reading)
         known = {each.line - 1 for each in (*reading.candidates, *reading.findings)}
         lost = [position for position in range(len(raws)) if position not in known]
         if lost:
@@ -249,6 +253,18 @@ class _Replay:
 
     def _fault(self, what: str) -> None:
         self._report.log_faults.append(what)
+
+
+def _name_by_leaf(batch: StoredBatch, reading: Reading) -> None:
+    """Let leaves say which of identical ADK calls an event is of: equal ones may be gone."""
+    try:
+        remade = remake(batch)
+    except LogPayloadError:
+        return
+    for candidate in reading.candidates:
+        entry = remade[candidate.position].entry
+        if entry is not None:
+            candidate.invocation_id = entry.invocation_id
 
 
 def _no_days(days: set[int]) -> set[int]:

@@ -4,7 +4,7 @@ SELECT size FROM ledger_head WHERE tenant_id = %(tenant_id)s
 
 -- log_batches --
 -- The next batches in the order of the log.
-SELECT batch_id, received_at, first_index, event_count, payload, is_own
+SELECT batch_id, received_at, first_index, event_count, leaves, payload, is_own
 FROM batch
 WHERE tenant_id = %(tenant_id)s AND first_index >= %(next_index)s AND event_count > 0
 ORDER BY first_index

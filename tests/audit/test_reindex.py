@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 
 from audit import partitions
-from audit.log import pack
+from audit.log import pack, unpack, without
 from audit.models import Batch, Invocation, RejectedEvent
 from audit.reindex import Report, reindex
 from audit.shadow import KEYS, Shadow
@@ -226,6 +226,24 @@ def test_an_empty_log_agrees_with_an_empty_index(acme: Cast) -> None:
     report = check(acme)
     assert report.is_clean
     assert (report.events, report.calls) == (0, 0)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_of_identical_adk_calls_the_other_one_is_left(acme: Cast, gone: int) -> None:
+    events = [adk_event(kind, 0) for kind in ("Start", "End") for _ in range(2)]
+    send_events(acme.tenant, events)
+    before = whole_index(acme)
+    with tenant_scope(acme.tenant.id):
+        batch = Batch.objects.for_tenant(acme.tenant.id).get()
+    left = pack(without(unpack(bytes(batch.payload or b"")), {gone, gone + 2}))
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("UPDATE batch SET payload = %s WHERE tenant_id = %s", [left, acme.tenant.id])
+    report = check(acme)
+    assert report.is_clean, report
+    assert (report.erased, report.kept_calls) == (2, 1)
+    tamper(acme, "DELETE FROM rollup WHERE tenant_id = %(tenant_id)s")
+    repair(acme)
+    assert whole_index(acme) == before
 
 
 @pytest.mark.parametrize("part", ["batch", "event"])
