@@ -10,13 +10,15 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import urllib3
 from django.db import connection
 
-from audit import ingest
+from audit import ingest, pg_arrays
+from audit.index_writer import IndexWriter
 from audit.models import Batch, Invocation
 from tenants.scope import tenant_scope
 from tests.audit.histories import MIDNIGHT, Event, some_call
@@ -213,4 +215,28 @@ def test_conflicts_at_once_keep_one_and_the_rest_for_people(acme: Cast) -> None:
     total = sum(count for share in shares for _, _, count in share)
     duplicates = sum(document["duplicates"] for document in documents)
     assert len(calls) + duplicates + len(refused) == total
+    assert_consistent(acme.tenant)
+
+
+def test_rows_of_hours_are_written_in_the_order_of_their_keys(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where tools come in another order by quarter: two orders of locking are a deadlock."""
+    written: dict[str, Any] = {}
+    send = IndexWriter.send
+
+    def watched(writer: IndexWriter, name: str, **parameters: Any) -> None:
+        written[name] = parameters.get("tool_name")
+        send(writer, name, **parameters)
+
+    monkeypatch.setattr(IndexWriter, "send", watched)
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
+    late, early = hour + timedelta(minutes=40), hour + timedelta(minutes=10)
+    events = [
+        *make_call(tool_name="a", started_at=late),
+        *make_call(tool_name="b", started_at=early),
+    ]
+    assert post(make_ingest_key(acme.tenant), lines(events)).status_code == 200
+    assert written["upsert_quarter_rollups"] == pg_arrays.texts(["b", "a"])
+    assert written["upsert_rollups"] == pg_arrays.texts(["a", "b"])
     assert_consistent(acme.tenant)
