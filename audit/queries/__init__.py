@@ -7,7 +7,8 @@ What lies in the log is `audit.log`'s.
 
 from typing import Any, cast
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
+from psycopg.errors import QueryCanceled
 
 from audit import sql
 from config.postgresql.base import DatabaseWrapper
@@ -19,6 +20,20 @@ def rows(name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql.QUERIES[name], {"tenant_id": current_tenant_id(), **parameters})
         return cast(list[tuple[Any, ...]], cursor.fetchall())
+
+
+def rows_within(name: str, parameters: dict[str, Any], timeout_ms: int) -> list[tuple[Any, ...]]:
+    """The same, and TimeoutError if PostgreSQL has not answered after so many milliseconds."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL statement_timeout = {int(timeout_ms)}")
+            found = rows(name, parameters)
+            transaction.set_rollback(True)  # which takes the setting back
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            raise TimeoutError(name) from error
+        raise
+    return found
 
 
 def rows_of_all_days(name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:

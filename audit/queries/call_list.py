@@ -15,18 +15,20 @@ from uuid import UUID
 from django.utils.dateparse import parse_datetime
 
 from audit.call_filter import Bounds, CallFilter, Text
-from audit.queries import rows
+from audit.queries import rows, rows_within
 from audit.queries.calls import FirstViolation, Look, State, look_of
 from audit.queries.traces import BEGINNING, END, prefix_end
 
 SILENCE = timedelta(minutes=15)
 """A producer that was not heard for so long is presumed to have crashed."""
 
-_STRETCH = 10_000
-"""Rows of one statement: some 20 ms, after which the clock is looked at."""
-_GLANCE = 2_000
-"""Rows that are looked at in the newest days alone, before the walk begins."""
-_GLANCE_BACK = timedelta(days=3)
+_CHUNK = 10_000
+"""Rows an export walks over in one scope."""
+_LONGEST = 5_000
+"""Rows of one statement at most: what is lost when it takes too long."""
+_WINDOWS = (timedelta(days=3), timedelta(days=15))
+"""Days of the first statements: most pages are full within the newest four, and planning for a
+whole month's partitions takes longer than answering."""
 AHEAD = timedelta(days=2)
 """The intake takes no call that starts later than this from now."""
 DAYS_BACK = 400
@@ -132,6 +134,9 @@ class Budget:
 
     rows: int = 200_000
     seconds: float = 0.1
+    first: int = 1_000
+    """Rows of the first statement, from which it is known what others will take: while what it
+    reads is cached 2 ms, else 40."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,7 @@ def call_page(
 ) -> CallPage:
     """The calls before a cursor (older) or after one (newer), at most `size`.
 
-    One statement where an index serves the filter; each stretch of others costs two.
+    One statement where an index serves the filter, and one for each stretch of others.
     """
     walk = Walk(wanted, now, budget or Budget())
     if after is not None:
@@ -191,14 +196,15 @@ def call_chunk(
     Walks one stretch at most, so that a scope is never open for long: a chunk may be empty
     and not the last.
     """
-    calls, stopped = Walk(wanted, now, Budget(rows=_STRETCH)).take("before", before, size)
+    budget = Budget(rows=_CHUNK, first=_CHUNK)
+    calls, stopped = Walk(wanted, now, budget).take("before", before, size)
     if len(calls) == size:
         return calls, _place(calls[-1])
     return calls, stopped
 
 
 def count_calls(wanted: CallFilter, *, now: datetime, budget: Budget | None = None) -> CallCount:
-    """How many calls match, as far as the budget goes. Two statements a stretch."""
+    """How many calls match, as far as the budget goes. One statement a stretch."""
     return Walk(wanted, now, budget or Budget()).count()
 
 
@@ -233,82 +239,121 @@ def violations_of(calls: list[ListedCall]) -> dict[UUID, FirstViolation]:
 
 
 class Walk:
-    """One question under way."""
+    """One question under way.
+
+    Its first statement is short. By what that took, those after it are as long as the budget
+    allows, none more than four times the one before; what turns out slower (what it reads was not
+    cached) is cancelled at the budget's end, and the walk is as far as it was before it.
+    """
 
     def __init__(self, wanted: CallFilter, now: datetime, budget: Budget) -> None:
         self._parameters = _parameters(wanted, now)
+        self._first = self._rows = min(budget.first, budget.rows)
         self._rows_left = budget.rows
-        self._began_at = time.monotonic()
-        self._deadline = self._began_at + budget.seconds
+        self._window = 0
+        self._took = 0.0
+        self._deadline = time.monotonic() + budget.seconds
 
     def take(
         self, direction: str, cursor: Cursor, size: int
     ) -> tuple[list[ListedCall], Cursor | None]:
         """Up to `size` calls, and where the budget ended before there were as many."""
-        glance = _glance(self.stretch(direction, cursor, _GLANCE))
-        if direction == "before" and glance is not None:
-            found = rows("calls_before", glance | {"page_limit": size})
-            if len(found) >= size:
-                return [ListedCall(*row) for row in found], None
         calls: list[ListedCall] = []
         while True:
             stretch = self.stretch(direction, cursor)
-            found = rows(f"calls_{direction}", stretch | {"page_limit": size - len(calls)})
-            calls += [ListedCall(*row) for row in found]
+            limit = {"page_limit": size - len(calls)}
+            found = self._asked(f"calls_{direction}", stretch | limit)
+            if found is None:
+                return calls, cursor
+            calls += [ListedCall(*row) for *row, is_match, _ in found if is_match]
             if len(calls) >= size:
                 return calls, None
-            end = self._end(direction, stretch)
-            if end is None or self._is_spent():
-                return calls, end
-            cursor = end
+            last = found[-1] if found and found[-1][-1] else None
+            beyond = self._beyond(direction, stretch, Cursor(last[2], last[1]) if last else None)
+            if beyond is None or self._is_spent():
+                return calls, beyond
+            cursor = beyond
 
     def count(self) -> CallCount:
         """All that match, newest first, until the budget ends."""
         count, cursor = 0, NEWEST
         while True:
             stretch = self.stretch("before", cursor)
-            ((number,),) = rows("calls_counted_before", stretch)
+            found = self._asked("calls_counted_before", stretch)
+            if found is None:
+                return CallCount(count, cursor.at)
+            ((number, at, pk),) = found
             count += number
-            end = self._end("before", stretch)
-            if end is None or self._is_spent():
-                return CallCount(count, end.at if end else None)
-            cursor = end
+            beyond = self._beyond("before", stretch, Cursor(at, pk) if at else None)
+            if beyond is None or self._is_spent():
+                return CallCount(count, beyond.at if beyond else None)
+            cursor = beyond
 
-    def stretch(self, direction: str, cursor: Cursor, most: int | None = None) -> dict[str, Any]:
-        """The parameters of the statements about the next rows from a cursor."""
-        self._began_at = time.monotonic()
-        scan_limit = min(most or _STRETCH, self._rows_left)
-        self._rows_left -= 0 if most else scan_limit
+    def stretch(self, direction: str, cursor: Cursor) -> dict[str, Any]:
+        """The parameters of the statement about the next rows from a cursor."""
         return self._parameters | {
-            **_days(self._parameters, direction, cursor),
+            **self._days(direction, cursor),
             "at": cursor.at,
             "id": cursor.id,
-            "scan_limit": scan_limit,
+            "scan_limit": self._rows,
         }
 
-    def _end(self, direction: str, stretch: dict[str, Any]) -> Cursor | None:
-        """The last row of a stretch; None if nothing lies beyond it."""
-        found = rows(f"calls_walked_{direction}", stretch)
-        return Cursor(*found[0]) if found else None
+    def _asked(self, statement: str, stretch: dict[str, Any]) -> list[tuple[Any, ...]] | None:
+        """The rows of a stretch; None if it was cancelled."""
+        began_at = time.monotonic()
+        if self._rows <= self._first:
+            found = rows(statement, stretch)
+        else:
+            left_ms = max(1, int((self._deadline - began_at) * 1000))
+            try:
+                found = rows_within(statement, stretch, left_ms)
+            except TimeoutError:
+                return None
+        self._took = time.monotonic() - began_at
+        return found
+
+    def _beyond(
+        self, direction: str, stretch: dict[str, Any], last: Cursor | None
+    ) -> Cursor | None:
+        """Where the walk goes on after a stretch and its last row; None if nothing lies there."""
+        if last is not None:
+            self._rows_left -= self._rows
+            row_s = self._took / self._rows
+            affordable = int(0.8 * (self._deadline - time.monotonic()) / row_s)
+            self._rows = min(affordable, 4 * self._rows, self._rows_left, _LONGEST)
+            return last
+        if self._window == len(_WINDOWS):
+            return None
+        self._window += 1
+        if direction == "before":
+            return Cursor(_midnight(stretch["first_day"]), UUID(int=0))
+        return Cursor(_midnight(stretch["last_day"]) + timedelta(days=1, microseconds=-1), _LAST_ID)
 
     def _is_spent(self) -> bool:
-        """Whether another stretch that takes as long as this one would be too much."""
-        now = time.monotonic()
-        return self._rows_left <= 0 or now + (now - self._began_at) >= self._deadline
+        """Whether what may still be walked over is not worth a statement."""
+        is_late = time.monotonic() + self._took >= self._deadline
+        return self._rows_left <= 0 or self._rows < self._first or is_late
+
+    def _days(self, direction: str, cursor: Cursor) -> dict[str, date]:
+        """The days of the next statement, and no window more if they are all that are left."""
+        days = _days(self._parameters, direction, cursor)
+        if self._window < len(_WINDOWS):
+            first_day, last_day = days["first_day"], days["last_day"]
+            if last_day - first_day <= _WINDOWS[self._window]:
+                self._window = len(_WINDOWS)
+            elif direction == "before":
+                days["first_day"] = last_day - _WINDOWS[self._window]
+            else:
+                days["last_day"] = first_day + _WINDOWS[self._window]
+        return days
 
 
 def _place(call: ListedCall) -> Cursor:
     return Cursor(call.started_at, call.invocation_id)
 
 
-def _glance(stretch: dict[str, Any]) -> dict[str, Any] | None:
-    """The newest few days of a stretch; None if it has no more.
-
-    Most pages are full within them, and planning a statement over a whole month's partitions
-    takes longer than answering it.
-    """
-    first_day = stretch["last_day"] - _GLANCE_BACK
-    return stretch | {"first_day": first_day} if first_day > stretch["first_day"] else None
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, datetime.min.time(), UTC)
 
 
 def _days(parameters: dict[str, Any], direction: str, cursor: Cursor) -> dict[str, date]:

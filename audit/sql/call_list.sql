@@ -108,80 +108,69 @@ started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, 
        timeouts_ms, producer_id, start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict
 
 -- calls_before --
--- Calls before a cursor that match, newest first. The inner select walks an index and gives up
--- after scan_limit rows, so that a filter no index serves cannot read a whole month.
-SELECT {{call_columns}}
+-- Calls before a cursor that match, newest first, and the last that was walked over. The inner
+-- select walks an index and gives up after scan_limit rows, so that a filter no index serves
+-- cannot read a whole month. Numbered in the order of the walk, which lets it stop at page_limit.
+SELECT {{call_columns}}, is_match, is_last
 FROM (
-    SELECT *
-    FROM invocation
-    WHERE {{call_walk}}
-      AND (started_at, invocation_id) < (%(at)s, %(id)s)
-    ORDER BY started_at DESC, invocation_id DESC
-    LIMIT %(scan_limit)s
-) AS found
-WHERE {{call_matches}}
+    SELECT *,
+           coalesce({{call_matches}}, FALSE) AS is_match,
+           row_number() OVER (ORDER BY started_at DESC, invocation_id DESC)
+               = %(scan_limit)s AS is_last
+    FROM (
+        SELECT *
+        FROM invocation
+        WHERE {{call_walk}}
+          AND (started_at, invocation_id) < (%(at)s, %(id)s)
+        ORDER BY started_at DESC, invocation_id DESC
+        LIMIT %(scan_limit)s
+    ) AS found
+) AS walked
+WHERE is_match OR is_last
 ORDER BY started_at DESC, invocation_id DESC
 LIMIT %(page_limit)s
 
 -- calls_after --
 -- The same after a cursor, oldest first: the way back to newer pages.
-SELECT {{call_columns}}
+SELECT {{call_columns}}, is_match, is_last
 FROM (
-    SELECT *
-    FROM invocation
-    WHERE {{call_walk}}
-      AND (started_at, invocation_id) > (%(at)s, %(id)s)
-    ORDER BY started_at, invocation_id
-    LIMIT %(scan_limit)s
-) AS found
-WHERE {{call_matches}}
+    SELECT *,
+           coalesce({{call_matches}}, FALSE) AS is_match,
+           row_number() OVER (ORDER BY started_at, invocation_id) = %(scan_limit)s AS is_last
+    FROM (
+        SELECT *
+        FROM invocation
+        WHERE {{call_walk}}
+          AND (started_at, invocation_id) > (%(at)s, %(id)s)
+        ORDER BY started_at, invocation_id
+        LIMIT %(scan_limit)s
+    ) AS found
+) AS walked
+WHERE is_match OR is_last
 ORDER BY started_at, invocation_id
 LIMIT %(page_limit)s
 
--- calls_walked_before --
--- The last row calls_before walked over, or none if it got to the end.
-WITH walked AS (
-    SELECT started_at, invocation_id
-    FROM invocation
-    WHERE {{call_walk}}
-      AND (started_at, invocation_id) < (%(at)s, %(id)s)
-    ORDER BY started_at DESC, invocation_id DESC
-    LIMIT %(scan_limit)s
-)
-SELECT started_at, invocation_id
-FROM walked
-WHERE (SELECT count(*) FROM walked) >= %(scan_limit)s
-ORDER BY started_at, invocation_id
-LIMIT 1
-
--- calls_walked_after --
--- The last row calls_after walked over, or none if it got to the end.
-WITH walked AS (
-    SELECT started_at, invocation_id
-    FROM invocation
-    WHERE {{call_walk}}
-      AND (started_at, invocation_id) > (%(at)s, %(id)s)
-    ORDER BY started_at, invocation_id
-    LIMIT %(scan_limit)s
-)
-SELECT started_at, invocation_id
-FROM walked
-WHERE (SELECT count(*) FROM walked) >= %(scan_limit)s
-ORDER BY started_at DESC, invocation_id DESC
-LIMIT 1
-
 -- calls_counted_before --
--- How many calls before a cursor match, among as many as calls_before walks over.
-SELECT count(*)
+-- How many calls before a cursor match, among as many as calls_before walks over, and the last
+-- of these if there are as many.
+SELECT count(*) FILTER (WHERE is_match),
+       max(started_at) FILTER (WHERE is_last),
+       (array_agg(invocation_id) FILTER (WHERE is_last))[1]
 FROM (
-    SELECT *
-    FROM invocation
-    WHERE {{call_walk}}
-      AND (started_at, invocation_id) < (%(at)s, %(id)s)
-    ORDER BY started_at DESC, invocation_id DESC
-    LIMIT %(scan_limit)s
-) AS found
-WHERE {{call_matches}}
+    SELECT started_at,
+           invocation_id,
+           {{call_matches}} AS is_match,
+           row_number() OVER (ORDER BY started_at DESC, invocation_id DESC)
+               = %(scan_limit)s AS is_last
+    FROM (
+        SELECT *
+        FROM invocation
+        WHERE {{call_walk}}
+          AND (started_at, invocation_id) < (%(at)s, %(id)s)
+        ORDER BY started_at DESC, invocation_id DESC
+        LIMIT %(scan_limit)s
+    ) AS found
+) AS walked
 
 -- known_tools --
 -- Names of tools and their versions, the busiest first: what a query may be completed to.

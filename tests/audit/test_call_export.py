@@ -55,7 +55,7 @@ def test_ndjson_holds_what_the_list_shows_and_its_count(
 def test_a_rare_call_is_found_however_far_back_it_lies(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("audit.queries.call_list._STRETCH", 5)
+    monkeypatch.setattr("audit.queries.call_list._CHUNK", 5)
     send_numbered(acme, 30)
     lines = exported(acme, "ndjson", "version:none").splitlines()
     assert [json.loads(line) for line in lines] == [{"count": 0}]

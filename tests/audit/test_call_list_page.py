@@ -5,12 +5,15 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
 from urllib.parse import quote, urlencode
+from uuid import UUID
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from audit.call_query import parse
 from audit.queries.call_list import Budget, Cursor, call_page, count_calls
+from audit.sql import QUERIES
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
@@ -274,6 +277,44 @@ def test_a_rare_call_is_searched_for_within_a_budget(acme: Cast) -> None:
         )
         assert [call.tool_name for call in forward.calls] == ["rare"]
         assert forward.newer is not None, "twenty were walked over, ten are left"
+
+
+def test_a_walk_in_many_stretches_leaves_no_call_out(acme: Cast) -> None:
+    send_numbered(acme, 30)
+    for days in (3, 4, 10, 20, 30):
+        send_events(acme.tenant, make_call(case_id="c-7", started_at=NOW - timedelta(days=days)))
+    wanted, budget = parse("case:c-7").wanted, Budget(seconds=60, first=3)
+    with tenant_scope(acme.tenant.id):
+        page = call_page(wanted, now=NOW, budget=budget)
+        assert [(NOW - call.started_at).days for call in page.calls] == [3, 4, 10, 20, 30]
+        assert (page.searched_until, page.older) == (None, None)
+        some = call_page(wanted, now=NOW, size=2, budget=budget)
+        assert [(NOW - call.started_at).days for call in some.calls] == [3, 4]
+        oldest = Cursor(NOW - timedelta(days=32), UUID(int=0))
+        forward = call_page(wanted, now=NOW, after=oldest, budget=budget)
+        assert forward.calls == page.calls
+        counted = count_calls(parse("").wanted, now=NOW, budget=budget)
+        assert (counted.count, counted.until) == (35, None)
+
+
+def test_a_stretch_that_takes_too_long_is_given_up(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is as far as the walk came before it, and later statements have their time."""
+    send_numbered(acme, 30)
+    wanted, budget = parse("case:c-7").wanted, Budget(seconds=2, first=5)
+    for name in ("calls_before", "calls_counted_before"):
+        late = "FROM (SELECT pg_sleep(60) WHERE %(scan_limit)s > 5) AS late RIGHT JOIN ("
+        slow = QUERIES[name].replace("FROM (", late, 1).replace("AS walked", "AS walked ON TRUE")
+        monkeypatch.setitem(QUERIES, name, slow)
+    with tenant_scope(acme.tenant.id):
+        page = call_page(wanted, now=NOW, budget=budget)
+        assert (page.calls, page.searched_until) == ([], NOW - timedelta(seconds=575))
+        counted = count_calls(parse("").wanted, now=NOW, budget=budget)
+        assert (counted.count, counted.until) == (5, NOW - timedelta(seconds=575))
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            assert cursor.fetchall() == [("0",)]
 
 
 def test_what_failed_is_found_whatever_went_well_since(acme: Cast) -> None:

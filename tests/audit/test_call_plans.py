@@ -22,8 +22,7 @@ from tests.factories import Cast, make_call, send_events
 
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
-PAGED = ["calls_before", "calls_after", "calls_walked_before", "calls_walked_after"]
-STATEMENTS = [*PAGED, "calls_counted_before"]
+STATEMENTS = ["calls_before", "calls_after", "calls_counted_before"]
 CURSOR = Cursor(NOW - timedelta(minutes=30), UUID(int=7))
 
 
