@@ -131,13 +131,12 @@ class Arguments:
         Arguments that do not fit are left for the function itself to refuse.
         """
         if self._is_plain:
-            given = dict(zip(self._names, args, strict=False))
-            given.update(kwargs)
+            given = dict(zip(self._names, args, strict=False)) | kwargs if args else kwargs
         else:
             try:
                 given = dict(self._signature.bind_partial(*args, **kwargs).arguments)
             except TypeError:
                 given = {"args": args, "kwargs": kwargs}
-        if self._owner is not None:
-            given.pop(self._owner, None)
+        if self._owner is not None and self._owner in given:
+            given = {name: value for name, value in given.items() if name != self._owner}
         return (self._defaults | given if self._defaults else given), given

@@ -95,7 +95,6 @@ class Call:
     def __init__(
         self,
         spec: ToolSpec,
-        *,
         append: Append | None,
         ids: Callable[[], str],
         clock: Clock | None,
@@ -125,13 +124,13 @@ class Call:
         What is called from here on is nested in this call, until it ends. Returns False when
         there is a spool and it did not take the event.
         """
-        scope = current_scope()
-        self._scope = scope_of_call(scope, self)
-        self.enter()
+        outer = current_scope()
+        self._scope = scope_of_call(outer, self)
+        self._token = enter_scope(self._scope)
         if self._append is None:
             return True
         try:
-            kept = self._start(self._append, scope, args, raw_args)
+            kept = self._start(self._append, outer, args, raw_args)
         except Exception as error:
             self._complain(error)
             return False
@@ -199,14 +198,14 @@ class Call:
     def _start(
         self,
         append: Append,
-        scope: Scope | None,
+        outer: Scope | None,
         args: dict[str, Any],
         raw_args: dict[str, Any],
     ) -> bool:
         spec = self._spec
         self._started_at = time.time_ns() if self._clock is None else _to_ns(self._clock())
-        context = b'"trace_id":"%b",' % self.trace_id.encode() if scope is None else scope.text
-        parent = None if scope is None else scope.parent_id
+        context = self._scope.text if outer is None else outer.text
+        parent = None if outer is None else outer.parent_id
         self._shared = b'"invocation_id":"%b",%b%b%b"call_id":"%b","started_at":"%b"' % (
             self.id.encode(),
             context,
@@ -240,13 +239,14 @@ class Call:
             received = PASSED if self._guard.outcome == "passed" else self._received
             guard = b',"guard":' + guard_text(self._guard, self._spec.capture, notes, received)
         append(
-            b'{"type":"toolExecutionEnd","event_id":"%b",%b,"ended_at":"%b","duration_ms":%b,'
+            b'{"type":"toolExecutionEnd","event_id":"%b",%b,"ended_at":"%b","duration_ms":%d.%06d,'
             b'"is_error":%b,"output":%b%b%b'
             % (
                 self._ids().encode(),
                 self._shared,
                 _instant(ended_at),
-                b"%d.%06d" % divmod(took_ns, 1_000_000),
+                took_ns // 1_000_000,
+                took_ns % 1_000_000,
                 b"true" if is_error else b"false",
                 output,
                 guard,
@@ -306,7 +306,7 @@ def _to_ns(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND * 1000
 
 
-_last_second = (0, b"1970-01-01T00:00:00")
+_last_second = (0, b"1970-01-01T00:00:00")  # its first nanosecond, and its text
 
 
 def _instant(ns: int) -> bytes:
@@ -315,11 +315,12 @@ def _instant(ns: int) -> bytes:
     Most calls fall into the second of the call before, so its text is kept.
     """
     global _last_second
-    second, rest = divmod(ns, 1_000_000_000)
-    known, text = _last_second
-    if second != known:
+    began, text = _last_second
+    rest = ns - began
+    if not 0 <= rest < 1_000_000_000:
+        second, rest = divmod(ns, 1_000_000_000)
         text = (_EPOCH + timedelta(seconds=second)).isoformat()[:19].encode()
-        _last_second = second, text
+        _last_second = ns - rest, text
     return b"%b.%06d+00:00" % (text, rest // 1000)
 
 

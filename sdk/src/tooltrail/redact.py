@@ -55,11 +55,11 @@ SECRET_PATTERNS = {
 
 # What each of these patterns leaves in JSON text, where a `\b` may have become a `\n`.
 _PATTERN_TRACES = (
-    r"-----BEGIN|eyJ|AKIA[0-9A-Z]{16}|gh[pousr]_[0-9A-Za-z]{36}|sk-[0-9A-Za-z_-]{20}"
-    r"|tt_[0-9a-f-]{32}"
+    r"-----BEGIN|eyJ|(?i:bearer)[\s\\]|AKIA[0-9A-Z]{16}|gh[pousr]_[0-9A-Za-z]{36}"
+    r"|sk-[0-9A-Za-z_-]{20}|tt_[0-9a-f-]{32}"
 )
 # Between two words of a name in JSON text: anything but letters and digits, escapes included.
-_BETWEEN_WORDS = r"(?:[^0-9A-Za-z\\]|\\[a-z\\\"/]|\\u[0-9a-f]{4})*"
+_BETWEEN_WORDS = r"(?:[^0-9A-Za-z\\]|\\[a-z\\\"/]|\\u[0-9A-Fa-f]{4})*"
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PATH_PART = re.compile(r"\.([^.\[\]]+)|\[(\*|\d+)\]")
@@ -95,10 +95,11 @@ class Redactor:
             _compile("|".join(f"(?:{text})" for text in chosen.values())) if chosen else None
         )
         self._has_own_patterns = bool(patterns)
-        traces = [_BETWEEN_WORDS.join(_words(word)) for word in words]
-        traces += [f"{ending}[^a-z]" for ending in endings]
-        trace = f"(?i:{'|'.join(traces)})" if traces else ""
-        self._trace = _compile(f"{trace}|{_PATTERN_TRACES}" if defaults else trace or "$^")
+        traces = [_BETWEEN_WORDS.join(map(_spellings, _words(word))) for word in words]
+        traces += [f"{_spellings(ending)}[^A-Za-z]" for ending in endings]
+        if defaults:
+            traces.append(_PATTERN_TRACES)
+        self._trace = _compile("|".join(traces) or "$^")
         self._verdicts: dict[Any, bool] = {}
 
     def is_harmless(self, text: str) -> bool:
@@ -226,6 +227,14 @@ def _removed(path: str, reason: str, notes: list[Note]) -> str:
 def _words(name: str) -> list[str]:
     """The words of a name in any style: `dbPassword`, `DB_PASSWORD`, `x-api-key`."""
     return [word.lower() for word in _WORD.findall(name)]
+
+
+def _spellings(word: str) -> str:
+    """A pattern for a word as a name may have it; `_WORD` knows no other.
+
+    Not `(?i:…)`: for words told letter by letter the engine leaps, eight times as fast.
+    """
+    return f"(?:{'|'.join(dict.fromkeys((word, word.capitalize(), word.upper())))})"
 
 
 def _compile(pattern: str) -> Any:

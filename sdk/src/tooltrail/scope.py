@@ -6,10 +6,10 @@ plain thread starts without one, unless it runs what `Trail.carry` returned.
 
 from contextvars import ContextVar
 from dataclasses import dataclass
-from os import urandom
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
+from uuid_utils import uuid4
 
 from tooltrail.events import ID_MAX_LENGTH
 
@@ -34,7 +34,7 @@ CONTEXT_MEMBERS = frozenset(
         "idempotency_key",
     }
 )
-_OF_ONE_CALL = ("tool_call_id", "idempotency_key", "timeouts_ms")  # not a nested call's
+_OF_ONE_CALL = frozenset({"tool_call_id", "idempotency_key", "timeouts_ms"})  # not a nested call's
 _COUNTS = ("timeouts_ms", "budget_tokens")
 _RUNS = {"run_id": "ingestion_run_id", "ingestion_run_id": "run_id"}
 
@@ -61,7 +61,7 @@ leave_scope = _scope.reset
 
 def fresh_trace_id() -> str:
     """A trace id of 32 hexadecimal digits, W3C's form."""
-    return urandom(16).hex()
+    return uuid4().hex
 
 
 def make_scope(
@@ -95,7 +95,7 @@ def scope_of_call(outer: Scope | None, call: "Call") -> Scope:
     if outer is None:
         text = b'"trace_id":"%b",' % call.trace_id.encode()  # a fresh one: nothing to escape
         return Scope(call.trace_id, {}, text, call.id, call)
-    if not any(name in outer.members for name in _OF_ONE_CALL):
+    if _OF_ONE_CALL.isdisjoint(outer.members):
         return Scope(outer.trace_id, outer.members, outer.text, call.id, call)
     members = {k: v for k, v in outer.members.items() if k not in _OF_ONE_CALL}
     return Scope(outer.trace_id, members, _members_text(outer.trace_id, members), call.id, call)

@@ -19,7 +19,7 @@ from contextvars import copy_context
 from functools import wraps
 from typing import Any, overload
 
-import uuid_utils
+from uuid_utils import uuid7
 
 from tooltrail.announcement import Announcement, Announcer
 from tooltrail.capture import Capture, encode_json
@@ -186,7 +186,8 @@ class Trail:
                 self._register([announcement])
                 digest = self._announcer.add(announcement)
                 spec = ToolSpec(announcement.name, version or digest, timeouts_ms, rule)
-            return self._begin(spec, *arguments.bind(args, kwargs))
+            given, raw_args = arguments.bind(args, kwargs)
+            return self._begin(spec, given, raw_args)
 
         return wrap(fn, begin, output_guard)
 
@@ -255,7 +256,8 @@ class Trail:
         scope = current_scope()
         if scope is not None and scope.call is not None:
             return scope.call
-        return self._make_call(ToolSpec("none", None, None, self._capture), None)
+        spec = ToolSpec("none", None, None, self._capture)
+        return Call(spec, None, self._ids, self._clock, self._complain)
 
     def context(self, turn_id: str) -> Turn:
         """The context to hand an ADK `Tool.executor`: its events are recorded here.
@@ -331,14 +333,11 @@ class Trail:
             self._complain(error)
 
     def _begin(self, spec: ToolSpec, args: dict[str, Any], raw_args: dict[str, Any]) -> Call:
-        call = self._make_call(spec, self._append_to())
+        call = Call(spec, self._append_to(), self._ids, self._clock, self._complain)
         if not call.start(args, raw_args) and self._raises_when_full:
             call.leave()
             raise SpoolFullError("the call cannot be recorded, so the tool was not run")
         return call
-
-    def _make_call(self, spec: ToolSpec, append: Append | None) -> Call:
-        return Call(spec, append=append, ids=self._ids, clock=self._clock, complain=self._complain)
 
     def _make_capture(self, mode: str | None, redact: Redactor | bool | None) -> Capture:
         if redact is None:
@@ -446,7 +445,7 @@ _open_trails: set[Trail] = set()  # kept alive: they have events to send
 
 
 def _new_id() -> str:
-    return str(uuid_utils.uuid7())
+    return str(uuid7())
 
 
 def _refuse(head: bytes) -> bool:

@@ -92,7 +92,7 @@ class Spool(ABC):
 
     def _append(self, head: bytes) -> bool:
         seq = self._next_seq
-        line = seal_line(head, b"%b%d}" % (self._member, seq))
+        line = seal_line(b"%b%b%d}" % (head, self._member, seq))
         try:
             self._next_seq = seq + 1
             if self._sealed_bytes + self._open_bytes + len(line) > self.allowance * _HARD_LIMIT:

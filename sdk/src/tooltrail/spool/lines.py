@@ -24,9 +24,9 @@ class Salvage:
     lost: list[range]
 
 
-def seal_line(text: bytes, rest: bytes = b"") -> bytes:
-    """Make the line of one JSON object, given whole or in two parts, ready to be appended."""
-    return b"%b%b\t%08x\n" % (text, rest, crc32(rest, crc32(text)))
+def seal_line(text: bytes) -> bytes:
+    """Make the line of one JSON object, ready to be appended."""
+    return b"%b\t%08x\n" % (text, crc32(text))
 
 
 def plain(line: bytes) -> bytes:

@@ -70,7 +70,6 @@ class SegmentSpool(Spool):
         self._lock_fd = -1
         self._fd = -1
         self._path = self._home
-        self._length = 0  # of the open segment, as far as its lines are whole
 
     def close(self) -> None:
         with self._lock:
@@ -129,9 +128,8 @@ class SegmentSpool(Spool):
                 os.fdatasync(self._fd)
         except OSError:
             if written:
-                os.ftruncate(self._fd, self._length)
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
             raise
-        self._length += written
 
     def _open_segment(self) -> None:
         self._path = self._home / f"{self._open_first_seq:012d}{_OPEN}"
@@ -144,7 +142,6 @@ class SegmentSpool(Spool):
             self._lock_fd = -1
             self._settle()
             self._fd = os.open(self._path, flags, 0o600)
-        self._length = 0
         self._sync(self._home)
 
     def _settle(self) -> None:

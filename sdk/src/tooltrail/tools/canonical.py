@@ -11,6 +11,7 @@ from hashlib import sha256
 from math import isfinite
 from typing import Any
 
+from msgspec import MsgspecError
 from msgspec.json import Encoder
 from pydantic_core import to_json
 
@@ -49,39 +50,46 @@ def compute_call_id(tool: str, args: Any) -> str:
 
 def _canonical_bytes(value: Any) -> bytes:
     try:
-        if _is_ordinary((value,)):
-            return _sorted_json(value)
-        return to_json(_ordered(value))
-    except (_NotOrdinaryError, RecursionError, TypeError, ValueError):
+        text = _sorted_json(value)  # first: it refuses a cycle, of which a look sees no end
+        return text if _is_ordinary(value) else to_json(_ordered(value))
+    except (
+        _NotOrdinaryError, MsgspecError, OverflowError, RecursionError, TypeError, ValueError,
+    ):  # fmt: skip
         # Lone surrogates, depth, cycles, names that are not text and therefore do not sort.
         # Only a surrogate makes text unencodable, so most text is never scanned for one.
         text = _write_exactly(value)
         return (text if text.isascii() else _escape_lone_surrogates(text)).encode()
 
 
-def _is_ordinary(values: Iterable[Any]) -> bool:
-    """Whether any JSON encoder that sorts members writes these values as JavaScript does.
+def _is_ordinary(root: Any) -> bool:
+    """Whether any JSON encoder that sorts members writes this value as JavaScript does.
 
-    A call id is on the path of every recorded call and most arguments are ordinary.
-    Raises RecursionError on cycles, TypeError for names that are not text.
+    A call id is on the path of every recorded call and most arguments are ordinary: one loop
+    over what is found on the way, as calls of a function cost more than it does.
+    Raises TypeError for names that are not text.
     """
-    for value in values:
-        kind = type(value)
-        if kind is str or value is None or kind is bool:
-            continue
-        if kind is int:
-            if not -_EXACT_INTEGER <= value <= _EXACT_INTEGER:
+    names: list[str] = []
+    found: list[Iterable[Any]] = [(root,)]
+    for values in found:
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                continue
+            if kind is dict:
+                names += value
+                found.append(value.values())
+            elif kind is list or kind is tuple:
+                found.append(value)
+            elif kind is int:
+                if not -_EXACT_INTEGER <= value <= _EXACT_INTEGER:
+                    return False
+            elif kind is float:
+                if not 1e-4 <= abs(value) < 1e15 or value.is_integer():
+                    return False
+            elif value is not None and kind is not bool:
                 return False
-        elif kind is dict:
-            # ASCII, because code points above U+FFFF sort differently as UTF-16.
-            if not "".join(value).isascii() or not _is_ordinary(value.values()):
-                return False
-        elif kind is float:
-            if not 1e-4 <= abs(value) < 1e15 or value.is_integer():
-                return False
-        elif not ((kind is list or kind is tuple) and _is_ordinary(value)):
-            return False
-    return True
+    # ASCII, because code points above U+FFFF sort differently as UTF-16.
+    return "".join(names).isascii()
 
 
 def _ordered(value: Any) -> Any:
