@@ -50,8 +50,8 @@ def compute_call_id(tool: str, args: Any) -> str:
 
 def _canonical_bytes(value: Any) -> bytes:
     try:
-        text = _sorted_json(value)  # first: it refuses a cycle, of which a look sees no end
-        return text if _is_ordinary(value) else to_json(_ordered(value))
+        ordinary = _sorted_json(value)  # first: it refuses a cycle, of which a look sees no end
+        return ordinary if _is_ordinary(value) else to_json(_ordered(value))
     except (
         _NotOrdinaryError, MsgspecError, OverflowError, RecursionError, TypeError, ValueError,
     ):  # fmt: skip
