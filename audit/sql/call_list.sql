@@ -17,6 +17,7 @@ tenant_id = %(tenant_id)s
       AND (%(call)s::text IS NULL OR call_id = %(call)s)
       AND (%(call_from)s::text IS NULL OR call_id >= %(call_from)s)
       AND (%(call_to)s::text IS NULL OR call_id < %(call_to)s)
+      AND (%(code)s::text IS NULL OR error_code = %(code)s)
       AND (NOT %(only_open)s OR end_batch_id IS NULL)
       AND (NOT %(only_orphans)s OR start_batch_id IS NULL)
       AND (NOT %(only_failed)s OR state = 'failed')
@@ -31,7 +32,6 @@ tenant_id = %(tenant_id)s
   AND (%(error)s::text IS NULL OR error_type = %(error)s)
   AND (%(error_prefix)s::text IS NULL
        OR error_type <> '' AND starts_with(error_type, %(error_prefix)s))
-  AND (%(code)s::text IS NULL OR error_code = %(code)s)
   AND (%(code_prefix)s::text IS NULL OR starts_with(error_code, %(code_prefix)s))
   AND (%(ingestion)s::text IS NULL OR ingestion_run_id = %(ingestion)s)
   AND (%(ingestion_prefix)s::text IS NULL OR starts_with(ingestion_run_id, %(ingestion_prefix)s))

@@ -23,6 +23,7 @@ from tests.factories import Cast, make_call, send_events
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
 STATEMENTS = ["calls_before", "calls_after", "calls_counted_before"]
+FAILED = {"status": "error", "error": {"type": "UPSTREAM", "code": "E1", "message": "no"}}
 CURSOR = Cursor(NOW - timedelta(minutes=30), UUID(int=7))
 
 
@@ -68,6 +69,7 @@ def told() -> Cast:
             run_id=f"r{n}",
             call_id=f"c{n}",
             tool_name=f"tool-{n}",
+            output=FAILED if n % 4 == 0 else None,
         )
         for n in range(1000)
     )
@@ -88,6 +90,8 @@ def told() -> Cast:
         ("trace:t7", ["trace_id = 't7'"]),
         ("run:r7", ["run_id = 'r7'"]),
         ("call:c7", ["call_id = 'c7'"]),
+        ("code:NEVER", ["error_code = 'NEVER'"]),
+        ("tool:tool-7 code:NEVER duration:>2s", ["error_code = 'NEVER'"]),
         ("state:open", ["started_at"]),
         ("is:orphan", ["started_at"]),
         ("state:failed violation:WRONG_TYPE duration:>2s", ["started_at"]),

@@ -1,0 +1,1 @@
+DROP INDEX invocation_error_code_idx;

@@ -1,0 +1,8 @@
+from django.db import migrations
+
+from config.migrations import RunSQLFile
+
+
+class Migration(migrations.Migration):
+    dependencies = [("audit", "0024_searches_end")]
+    operations = [RunSQLFile("0025_error_codes")]
