@@ -101,6 +101,15 @@ def test_new_calls_come_to_a_live_page_and_open_ones_end(page: Page, acme: Cast)
     rows = page.locator(".call-rows tbody tr:not(.tail-end)")
     expect(rows).to_have_count(2)
     expect(rows.first).to_contain_text("open for")
+    for width in (1280, 1600):  # without the column of runs, and with it
+        page.set_viewport_size({"width": width, "height": 720})
+        left_over = page.evaluate(
+            "() => { const right = (each) => each.getBoundingClientRect().right;"
+            " const table = document.querySelector('.call-rows');"
+            " const cells = [...table.querySelector('tbody tr').cells];"
+            " return right(table) - Math.max(...cells.map(right)); }"
+        )
+        assert abs(left_over) < 1, f"at {width} px"
     send_events(acme.tenant, make_call(tool_name="fresh", started_at=now), key=key)
     expect(rows).to_have_count(3)
     expect(rows.first).to_contain_text("fresh")
