@@ -1,14 +1,18 @@
 """A batch's entries made again of what is stored, and whether they are those of its leaves.
 
 Two ids are not in an event that came without: its own, which is made of its line's number in the
-request, and an ADK event's invocation, which counts equal ones. Lines that were refused are not in
-the log, so that both are looked for, among as many as a request can have.
+request, and an ADK event's invocation, which counts equal ones. Lines that were refused or empty
+are not in the log, and erased ones cannot be read: both are looked for, among as many as a request
+can have (`_Naming`).
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 from uuid import UUID, uuid5
 
 from tooltrail.ledger import NO_INVOCATION, Entry, Kind, commit_of, leaf_of
@@ -20,7 +24,12 @@ from audit.instants import microseconds
 from audit.limits import MAX_LINES, LimitExceededError
 from audit.log import LogPayloadError, unpack
 
-_EQUAL_CALLS_MAX = 32
+_NUMBERS_MAX = 2 * MAX_LINES + 1
+"""A line's highest number: `audit.body` counts empty ones."""
+_TRIES_MAX = 3_000_000
+"""In a batch, after which altered events are given up. Whoever sent it cannot make as many needed:
+a line that is refused or empty is none that is looked for.
+"""
 _KINDS = {kind.name.lower(): kind for kind in Kind}
 _LEAF = 32
 
@@ -60,68 +69,121 @@ def remake(batch: StoredBatch) -> list[Remade]:
     events = unpack(batch.payload)
     if len(events) != len(leaves):
         raise LogPayloadError(f"holds {len(events):,} events, not {len(leaves):,}")
-    possible = _own if batch.is_own else _of_executors
     received_us = microseconds(batch.received_at)
+    naming = None if batch.is_own else _Naming(batch, [raw for _, raw in events])
     remade = []
-    for (salt, raw), leaf, ids in zip(
-        events, leaves, possible(batch, [raw for _, raw in events]), strict=True
-    ):
+    for position, ((salt, raw), leaf) in enumerate(zip(events, leaves, strict=True)):
         found = None
         if raw:
-            commit = commit_of(salt, raw)
-            for kind, event_id, invocation_id in ids:
-                entry = Entry(kind, event_id, invocation_id, received_us, len(raw), commit)
-                if leaf_of(entry.to_bytes()) == leaf:
-                    found = entry
-                    break
+            made = _Made(leaf, received_us, len(raw), commit_of(salt, raw))
+            found = (
+                _find_own(raw, made.entry) if naming is None else naming.find(position, made.entry)
+            )
         remade.append(Remade(found, leaf, salt, raw))
     return remade
 
 
-type _Ids = Iterator[tuple[Kind, UUID, UUID]]
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An event with its leaf, but for what it is called."""
+
+    leaf: bytes
+    received_us: int
+    length: int
+    commit: bytes
+
+    def entry(self, kind: Kind, event_id: UUID, invocation_id: UUID) -> Entry | None:
+        """Its entry under these names; None if the leaf was not made of it."""
+        entry = Entry(kind, event_id, invocation_id, self.received_us, self.length, self.commit)
+        return entry if leaf_of(entry.to_bytes()) == self.leaf else None
+
+
+type _Fits = Callable[[Kind, UUID, UUID], Entry | None]
 """Kind, event id and invocation id an event may have entered the ledger with."""
+type _Name = tuple[int, UUID, int, UUID]
+"""What an event may be called: how many lines in front of it are absent then, event id, number
+among equal ones, invocation id.
+"""
+type _Equal = tuple[Kind, UUID]
+"""Of which ADK events it is that are counted: the id of the first."""
 
 
-def _own(batch: StoredBatch, raws: Sequence[bytes]) -> Iterator[_Ids]:
-    for raw in raws:
-        yield _own_ids(raw)
-
-
-def _own_ids(raw: bytes) -> _Ids:
+def _find_own(raw: bytes, fits: _Fits) -> Entry | None:
     try:
         document = json.loads(raw)
-        yield _KINDS[document["type"]], UUID(document["event_id"]), NO_INVOCATION
+        return fits(_KINDS[document["type"]], UUID(document["event_id"]), NO_INVOCATION)
     except (ValueError, KeyError, TypeError, AttributeError):
-        return
+        return None
 
 
-def _of_executors(batch: StoredBatch, raws: Sequence[bytes]) -> Iterator[_Ids]:
-    lines = [Line(position + 1, raw) for position, raw in enumerate(raws) if raw]
-    try:
-        reading = read_logged(lines, batch.batch_id, batch.received_at)
-        read = [*reading.candidates, *reading.findings]
-    except LimitExceededError:  # nothing that was let in
-        read = []
-    by_position = {candidate.line - 1: candidate for candidate in read}
-    for position in range(len(raws)):
-        yield _ids_of(by_position.get(position), batch.batch_id)
+class _Naming:
+    """The names of a batch's events, asked for one after the other.
+
+    What was found of one says where to begin with the next: lines that are missing in front of it
+    are missing in front of all that follow, and of equal calls each has a higher number.
+    """
+
+    def __init__(self, batch: StoredBatch, raws: Sequence[bytes]) -> None:
+        lines = [Line(position + 1, raw) for position, raw in enumerate(raws) if raw]
+        try:
+            reading = read_logged(lines, batch.batch_id, batch.received_at)
+            read = [*reading.candidates, *reading.findings]
+        except LimitExceededError:  # nothing that was let in
+            read = []
+        self._by_position = {candidate.line - 1: candidate for candidate in read}
+        self._batch_id = batch.batch_id
+        self._erased = [position for position, raw in enumerate(raws) if not raw]
+        self._absent = 0
+        self._seen: Counter[_Equal] = Counter()
+        self._next: Counter[_Equal] = Counter()
+        self._tries = 0
+
+    def find(self, position: int, fits: _Fits) -> Entry | None:
+        """The entry of the event at a position, behind those that were asked for before."""
+        candidate = self._by_position.get(position)
+        if candidate is None:
+            return None
+        equal = _equal(candidate)
+        if equal is None:
+            names = self._numbered(candidate)
+        else:
+            names = self._counted(candidate, equal)
+            self._seen[equal] += 1
+        for absent, event_id, k, invocation_id in names:
+            if entry := fits(candidate.kind, event_id, invocation_id):
+                self._absent = absent
+                if equal is not None:
+                    self._next[equal] = k + 1
+                return entry
+            self._tries += 1
+            if self._tries > _TRIES_MAX:
+                break
+        return None
+
+    def _numbered(self, candidate: Candidate) -> Iterator[_Name]:
+        if candidate.kind is Kind.FINDING or candidate.event.event_id is not None:
+            yield self._absent, candidate.event_id, 0, candidate.invocation_id
+            return
+        for absent in range(self._absent, _NUMBERS_MAX - candidate.line + 1):
+            event_id = uuid5(self._batch_id, str(candidate.line + absent))
+            yield absent, event_id, 0, candidate.invocation_id
+
+    def _counted(self, candidate: Candidate, equal: _Equal) -> Iterator[_Name]:
+        event = cast(wire.CallEvent, candidate.event)
+        first = self._next[equal]
+        known = self._seen[equal] + bisect_left(self._erased, candidate.line - 1)
+        # Nearly always nothing of its like has gone since the last of them.
+        for is_likely in (True, False):
+            for absent, event_id, *_ in self._numbered(candidate):
+                most = absent if event.event_id is None else _NUMBERS_MAX - candidate.line
+                for k in (first,) if is_likely else range(first + 1, known + most):
+                    yield absent, event_id, k, adk_invocation_id(candidate.started_us, event, k)
 
 
-def _ids_of(candidate: Candidate | None, batch_id: UUID) -> _Ids:
-    if candidate is None:
-        return
-    if candidate.kind is Kind.FINDING:
-        yield candidate.kind, candidate.event_id, candidate.invocation_id
-        return
+def _equal(candidate: Candidate) -> _Equal | None:
     event = candidate.event
-    event_ids: Iterator[UUID] = iter([candidate.event_id])
-    if event.event_id is None:
-        event_ids = (uuid5(batch_id, str(n)) for n in range(candidate.line, MAX_LINES + 1))
-    equal_calls = 0
-    if isinstance(event, wire.CallEvent) and event.invocation_id is None:
-        equal_calls = _EQUAL_CALLS_MAX
-    for event_id in event_ids:
-        yield candidate.kind, event_id, candidate.invocation_id
-        for k in range(equal_calls):
-            assert isinstance(event, wire.CallEvent)
-            yield candidate.kind, event_id, adk_invocation_id(candidate.started_us, event, k)
+    if candidate.kind is Kind.FINDING or not isinstance(event, wire.CallEvent):
+        return None
+    if event.invocation_id is not None:
+        return None
+    return candidate.kind, adk_invocation_id(candidate.started_us, event, 0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
@@ -25,7 +26,9 @@ from tooltrail.ledger import (
     verify_inclusion,
 )
 
-from audit.ledger.entry_view import entry_at
+from audit.ledger.entry_view import entry_at, stored_batch
+from audit.ledger.recompute import remake
+from audit.models import Batch
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
@@ -129,6 +132,53 @@ def test_events_without_ids_of_their_own_are_made_again(acme: Cast, row: dict[st
             assert found.entry is not None
             assert (found.raw, found.fault) == (found.raw or None, "")
             assert leaf_of(found.entry.to_bytes()) == found.leaf
+
+
+def adk_end(call: str, started_at: datetime, days: int = 0, **more: str) -> bytes:
+    """An end as the ADK sends it, so many days after its start, which are equal all the same."""
+    event = {
+        "type": "toolExecutionEnd",
+        "turnId": "turn",
+        "callId": call,
+        "toolName": "echo",
+        "startedAt": started_at.isoformat(),
+        "endedAt": (started_at + timedelta(days)).isoformat(),
+        "durationMs": 1,
+        "isError": False,
+    }
+    return json.dumps(event | more).encode()
+
+
+def test_events_without_ids_are_made_again_whatever_was_refused(acme: Cast) -> None:
+    """Behind many lines that are equal and refused, or empty: nothing was altered."""
+    now = datetime.now(UTC)
+    body = [
+        *(adk_end("same", now, -5) for _ in range(40)),
+        *(adk_end("same", now) for _ in range(3)),
+        *(b"no json" for _ in range(100)),
+        *(part for n in range(300) for part in (adk_end(f"call-{n}", now), b"")),
+        *(part for n in range(300) for part in (adk_end(f"call-{n}", now), b"")),
+        *(adk_end("named", now, -5) for _ in range(40)),
+        adk_end("named", now, eventId=str(uuid4())),
+    ]
+    answer = post(make_ingest_key(acme.tenant), b"\n".join(body)).json()
+    assert (len(answer["rejected"]), answer["accepted"]) == (180, 604)
+    with tenant_scope(acme.tenant.id):
+        (row,) = Batch.objects.for_tenant(acme.tenant.id)
+    remade = remake(stored_batch(row))
+    assert [n for n, one in enumerate(remade) if one.entry is None] == []
+
+
+def test_an_events_names_are_looked_for_where_the_last_ones_were(acme: Cast) -> None:
+    """Half a request refused: its events are not each looked for from the beginning."""
+    now = datetime.now(UTC)
+    body = [b"no json"] * 500 + [adk_end(f"call-{n}", now) for n in range(500)]
+    post(make_ingest_key(acme.tenant), b"\n".join(body))
+    with tenant_scope(acme.tenant.id):
+        (row,) = Batch.objects.for_tenant(acme.tenant.id)
+    with patch("audit.ledger.recompute.leaf_of", wraps=leaf_of) as made:
+        assert all(one.entry is not None for one in remake(stored_batch(row)))
+    assert made.call_count < 2_000
 
 
 def test_events_made_of_spans_are_made_again(acme: Cast) -> None:
