@@ -25,12 +25,12 @@ class Stretch:
 def stretch_of(of: TimeRange) -> Stretch:
     """The signed entries received in a range of time, and those of the calls that began in it.
 
-    With one more on either side, if there is: by when these were received it can be told that
-    nothing of the range lies outside. Needs the tenant's scope; reads all of the tenant's
-    batches but for what is large in them. Raises NotSignedError.
+    With the nearest on either side that was received outside of the range, if there is: by these
+    it can be told that nothing of the range lies beyond them. Needs the tenant's scope; reads all
+    of the tenant's batches but for what is large in them. Raises NotSignedError.
     """
     epoch, origin, size = newest_checkpoint()
-    ((first, end, before),) = rows(
+    ((first, before, front, behind),) = rows(
         "evidence_range",
         size=size,
         start=of.start,
@@ -39,8 +39,10 @@ def stretch_of(of: TimeRange) -> Stretch:
         last_day=(of.end - timedelta(microseconds=1)).astimezone(UTC).date(),
     )
     if first is None:
-        first = end = before
-    return Stretch(epoch, origin, size, max(0, first - 1), min(size, end + 1))
+        return Stretch(epoch, origin, size, max(0, before - 1), min(size, before + 1))
+    first_index = 0 if front is None else front - 1
+    end_index = size if behind is None else behind + 1
+    return Stretch(epoch, origin, size, first_index, end_index)
 
 
 def newest_checkpoint(epoch: int | None = None) -> tuple[int, str, int]:

@@ -7,8 +7,10 @@ ORDER BY epoch DESC, size DESC
 LIMIT 1
 
 -- evidence_range --
--- From the first to behind the last signed entry that was received in a range of time, or is of a
--- call that started in it, whenever it came; NULL without one. And how many were received before.
+-- The first signed entry that was received in a range of time, or is of a call that started in it,
+-- whenever it came; NULL without one. How many were received before. And around all of these the
+-- nearest that were received before the range and after it; NULL without one: entries that came at
+-- once may stand in the other order.
 WITH batches AS (
     SELECT batch_id, received_at, first_index, least(first_index + event_count, %(size)s) AS end_index
     FROM batch
@@ -25,17 +27,19 @@ WITH batches AS (
     WHERE tenant_id = %(tenant_id)s
       AND started_on BETWEEN %(first_day)s AND %(last_day)s
       AND started_at >= %(start)s AND started_at < %(end)s
-)
-SELECT min(first_index) FILTER (WHERE is_in_range),
-       max(end_index) FILTER (WHERE is_in_range),
-       coalesce(max(end_index) FILTER (WHERE received_at < %(start)s), 0)
-FROM (
-    SELECT b.first_index, b.end_index, b.received_at,
-           (b.received_at >= %(start)s AND b.received_at < %(end)s) OR c.batch_id IS NOT NULL
-               AS is_in_range
+), enclosed AS (
+    SELECT min(b.first_index) AS first_index, max(b.end_index) AS end_index
     FROM batches b
     LEFT JOIN called c ON c.batch_id = b.batch_id
-) AS judged
+    WHERE (b.received_at >= %(start)s AND b.received_at < %(end)s) OR c.batch_id IS NOT NULL
+)
+SELECT e.first_index,
+       coalesce(max(b.end_index) FILTER (WHERE b.received_at < %(start)s), 0),
+       max(b.end_index) FILTER (WHERE b.received_at < %(start)s AND b.first_index < e.first_index),
+       min(b.first_index) FILTER (WHERE b.received_at >= %(end)s AND b.first_index >= e.end_index)
+FROM enclosed e
+LEFT JOIN batches b ON true
+GROUP BY e.first_index, e.end_index
 
 -- evidence_batches --
 -- The next batches with an entry of the range, in the order of the log.

@@ -154,6 +154,20 @@ def test_the_events_are_as_they_came(acme: Cast, tmp_path: Path) -> None:
     assert judge(data, tmp_path).is_genuine
 
 
+@pytest.mark.parametrize("minutes", [(-70, -40, -50, -10), (-70, -30, -40, -10)])
+def test_a_range_is_enclosed_whatever_came_at_once(
+    acme: Cast, tmp_path: Path, minutes: tuple[int, ...]
+) -> None:
+    """Requests that came at once may be stored in the other order: nothing was altered."""
+    for minute in minutes:
+        arrive(acme.tenant, NOW + timedelta(minutes=minute))
+    sign(acme.tenant)
+    of = TimeRange(NOW - timedelta(minutes=45), NOW - timedelta(minutes=35), UTC)
+    verdict = judge(make(acme.tenant, of), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert {check.name: check.result for check in verdict.checks}["range"] == "verified"
+
+
 def test_a_range_has_what_arrived_in_it_and_its_calls(acme: Cast, tmp_path: Path) -> None:
     for hour in range(10):
         arrive(acme.tenant, NOW - timedelta(hours=10 - hour))
