@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from django.db import connections, transaction
+import psycopg
+from django.db import OperationalError, connections, transaction
 
 PARTITIONED_TABLES = (
     "invocation",
@@ -24,6 +25,7 @@ _FILL = {"rollup": 70, "quarter_rollup": 50}
 """How full (%) pages are made of tables whose rows each request adds to: without room beside them
 two in five new versions of a quarter's row went to another page, and the table was a third larger.
 """
+LOCK_TIMEOUT = "2s"  # whoever writes waits for whoever waits to lock their table
 DAYS_AHEAD = 14  # two weeks without a worker before new calls find no partition
 DAYS_BACK = 35  # how late a call may arrive; older ones go to the inbox
 
@@ -82,23 +84,38 @@ def days_ahead(today: date, using: str = "owner") -> int:
     return days - 1
 
 
-def apply(partitions: Iterable[Partition], using: str = "owner") -> None:
-    """Make the partitions; one that exists by now is left as it is."""
-    with connections[using].cursor() as cursor:
-        for partition in partitions:
-            following = partition.day + timedelta(days=1)
-            fill = _FILL.get(partition.table, 100)
-            # The parent's policy does not guard a partition that is queried by its own name:
-            # there it is closed, and never open in between. One transaction each, because
-            # making one locks its parent against everybody.
-            with transaction.atomic(using=using):
-                cursor.execute(
-                    f"CREATE TABLE IF NOT EXISTS {partition.name} PARTITION OF {partition.table}"
-                    f" FOR VALUES FROM ('{partition.day}') TO ('{following}')"
-                    f" WITH (fillfactor = {fill})"
-                )
-                cursor.execute(f"REVOKE ALL ON {partition.name} FROM tooltrail_app")
-                cursor.execute(
-                    f"ALTER TABLE {partition.name}"
-                    " ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
-                )
+def apply(partitions: Iterable[Partition], using: str = "owner") -> list[Partition]:
+    """Make the partitions, as far as that goes just now; those made.
+
+    One that exists by now is left as it is. While somebody reads the table for long, as a backup
+    does, no more are made: waiting for that would stop the intake.
+    """
+    made = []
+    for partition in partitions:
+        try:
+            _make(partition, using)
+        except OperationalError as error:
+            if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+                raise
+            break
+        made.append(partition)
+    return made
+
+
+def _make(partition: Partition, using: str) -> None:
+    following = partition.day + timedelta(days=1)
+    fill = _FILL.get(partition.table, 100)
+    # The parent's policy does not guard a partition that is queried by its own name: there it is
+    # closed, and never open in between. One transaction each, because making one locks its parent
+    # against everybody.
+    with transaction.atomic(using=using), connections[using].cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+        cursor.execute(
+            f"CREATE TABLE IF NOT EXISTS {partition.name} PARTITION OF {partition.table}"
+            f" FOR VALUES FROM ('{partition.day}') TO ('{following}')"
+            f" WITH (fillfactor = {fill})"
+        )
+        cursor.execute(f"REVOKE ALL ON {partition.name} FROM tooltrail_app")
+        cursor.execute(
+            f"ALTER TABLE {partition.name} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
+        )

@@ -59,7 +59,6 @@ _HELD_ROWS = {
 }
 """By table, which rows a hold leaves: calls first, which decide about all others. `rollup` goes
 last, whole days at once, and tells how many calls that were."""
-_LOCK_TIMEOUT = "2s"  # writers wait for whoever waits to drop a partition
 
 
 class CannotExpireError(Exception):
@@ -299,7 +298,7 @@ def _oldest_day(tenant_id: UUID, table: str, since: date, before: date) -> date 
 def _drop_if_empty(partition: partitions.Partition) -> bool:
     # The parent first, as whoever writes to the partition does.
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
-        cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+        cursor.execute(f"SET LOCAL lock_timeout = '{partitions.LOCK_TIMEOUT}'")
         cursor.execute(f"LOCK TABLE {partition.table} IN ACCESS EXCLUSIVE MODE")
         cursor.execute(f"SELECT EXISTS (SELECT FROM {partition.name})")  # noqa: S608  of ours
         (is_used,) = cursor.fetchone()

@@ -38,9 +38,10 @@ def keep_partitions_ahead(timestamp: int) -> None:
         _log.warning("DATABASE_OWNER_URL is not set: partitions must be made by others")
         return
     missing = partitions.missing(timezone.now().date())
-    partitions.apply(missing)
-    if missing:
-        _log.info("made %d partitions, up to %s", len(missing), missing[-1].day)
+    if made := partitions.apply(missing):
+        _log.info("made %d partitions, up to %s", len(made), made[-1].day)
+    if len(made) < len(missing):
+        _log.warning("%s is in use: the next partitions are made later", missing[len(made)].table)
 
 
 @app.task(retry=AGAIN)

@@ -1,9 +1,11 @@
 """`manage.py partitions plan|apply`: what is missing is printed, made, and then takes calls."""
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
@@ -46,6 +48,21 @@ def drop_day(day: int) -> list[str]:
         for name in dropped:
             cursor.execute(f"DROP TABLE {name}")
     return dropped
+
+
+@pytest.mark.usefixtures("tidied")
+def test_the_intake_does_not_wait_for_a_backup_that_partitions_wait_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(partitions, "LOCK_TIMEOUT", "100ms")
+    dropped = drop_day(DAYS_AHEAD)
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as backup:
+        backup.execute("LOCK TABLE trace IN ACCESS SHARE MODE")  # as pg_dump, until it is done
+        with pytest.raises(CommandError, match="trace is in use"):
+            run("apply")
+        tasks.keep_partitions_ahead(0)
+        assert "trace is in use" in caplog.text
+    assert run("apply") == [*dropped[2:], f"{len(dropped) - 2} made"]
 
 
 @pytest.mark.usefixtures("tidied")

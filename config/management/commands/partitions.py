@@ -33,7 +33,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError without the owner's address, or for too early a day."""
+        """Raises CommandError without the owner's address, for too early a day, or where not
+        all could be made just now.
+        """
         if "owner" not in connections:
             raise CommandError("set DATABASE_OWNER_URL: partitions are the owner's")
         today = timezone.now().date()
@@ -42,9 +44,11 @@ class Command(BaseCommand):
             back = max(back, (today - since).days)
             if back > _BACK_MAX:
                 raise CommandError(f"--import goes back {_BACK_MAX} days at most, not {back}")
-        missing = partitions.missing(today, back=back)
+        told = missing = partitions.missing(today, back=back)
         if options["action"] == "apply":
-            partitions.apply(missing)
-        for partition in missing:
+            told = partitions.apply(missing)
+        for partition in told:
             self.stdout.write(partition.name)
-        self.stdout.write(f"{len(missing)} {'made' if options['action'] == 'apply' else 'missing'}")
+        self.stdout.write(f"{len(told)} {'made' if options['action'] == 'apply' else 'missing'}")
+        if len(told) < len(missing):
+            raise CommandError(f"{missing[len(told)].table} is in use: make the others later")
