@@ -7,7 +7,8 @@ from uuid import UUID
 from django.db import connections
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.exceptions import AlreadyEnqueued
+from procrastinate.exceptions import AlreadyEnqueued, UniqueViolation
+from procrastinate.jobs import Status
 
 from audit import erasure, partitions, payload_search, retention
 from audit.drift import job as drift_job
@@ -214,5 +215,8 @@ def check_ledger(tenant_id: str, check_id: str) -> None:
 async def retry_stalled_jobs(timestamp: int) -> None:
     """Give the tasks of workers that are gone to those that are here."""
     for job in await app.job_manager.get_stalled_jobs():
-        await app.job_manager.retry_job(job)
+        try:
+            await app.job_manager.retry_job(job)
+        except UniqueViolation:  # the same waits for its turn already
+            await app.job_manager.finish_job(job, Status.ABORTED, delete_job=True)
         _log.warning("task %s was left behind by a worker that is gone: again", job.task_name)

@@ -10,9 +10,10 @@ from procrastinate import RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
 AGAIN: Final = RetryStrategy(
-    max_attempts=13,
     linear_wait=5,
     # A deadlock or a database that starts anew; the last is what deferring a task makes of them.
     retry_exceptions=(OperationalError, InterfaceError, ConnectorException),
 )
-"""At once, then after 5 to 60 seconds: six and a half minutes in all."""
+"""At once, then after 5, 10, 15 … seconds, until it comes to its end or somebody cancels it: what
+is under way is never left so with nobody to go on.
+"""
