@@ -169,6 +169,23 @@ def test_what_was_refused_can_be_sent_again(
     assert [each["args"]["n"] for each in server.events] == [0, 1, 2]
 
 
+def test_a_file_without_numbers_that_is_refused_is_not_passed_over(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [json.dumps(event(n)) for n in range(3)]
+    gap = {"type": "gap", "event_id": "e", "producer_id": "p", "reason": "r"}
+    lines += ['{"type":"gap"}', json.dumps({**gap, "from_seq": 0, "to_seq": 2**63 - 1})]
+    file = tmp_path / "events.ndjson"
+    file.write_text("\n".join(lines).replace('"type": "gap"', '"type":"gap"'))
+    server.plan = lambda request: (400, {"detail": "not today"}, {}) if request.batch_id else None
+    assert main(["send", str(file), "--timeout", "5"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("0 events sent, ")
+    assert said.endswith(" 0 still waiting, 5 refused\n")
+    [refused] = tmp_path.glob("*/rejected/*.ndjson")
+    assert len(refused.read_text().splitlines()) == 5
+
+
 def test_an_interrupted_send_says_that_the_file_was_not_read_to_its_end(
     server: Server,
     tmp_path: Path,

@@ -247,8 +247,8 @@ class Spool(ABC):
 
     def give_up(self, batch: Batch, reason: str) -> None:
         """Drop a batch and note every number in it as lost; gaps it declares are not lost."""
-        held, declared = self._contents(batch)
-        self._write_off(held, reason, declared)
+        held, declared, unnumbered = self._contents(batch)
+        self._write_off(held, reason, declared, unnumbered)
         self.discard(batch)
 
     def park(self, batch: Batch, reason: str) -> None:
@@ -256,9 +256,9 @@ class Spool(ABC):
 
         Raises OSError when it cannot be laid aside.
         """
-        held, declared = self._contents(batch)
+        held, declared, unnumbered = self._contents(batch)
         # Gaps alone are not declared again: they would be refused again, without end.
-        self._write_off(held, "refused", declared if held else [])
+        self._write_off(held, "refused", declared if held else [], unnumbered)
         with self._lock:
             if not self._loose.drop(batch):  # there is nowhere to lay that
                 self._lay_aside(batch, reason)
@@ -385,21 +385,35 @@ class Spool(ABC):
             self._batches.remove(batch)
             self._sealed_bytes -= batch.size
 
-    def _contents(self, batch: Batch) -> tuple[dict[str, list[range]], list[Loss]]:
-        """Whose numbers a batch holds, and the losses it declares; notes what is damaged."""
+    def _contents(self, batch: Batch) -> tuple[dict[str, list[range]], list[Loss], int]:
+        """Whose numbers a batch holds, the losses it declares, and how many events have no number.
+
+        Notes what is damaged.
+        """
         loose = self._loose.get(batch)
         try:
             found = self._salvage(batch) if loose is None else Salvage(loose, [])
         except OSError:  # the file is gone; its name told what it held
-            return {self.producer_id: [range(batch.first_seq, batch.first_seq + batch.count)]}, []
+            lost = range(batch.first_seq, batch.first_seq + batch.count)
+            return {self.producer_id: [lost]}, [], 0
         held = numbers(found.lines)
         for lost in found.lost:
             self._lose(next(iter(held), self.producer_id), lost, "damaged")
-        return held, declared_in(found.lines)
+        declared = declared_in(found.lines)
+        numbered = sum(len(each) for ranges in held.values() for each in ranges)
+        return held, declared, len(found.lines) - numbered - len(declared)
 
-    def _write_off(self, held: dict[str, list[range]], reason: str, declared: list[Loss]) -> None:
+    def _write_off(
+        self,
+        held: dict[str, list[range]],
+        reason: str,
+        declared: list[Loss],
+        unnumbered: int,
+    ) -> None:
         with self._lock:
             self._losses += declared
+            if unnumbered > 0:  # of somebody's file: there is nothing to declare them by
+                self._count_lost(reason, unnumbered)
         for producer_id, ranges in held.items():
             for lost in ranges:
                 self._lose(producer_id, lost, reason)
@@ -413,12 +427,15 @@ class Spool(ABC):
     def _lose(self, producer_id: str, lost: range, reason: str) -> None:
         """Note numbers as lost. Never raises."""
         with self._lock:
-            if reason not in self.dropped:
-                logger.warning("tooltrail: events are being lost (%s); each is counted", reason)
-            self.dropped[reason] += len(lost)
+            self._count_lost(reason, len(lost))
             loss = Loss(producer_id, lost, reason)
             if not (self._losses and self._losses[-1].takes_up(loss)):
                 self._losses.append(loss)
+
+    def _count_lost(self, reason: str, count: int) -> None:
+        if reason not in self.dropped:
+            logger.warning("tooltrail: events are being lost (%s); each is counted", reason)
+        self.dropped[reason] += count
 
     def snapshot(self) -> dict[str, Any]:
         """The counters, at one instant."""

@@ -5,6 +5,7 @@ Owns the form of a gap line; when something is given up is the spool's and the s
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
 import uuid_utils
@@ -58,7 +59,15 @@ class Loss:
 
 def declared_in(lines: list[bytes]) -> list[Loss]:
     """The losses these lines declare."""
-    return [Loss.read(line) for line in lines if line.startswith(_GAP)]
+    found: list[Loss] = []
+    for line in lines:
+        if line.startswith(_GAP):
+            # Somebody's own file may hold anything.
+            with suppress(ValueError, KeyError, TypeError, OverflowError):
+                loss = Loss.read(line)
+                if len(loss.numbers):
+                    found.append(loss)
+    return found
 
 
 def reason_of(error: OSError) -> str:
