@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 INDENT = 14  # pixels a level
 ROW_HEIGHT = 26  # pixels; also --row-height in tokens.css
-MAX_INDENT_DEPTH = 10  # deeper calls are drawn at this depth, with their depth in numbers
+MAX_INDENT_DEPTH = 6  # deeper calls are drawn at this depth, with their level in numbers
 MIN_SPAN_US = 1_000  # a window of a single instant still has a width
 _LETTER_SHARE = 1.8  # width of a label's character as a share of the narrowest axis
 _OPEN_TAIL = 0.08  # room kept for open calls after the last thing known, as a share
@@ -57,6 +57,11 @@ class Node(NamedTuple):
     def level(self) -> int:
         """Its depth as people count: the outermost calls are on level 1."""
         return self.depth + 1
+
+    @property
+    def is_deeper_than_drawn(self) -> bool:
+        """Whether its name stands further left than its depth is."""
+        return self.depth > MAX_INDENT_DEPTH
 
     @property
     def indent(self) -> int:

@@ -29,6 +29,7 @@ MINIMAP_WIDTH = 1_000  # units of its view box
 ZOOM_STEPS = 8  # places of the minimap that lead to a closer look
 
 _ELSEWHERE = -1  # the place of a call that is not in the trace
+_DEEP = 4  # levels of calls inside a call: less than half of their column is left to names
 _GAP_SHARE = 0.3  # percent of the lane: two pixels
 
 Only = Literal["", "failed", "violation", "open", "path"]
@@ -137,6 +138,7 @@ class Waterfall:
     first_row: int  # counts from 0
     earlier: Stretch | None  # the window before this one, where there is one
     later: list[Stretch]  # the windows after it
+    is_deep: bool  # names are moved in so far that they need more room
 
 
 def svg_share(percent: float) -> str:
@@ -218,6 +220,7 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
         first_row=first,
         earlier=_stretch(shown, first - WINDOW_ROWS) if first else None,
         later=[_stretch(shown, n) for n in range(first + WINDOW_ROWS, len(shown), WINDOW_ROWS)],
+        is_deep=any(node.depth >= _DEEP for node in nodes),
     )
 
 

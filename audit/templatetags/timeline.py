@@ -91,12 +91,17 @@ def _name(row: Row, look: str) -> str:
 
 
 def _guide(node: Node) -> str:
-    """The lines to the call around it."""
+    """The lines to the call around it, and the level of a call deeper than they reach."""
     if not node.depth:
         return ""
+    level = (
+        f'<span class="level num" aria-hidden="true" title="Level {node.level}">{node.level}</span>'
+        if node.is_deeper_than_drawn
+        else ""
+    )
     return (
         f'<svg class="guide" width="{node.indent}" height="{ROW_HEIGHT}" aria-hidden="true">'
-        f'<path d="{node.guide_path}"/></svg>'
+        f'<path d="{node.guide_path}"/></svg>{level}'
     )
 
 

@@ -159,6 +159,28 @@ def test_nothing_reaches_beyond_the_window(page: Page, acme: Cast, width: int) -
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
+@pytest.mark.parametrize("width", [1024, 1440])
+def test_a_call_deep_inside_others_keeps_its_name(page: Page, acme: Cast, width: int) -> None:
+    """And the number of those inside it stays off its bar."""
+    parent: str | None = None
+    for level in range(1, 13):
+        events = make_call(tool_name=f"look_{level}", parent_invocation_id=parent)
+        send_events(acme.tenant, events)
+        parent = str(events[0]["invocation_id"])
+    sign_in(page, acme.editor)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto("/traces/trace-123")
+    expect(page.locator(".calls .tool")).to_have_count(12)
+    cut = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(e => e.textContent)"
+    assert page.locator(".calls .tool").evaluate_all(cut) == []
+    assert page.locator(".calls .level").all_text_contents() == [str(n) for n in range(8, 13)]
+    overlap = page.locator(".calls li:has(.fold-calls)").evaluate_all(
+        "all => Math.max(...all.map(row => row.querySelector('.fold-calls').getBoundingClientRect()"
+        ".right - row.querySelector('.lane').getBoundingClientRect().left))"
+    )
+    assert overlap <= 1
+
+
 @pytest.fixture(params=[True, False], ids=["with-javascript", "without-javascript"])
 def any_page(
     request: pytest.FixtureRequest, browser: "Browser", live_server: "LiveServer"
