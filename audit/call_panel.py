@@ -153,7 +153,7 @@ def gather(
             Broken(violation, _inline(mark.received), _inline(mark.coerced))
             for violation, mark in zip(violations, marked, strict=True)
         ],
-        error=_error_facts(call, failure),
+        error=_error_facts(call, failure) if call.state == "failed" else [],
         error_message=_text(failure.get("message")) or call.error_message or "",
         error_more=_tree(more),
         args=_tree(args),

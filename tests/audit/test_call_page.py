@@ -129,6 +129,16 @@ def test_an_error_is_shown_whole(acme: Cast) -> None:
         assert part in shown
 
 
+@pytest.mark.parametrize("who", ["editor", "viewer"])
+def test_a_call_that_went_well_shows_no_error(acme: Cast, who: str) -> None:
+    """Whichever attempt it was: SDKs say that of every call."""
+    output = {"status": "ok", "data": {}, "meta": {"took_ms": 1, "attempt": 2}}
+    page = signed_in(getattr(acme, who)).get(send(acme, output=output)).content.decode()
+    assert "attempt 2" in text(page)
+    assert 'class="error"' not in page
+    assert "No message was given" not in page
+
+
 def test_a_violation_is_marked_at_its_value_with_what_it_was(acme: Cast) -> None:
     violation = {
         "path": "$.temperature",
