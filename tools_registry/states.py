@@ -4,8 +4,16 @@ The version itself is never touched: these are changes on its tool's record. All
 the tenant's scope.
 """
 
-from tools_registry.changes import Publisher, lock_tool, record_change, version_states
-from tools_registry.models import ChangeKind, State, ToolVersion
+from collections.abc import Sequence
+
+from tools_registry.changes import (
+    Publisher,
+    lock_tool,
+    record_change,
+    record_changes,
+    version_states,
+)
+from tools_registry.models import ChangeKind, State, Tool, ToolChange, ToolVersion
 
 
 class StateError(Exception):
@@ -34,6 +42,23 @@ def retire(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
 def restore(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
     """Take back that a version is deprecated or retired. Raises StateError if it is not."""
     _enter(version, by, ChangeKind.RESTORED, reason, {State.DEPRECATED, State.RETIRED})
+
+
+def enter_states(
+    tool: Tool, entered: Sequence[tuple[int, ChangeKind]], by: Publisher, *, reason: str = ""
+) -> None:
+    """The same of versions by their numbers, in this order, each from a state that leads there.
+
+    That is the caller's to know, who has locked the tool. Five statements, however many.
+    """
+    lock_tool(tool)
+    versions = ToolVersion.objects.filter(tenant_id=tool.tenant_id, tool_id=tool.pk)
+    digests = dict(versions.values_list("number", "digest"))
+    changes = [
+        ToolChange(kind=kind, number=number, digest=digests[number], details={})
+        for number, kind in entered
+    ]
+    record_changes(tool, changes, by, reason=reason)
 
 
 def set_current(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:

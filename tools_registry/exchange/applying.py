@@ -15,17 +15,16 @@ from tools_registry.changes import Publisher
 from tools_registry.drafts import create_draft
 from tools_registry.exchange.document import ReadTool
 from tools_registry.exchange.planning import PlannedTool, Step, plan_tool, stored_tools
-from tools_registry.models import Tool
+from tools_registry.models import ChangeKind, Tool
 from tools_registry.tools import NameTakenError, create_tool, describe_tool
 from tools_registry.versions import find_version, publish_versions
 
 HAS_CHANGED: Final = "It has changed since the import was looked at: look at the import again."
 
-_DEEDS = {
-    "restore": states.restore,
-    "make_current": states.set_current,
-    "deprecate": states.deprecate,
-    "retire": states.retire,
+_STATES = {
+    "restore": ChangeKind.RESTORED,
+    "deprecate": ChangeKind.DEPRECATED,
+    "retire": ChangeKind.RETIRED,
 }
 
 
@@ -68,9 +67,13 @@ def import_tool(
 
 
 def _together(steps: list[Step]) -> Iterator[list[Step]]:
-    """The steps in their order: versions that are published one after the other, at once."""
-    for deed, some in groupby(steps, key=lambda step: step.deed):
-        if deed == "publish":
+    """The steps in their order: at once versions that are published one after the other, and
+    states that are entered so.
+    """
+    for kind, some in groupby(
+        steps, key=lambda step: "state" if step.deed in _STATES else step.deed
+    ):
+        if kind in ("publish", "state"):
             yield list(some)
         else:
             yield from ([step] for step in some)
@@ -89,8 +92,11 @@ def _do(tool: Tool, steps: list[Step], way: Way) -> None:
         publish_versions(tool, contracts, way.by, reason=way.reason)
     elif step.contract is not None:
         create_draft(tool, step.contract, way.by, reason=way.reason)
-    elif step.deed != "create":
+    elif step.deed in _STATES:
+        entered = [(each.number, _STATES[each.deed]) for each in steps]
+        states.enter_states(tool, entered, way.by, reason=way.reason)
+    elif step.deed == "make_current":
         version = find_version(tool, step.number)
         assert version is not None, "planned with the tool locked"
-        _DEEDS[step.deed](version, way.by, reason=way.reason)
+        states.set_current(version, way.by, reason=way.reason)
         tool.refresh_from_db()
