@@ -5,6 +5,7 @@ the tenant's scope.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from tools_registry.changes import (
     Publisher,
@@ -54,8 +55,9 @@ def enter_states(
     lock_tool(tool)
     versions = ToolVersion.objects.filter(tenant_id=tool.tenant_id, tool_id=tool.pk)
     digests = dict(versions.values_list("number", "digest"))
+    nothing_more: dict[str, Any] = {"details": {}}
     changes = [
-        ToolChange(kind=kind, number=number, digest=digests[number], details={})
+        ToolChange(kind=kind, number=number, digest=digests[number], **nothing_more)
         for number, kind in entered
     ]
     record_changes(tool, changes, by, reason=reason)
