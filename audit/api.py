@@ -23,7 +23,8 @@ from audit.body import (
     read_sent,
     split_lines,
 )
-from audit.ingest import BatchIdReusedError, record_batch
+from audit.group_commit import GROUP_COMMIT, is_small
+from audit.ingest import BatchIdReusedError, answer_of, read_request, record_batches
 from audit.limits import LimitExceededError
 from audit.quota import QuotaExceededError, quota
 from config.problems import problem, told
@@ -164,8 +165,13 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
             counted.lap("inflate")
             lines = split_lines(body)
             quota().take(key.key_id, len(lines))
-            answer = record_batch(key.tenant_id, body, lines, batch_id, now)
-            counted.lap("store")
+            read = read_request(key.tenant_id, body, lines, batch_id, now)
+            is_alone = not is_small(len(lines), len(body))
+            if is_alone:
+                answer = answer_of(record_batches([read])[0])
+        if not is_alone:
+            answer = GROUP_COMMIT.store(read)
+        counted.lap("store")
     except QuotaExceededError as error:
         return _come_again("quota", "This API key has sent its share.", error.retry_after_s)
     except OverloadedError:

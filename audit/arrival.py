@@ -95,7 +95,7 @@ def finding_event(end: Candidate, at: datetime) -> Candidate:
         }
     )
     raw = b"%b,%b" % (head[:-1].encode(), end.finding.members[1:])
-    return Candidate(-1, raw, end.event, event_id, Kind.FINDING, end.invocation_id)
+    return Candidate(end.batch_id, -1, raw, end.event, event_id, Kind.FINDING, end.invocation_id)
 
 
 def _unexplained(check: Check, raw: bytes) -> list[Violation]:

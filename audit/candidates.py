@@ -26,13 +26,15 @@ CLOCKS_DIFFER_US = DAY_US  # how far a time may lie ahead of ours, or an end bef
 _ADK_NAMESPACE = UUID("6a1f0a3c-3f0e-5d8b-9f57-6d1c1f3b7a52")
 
 
-class Candidate(msgspec.Struct, gc=False):
+class Candidate(msgspec.Struct, eq=False, gc=False):
     """An event that may enter the log. Times are microseconds, days days since 1970 in UTC.
 
-    `position` is its place among its batch's events, set once that is known. A gap has no
-    invocation, times or day. `finding` is what the server finds wrong with an end's output.
+    `line` is its number in its request, whose batch is `batch_id`; `position` is its place among
+    that batch's events, set once that is known. A gap has no invocation, times or day. `finding`
+    is what the server finds wrong with an end's output.
     """
 
+    batch_id: UUID
     line: int
     raw: bytes
     event: wire.WireEvent
@@ -114,6 +116,7 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
                 "too_deep", f"line {line.number} is nested deeper than {MAX_DEPTH}"
             ) from None
         candidate = Candidate(
+            batch_id,
             line.number,
             line.raw,
             event,
@@ -133,6 +136,7 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
 def _as_of(end: Candidate, line: int, raw: bytes, finding: FindingEvent) -> Candidate:
     """A finding as an event of the end's call: what is asked of the one is asked of the other."""
     return Candidate(
+        end.batch_id,
         line,
         raw,
         end.event,

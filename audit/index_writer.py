@@ -5,20 +5,22 @@ writers cannot deadlock. What to write is decided elsewhere (`audit.ingest`).
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any, cast
+from itertools import accumulate
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
+from psycopg.types.numeric import Int8
 
 from audit import histogram, pg_arrays, sql, wire
+from audit.batch_ids import batch_day
 from audit.candidates import Candidate, Rejection
 from audit.deltas import BIGINT_MAX, Changed, Deltas, RollupDelta, RollupKey
-from audit.instants import microseconds
+from audit.instants import days_since_epoch, microseconds
 from audit.limits import RAW_KEPT_BYTES
 from audit.merge import Call, Key
 from audit.projection import SHARED, Ending, Row, project, violations
@@ -49,14 +51,24 @@ _ENCODERS: dict[str, Callable[[Sequence[Any]], pg_arrays.PgArray]] = {
 }
 
 
-class IndexWriter:
-    """Writes for one batch of one tenant, inside its open scope on the connection `using`."""
+class NewBatch(NamedTuple):
+    """A row for the log."""
 
-    def __init__(
-        self, tenant_id: UUID, batch_id: UUID, now: datetime, *, using: str = DEFAULT_DB_ALIAS
-    ) -> None:
+    batch_id: UUID
+    event_count: int
+    body_sha256: bytes
+    answer: str
+    """Its JSON up to where the place in the ledger follows."""
+    leaves: bytes
+    payload: bytes
+
+
+class IndexWriter:
+    """Writes a tenant's batches that came at `now`, inside its open scope on connection `using`."""
+
+    def __init__(self, tenant_id: UUID, now: datetime, *, using: str = DEFAULT_DB_ALIAS) -> None:
         self.using = using
-        self._constants = {"tenant_id": tenant_id, "batch_id": batch_id, "now": now}
+        self._constants = {"tenant_id": tenant_id, "now": now}
         self._django = connections[using]
         self._connection = cast(psycopg.Connection[Any], self._django.connection)
         pg_arrays.adapt(self._connection)
@@ -66,18 +78,12 @@ class IndexWriter:
         with self._django.wrap_database_errors:
             return self._execute(name, parameters).fetchall()
 
-    def send(self, name: str, **parameters: Any) -> None:
-        """Run a statement that returns nothing. Within `pipeline`, what goes wrong is raised
-        where a result is waited for.
+    def send(self, name: str, **parameters: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Run a statement whose result nobody waits for now. In a pipeline (`tenant_scope`), what
+        goes wrong is raised where one is waited for.
         """
         with self._django.wrap_database_errors:
-            self._execute(name, parameters)
-
-    @contextmanager
-    def pipeline(self) -> Iterator[None]:
-        """Wait for PostgreSQL only where a result is needed, and at the end."""
-        with self._django.wrap_database_errors, self._connection.pipeline():
-            yield
+            return self._execute(name, parameters)
 
     def _execute(self, name: str, parameters: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         statement, names = _statement(name)
@@ -115,7 +121,7 @@ class IndexWriter:
         sent = {row.call.key: row for row in rows}
         changed: dict[Key, Changed] = {}
         for day, invocation_id, took_start, took_end, *stored in self.run(
-            "upsert_invocations", **_columns(rows)
+            "upsert_invocations", **_columns(rows), batch_ids=pg_arrays.uuids(_batch_ids(calls))
         ):
             key = day, invocation_id.int
             if stored[0] is None:
@@ -254,19 +260,42 @@ class IndexWriter:
             event_count=pg_arrays.bigints([each[2] for _, each in ordered]),
         )
 
-    def write_rejections(self, rejections: Sequence[Rejection]) -> None:
-        """Put lines into the inbox."""
-        if not rejections:
+    def write_rejections(self, refused: Sequence[tuple[UUID, Rejection]]) -> None:
+        """Put lines into the inbox, each of a batch."""
+        if not refused:
             return
+        rejections = [rejection for _, rejection in refused]
         self.send(
             "insert_rejected",
             id=pg_arrays.uuids([new_id() for _ in rejections]),
+            batch_id=pg_arrays.uuids([batch_id for batch_id, _ in refused]),
             line=pg_arrays.ints([each.line for each in rejections]),
             event_id=pg_arrays.uuids([each.event_id for each in rejections]),
             code=pg_arrays.texts([each.code for each in rejections]),
             message=pg_arrays.texts([each.message for each in rejections]),
             raw=pg_arrays.blobs([each.raw[:RAW_KEPT_BYTES] for each in rejections]),
             raw_length=pg_arrays.ints([each.raw_length for each in rejections]),
+        )
+
+    def append_batches(self, batches: Sequence[NewBatch]) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Put batches into the log, in order; the cursor will have their ids and whole answers.
+
+        An id that is known by then is a django.db.IntegrityError.
+        """
+        counts = [batch.event_count for batch in batches]
+        return self.send(
+            "append_batches",
+            event_count=Int8(sum(counts)),
+            batch_on=pg_arrays.days(
+                [days_since_epoch(batch_day(each.batch_id)) for each in batches]
+            ),
+            batch_id=pg_arrays.uuids([each.batch_id for each in batches]),
+            events_before=pg_arrays.ints([0, *accumulate(counts[:-1])]),
+            event_counts=pg_arrays.ints(counts),
+            body_sha256=pg_arrays.blobs([each.body_sha256 for each in batches]),
+            answer=pg_arrays.texts([each.answer for each in batches]),
+            leaves=pg_arrays.blobs([each.leaves for each in batches]),
+            payload=pg_arrays.blobs([each.payload for each in batches]),
         )
 
     def _upsert(
@@ -406,6 +435,15 @@ def _keys(calls: Sequence[Call]) -> dict[str, Any]:
     }
 
 
+def _batch_ids(calls: Sequence[Call]) -> list[UUID]:
+    events = (each for call in calls for each in (call.start, call.end) if each is not None)
+    return list({each.batch_id for each in events})
+
+
+def _batch_id(candidate: Candidate | None) -> UUID | None:
+    return None if candidate is None else candidate.batch_id
+
+
 def _position(candidate: Candidate | None) -> int | None:
     return None if candidate is None else candidate.position
 
@@ -416,7 +454,9 @@ def _columns(rows: Sequence[Row]) -> dict[str, Any]:
         "started_on": pg_arrays.days([call.day for call in calls]),
         "invocation_id": pg_arrays.uuids([call.invocation_id for call in calls]),
         "started_at": pg_arrays.instants([call.started_us for call in calls]),
+        "start_batch_id": pg_arrays.uuids([_batch_id(call.start) for call in calls]),
         "start_pos": pg_arrays.ints([_position(call.start) for call in calls]),
+        "end_batch_id": pg_arrays.uuids([_batch_id(call.end) for call in calls]),
         "end_pos": pg_arrays.ints([_position(call.end) for call in calls]),
         "pair_conflict": pg_arrays.booleans([row.pair_conflict for row in rows]),
     }

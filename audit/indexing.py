@@ -1,9 +1,11 @@
-"""What the events of one batch do to the index: their places, rows, totals, and what is refused.
+"""What the events of batches do to the index: their places, rows, totals, and what is refused.
 
-One path for all who index: `audit.ingest` when a batch arrives, `audit.reindex` when the log
-is read again. Both give it the events in the order of the log, and a writer.
+One path for all who index: `audit.ingest` when requests arrive, `audit.reindex` when the log
+is read again. Both give it the events in the order of the log, and a writer. Batches that are
+indexed together share no call.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -28,35 +30,11 @@ type MissingDays = Callable[[set[int]], set[int]]
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the candidates."""
+    """What became of a batch's candidates."""
 
     accepted: int = 0
     duplicates: int = 0
     rejections: list[Rejection] = field(default_factory=list)
-    producers: dict[str, tuple[int | None, int | None, int]] = field(default_factory=dict)
-
-    def take(self, candidate: Candidate, *, is_new: bool) -> None:
-        """Count an event that is stored, now (`is_new`) or by an earlier batch."""
-        self.accepted += is_new
-        self.duplicates += not is_new
-        self.hear(candidate.event, is_new=is_new)
-
-    def hear(self, event: wire.WireEvent, *, is_new: bool) -> None:
-        """Note how far the event's producer has come."""
-        if event.producer_id is None:
-            return
-        if isinstance(event, wire.GapEvent):
-            low, high, count = event.from_seq, event.to_seq, 0
-        elif event.producer_seq is None:
-            low, high, count = None, None, 0
-        else:
-            low, high, count = event.producer_seq, event.producer_seq, int(is_new)
-        first, last, total = self.producers.get(event.producer_id, (None, None, 0))
-        self.producers[event.producer_id] = (
-            low if first is None else min(first, low if low is not None else first),
-            high if last is None else max(last, high if high is not None else last),
-            total + count,
-        )
 
 
 @dataclass(slots=True)
@@ -72,16 +50,12 @@ class _Effects:
 
 
 class Indexing:
-    """Indexes one batch, inside its tenant's open scope: `apply`, then `write`."""
+    """Indexes batches of a tenant, inside its open scope: `apply`, then `write`."""
 
-    def __init__(
-        self,
-        tenant_id: UUID,
-        writer: IndexWriter,
-        missing_days: MissingDays,
-        rejections: Sequence[Rejection] = (),
-    ) -> None:
-        self.outcome = Outcome(rejections=list(rejections))
+    def __init__(self, tenant_id: UUID, writer: IndexWriter, missing_days: MissingDays) -> None:
+        self.outcomes: defaultdict[UUID, Outcome] = defaultdict(Outcome)
+        """By batch id."""
+        self._producers: dict[str, tuple[int | None, int | None, int]] = {}
         self._tenant_id = tenant_id
         self._writer = writer
         self._missing_days = missing_days
@@ -93,12 +67,13 @@ class Indexing:
         Returns the events that belong in the log, in order, with their positions; those that
         come from there (`is_logged`) have theirs.
         """
-        calls, repeats = self._placed(candidates)
-        refused = {rejection.line for rejection in self.outcome.rejections}
-        logged = [candidate for candidate in candidates if candidate.line not in refused]
+        calls, repeats, homeless = self._placed(candidates)
+        logged = [candidate for candidate in candidates if candidate not in homeless]
         if not is_logged:
-            for position, candidate in enumerate(logged):
-                candidate.position = position
+            next_positions: Counter[UUID] = Counter()
+            for candidate in logged:
+                candidate.position = next_positions[candidate.batch_id]
+                next_positions[candidate.batch_id] += 1
         changed = self._writer.upsert_calls(calls)
         completed = [
             (row, call.end)
@@ -133,32 +108,33 @@ class Indexing:
             self._writer.write_deltas(derive(counted, withdrawn=withdrawn))
             self._writer.settle_traces(effects.absorbed)
         self._settle_gaps(self._effects.gaps)
-        self._writer.write_producers(self.outcome.producers)
+        self._writer.write_producers(self._producers)
 
-    def _placed(self, candidates: Sequence[Candidate]) -> tuple[list[Call], list[Repeat]]:
-        """The candidates as calls of days the index has; the others are refused."""
+    def _placed(
+        self, candidates: Sequence[Candidate]
+    ) -> tuple[list[Call], list[Repeat], set[Candidate]]:
+        """The candidates as calls of days the index has; the others, which are refused."""
         days = {candidate.day for candidate in candidates if candidate.kind is not Kind.GAP}
         missing = self._missing_days(days)
         calls, repeats = merge(candidates)
         alone = [call for call in calls if call.start is None]
         calls, moved = settle_on_stored_days(calls, self._writer.find_near(alone))
         repeats += moved
+        homeless: set[Candidate] = set()
         if not missing:
-            return calls, repeats
-        homeless = {id(call) for call in calls if call.day in missing and not call.is_stored}
-        gone: set[int] = set()
+            return calls, repeats, homeless
+        placed = []
         for call in calls:
-            if id(call) in homeless:
-                for candidate in filter(None, (call.start, call.end)):
-                    gone.add(candidate.line)
-                    self._refuse(candidate, *_NO_DAY)
-        for repeat in repeats:
-            if repeat.first.line in gone:
-                self._refuse(repeat.candidate, *_NO_DAY)
-        return (
-            [call for call in calls if id(call) not in homeless],
-            [repeat for repeat in repeats if repeat.first.line not in gone],
-        )
+            if call.day in missing and not call.is_stored:
+                homeless.update(filter(None, (call.start, call.end)))
+            else:
+                placed.append(call)
+        repeated = [repeat for repeat in repeats if repeat.first in homeless]
+        repeats = [repeat for repeat in repeats if repeat.first not in homeless]
+        homeless.update(repeat.candidate for repeat in repeated)
+        for candidate in homeless:
+            self._refuse(candidate, *_NO_DAY)
+        return placed, repeats, homeless
 
     def _settle(
         self, calls: Sequence[Call], repeats: Iterable[Repeat], changed: dict[Key, Changed]
@@ -174,29 +150,29 @@ class Indexing:
                 if candidate is None:
                     continue
                 if took:
-                    self.outcome.take(candidate, is_new=True)
+                    self._take(candidate, is_new=True)
                 else:
                     taken.append((call, candidate))
-        fuller: set[int] = set()
+        fuller: set[Candidate] = set()
         for candidate, raw in self._stored(taken):
             if raw is not None and tells_more(candidate.raw, raw):
-                fuller.add(candidate.line)
+                fuller.add(candidate)
             else:
                 self._compare(candidate, raw)
         for repeat in repeats:
             self._compare(repeat.candidate, repeat.first.raw)
         return self._fuller(calls, fuller)
 
-    def _fuller(self, calls: Sequence[Call], lines: set[int]) -> list[Call]:
-        """The calls of which both events are among these lines; the others' are conflicts."""
+    def _fuller(self, calls: Sequence[Call], candidates: set[Candidate]) -> list[Call]:
+        """The calls of which both events are among these; the others' are conflicts."""
         found = []
         for call in calls:
-            events = [each for each in (call.start, call.end) if each and each.line in lines]
+            events = [each for each in (call.start, call.end) if each in candidates]
             if len(events) == 2:
                 found.append(call)
             for candidate in events:
                 if len(events) == 2:
-                    self.outcome.take(candidate, is_new=True)
+                    self._take(candidate, is_new=True)
                 else:
                     self._refuse(candidate, *_CONFLICT)
         return found
@@ -234,10 +210,10 @@ class Indexing:
         places = {}
         for call, candidate in taken:
             slot = slots[call.key]
-            places[candidate.line] = slot[:2] if candidate.kind is Kind.START else slot[2:]
+            places[candidate] = slot[:2] if candidate.kind is Kind.START else slot[2:]
         stored = read_events(self._tenant_id, list(places.values()), using=self._writer.using)
         for _, candidate in taken:
-            yield candidate, stored[places[candidate.line]].raw
+            yield candidate, stored[places[candidate]].raw
 
     def _compare(self, candidate: Candidate, raw: bytes | None) -> None:
         if (
@@ -246,7 +222,7 @@ class Indexing:
             or tells_no_more(candidate.raw, raw)
             or are_one_but_for_marks(candidate.raw, raw)
         ):
-            self.outcome.take(candidate, is_new=False)
+            self._take(candidate, is_new=False)
         else:
             self._refuse(candidate, *_CONFLICT)
 
@@ -259,11 +235,36 @@ class Indexing:
         for candidate in gaps:
             assert isinstance(candidate.event, wire.GapEvent)
             key = _gap_key(candidate.event)
-            self.outcome.take(candidate, is_new=key in fresh)
+            self._take(candidate, is_new=key in fresh)
             fresh.discard(key)
 
+    def _take(self, candidate: Candidate, *, is_new: bool) -> None:
+        """Count an event that is stored, now (`is_new`) or by an earlier batch."""
+        outcome = self.outcomes[candidate.batch_id]
+        outcome.accepted += is_new
+        outcome.duplicates += not is_new
+        self._hear(candidate.event, is_new=is_new)
+
+    def _hear(self, event: wire.WireEvent, *, is_new: bool) -> None:
+        """Note how far the event's producer has come."""
+        if event.producer_id is None:
+            return
+        if isinstance(event, wire.GapEvent):
+            low, high, count = event.from_seq, event.to_seq, 0
+        elif event.producer_seq is None:
+            low, high, count = None, None, 0
+        else:
+            low, high, count = event.producer_seq, event.producer_seq, int(is_new)
+        first, last, total = self._producers.get(event.producer_id, (None, None, 0))
+        self._producers[event.producer_id] = (
+            low if first is None else min(first, low if low is not None else first),
+            high if last is None else max(last, high if high is not None else last),
+            total + count,
+        )
+
     def _refuse(self, candidate: Candidate, code: str, message: str) -> None:
-        self.outcome.rejections.append(reject(candidate, code, message))
+        rejection = reject(candidate, code, message)
+        self.outcomes[candidate.batch_id].rejections.append(rejection)
 
 
 def _gap_key(gap: wire.GapEvent) -> tuple[str, int, int]:

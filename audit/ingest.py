@@ -29,13 +29,14 @@ import os
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from django.db import IntegrityError, OperationalError
-from psycopg.types.numeric import Int4, Int8
 from tooltrail.ledger import SALT_LENGTH, Entry, Kind, commit_of, leaf_of
 
 from audit import metrics
@@ -43,7 +44,7 @@ from audit.arrival import finding_event, judge_arrivals
 from audit.batch_ids import BatchId, batch_day
 from audit.body import Line
 from audit.candidates import Candidate, Reading, read_lines
-from audit.index_writer import IndexWriter
+from audit.index_writer import IndexWriter, NewBatch
 from audit.indexing import Indexing, Outcome
 from audit.instants import microseconds
 from audit.log import pack
@@ -55,31 +56,66 @@ _ATTEMPTS = 5
 _RETRY_SECONDS = 0.02  # grows with each attempt, at random, so that rivals part
 _SERIALIZATION_STATES = {"40001", "40P01"}
 _NO_PARTITION_STATE = "23514"
+_KNOWN_STATE = "23505"
 
 
 class BatchIdReusedError(Exception):
     """A batch id was sent before with another body: nothing is acknowledged."""
 
 
-class _KnownMeanwhileError(Exception):
-    """Another request has stored this batch id while we worked."""
+@dataclass(frozen=True, slots=True)
+class IntakeRequest:
+    """A request whose lines have been read, to be stored as the batch `batch`."""
+
+    tenant_id: UUID
+    body_sha256: bytes
+    reading: Reading
+    batch: BatchId
+    now: datetime
+
+
+type Answer = str | BatchIdReusedError
+"""The JSON that stands for a commit, or why there is none."""
+
+
+def read_request(
+    tenant_id: UUID, body: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
+) -> IntakeRequest:
+    """Read and judge a request's lines, as far as that needs nothing that is stored of calls.
+
+    Raises LimitExceededError for a line nested too deep.
+    """
+    return _read(tenant_id, hashlib.sha256(body).digest(), lines, batch_id, now)
+
+
+def _read(
+    tenant_id: UUID, body_sha256: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
+) -> IntakeRequest:
+    reading = read_lines(redacted(tenant_id, lines), batch_id.id, now)
+    judge_arrivals(tenant_id, reading.candidates)
+    return IntakeRequest(tenant_id, body_sha256, reading, batch_id, now)
+
+
+def record_batches(requests: Sequence[IntakeRequest]) -> list[Answer]:
+    """Store requests of one tenant that share no call, all or none; the answer to each.
+
+    Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
+    requests again with the same ids is then safe.
+    """
+    answers = with_retries(lambda: _Recording(requests).run())
+    for request in requests:
+        _count_lags(request)
+    return answers
 
 
 def record_batch(
     tenant_id: UUID, body: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
 ) -> str:
-    """Store a request and return the JSON of its answer, which stands for a commit.
+    """Store one request and return the JSON of its answer, which stands for a commit.
 
-    Raises LimitExceededError for a line nested too deep, BatchIdReusedError, and
-    django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
-    request again with the same id is then safe.
+    Raises as `read_request` and `record_batches`, and BatchIdReusedError.
     """
-    reading = read_lines(redacted(tenant_id, lines), batch_id.id, now)
-    judge_arrivals(tenant_id, reading.candidates)
-    request = _Request(tenant_id, hashlib.sha256(body).digest(), reading, batch_id, now)
-    answer = with_retries(lambda: _Recording(request).run())
-    _count_lags(reading, now)
-    return answer
+    return answer_of(record_batches([read_request(tenant_id, body, lines, batch_id, now)])[0])
 
 
 def record_in_scope(
@@ -90,25 +126,23 @@ def record_in_scope(
     That transaction is the caller's, to be run by `with_retries`. Of a request that becomes
     several batches each has the whole body's SHA-256.
     """
-    reading = read_lines(redacted(tenant_id, lines), batch_id.id, now)
-    judge_arrivals(tenant_id, reading.candidates)
-    answer = _Recording(_Request(tenant_id, body_sha256, reading, batch_id, now)).run()
-    _count_lags(reading, now)
+    request = _read(tenant_id, body_sha256, lines, batch_id, now)
+    (answer,) = _Recording([request]).run()
+    _count_lags(request)
+    return answer_of(answer)
+
+
+def answer_of(answer: Answer) -> str:
+    """The answer's JSON. Raises BatchIdReusedError."""
+    if isinstance(answer, BatchIdReusedError):
+        raise answer
     return answer
 
 
-def _count_lags(reading: Reading, now: datetime) -> None:
-    ended_us = [each.ended_us for each in reading.candidates if each.kind is Kind.END]
-    metrics.count_lags(ended_us, microseconds(now))
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    tenant_id: UUID
-    body_sha256: bytes
-    reading: Reading
-    batch: BatchId
-    now: datetime
+def _count_lags(request: IntakeRequest) -> None:
+    candidates = request.reading.candidates
+    ended_us = [each.ended_us for each in candidates if each.kind is Kind.END]
+    metrics.count_lags(ended_us, microseconds(request.now))
 
 
 def with_retries[T](run: Callable[[], T]) -> T:
@@ -119,13 +153,13 @@ def with_retries[T](run: Callable[[], T]) -> T:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return run()
-        except _KnownMeanwhileError:
-            continue  # the next run finds the stored answer
         except OperationalError as error:
             if _state(error) not in _SERIALIZATION_STATES or attempt == _ATTEMPTS:
                 raise
             time.sleep(random.uniform(0, _RETRY_SECONDS * attempt))  # noqa: S311
         except IntegrityError as error:
+            if _state(error) == _KNOWN_STATE:
+                continue  # another request has stored a batch id; the next run finds its answer
             if _state(error) != _NO_PARTITION_STATE or attempt == _ATTEMPTS:
                 raise
             INDEX_DAYS.refresh()  # a partition was dropped; its events go to the inbox now
@@ -137,80 +171,107 @@ def _state(error: Exception) -> str | None:
 
 
 class _Recording:
-    """One attempt at one request's transaction."""
+    """One attempt at the transaction of requests that share no call."""
 
-    def __init__(self, request: _Request) -> None:
-        self._request = request
-        self._batch_id = request.batch.id
-        self._batch_on = batch_day(self._batch_id)
+    def __init__(self, requests: Sequence[IntakeRequest]) -> None:
+        self._requests = requests
+        self._tenant_id = requests[0].tenant_id
+        self._now = max(request.now for request in requests)
 
-    def run(self) -> str:
-        request = self._request
-        with tenant_scope(request.tenant_id):
-            self._writer = IndexWriter(request.tenant_id, self._batch_id, request.now)
-            known = self._writer.run("stored_answer", batch_on=self._batch_on)
-            if not known:
-                return self._store(request.reading)
-            answer, body_sha256 = known[0]
-        if bytes(body_sha256) != request.body_sha256:
-            raise BatchIdReusedError
-        return str(answer)
+    def run(self) -> list[Answer]:
+        # Closed after the scope, so that its COMMIT goes out with what was written last: whoever
+        # else writes for this tenant waits for the one, and should not for our thread's turn.
+        with ExitStack() as pipeline:
+            with tenant_scope(self._tenant_id, pipeline=pipeline):
+                self._writer = IndexWriter(self._tenant_id, self._now)
+                known = self._known()
+                fresh = [each for each in self._requests if each.batch.id not in known]
+                stored = self._store(fresh) if fresh else None
+            answers = known if stored is None else known | dict(stored.fetchall())
+        return [answers[request.batch.id] for request in self._requests]
 
-    def _store(self, reading: Reading) -> str:
-        indexing = Indexing(
-            self._request.tenant_id, self._writer, INDEX_DAYS.missing, reading.rejections
-        )
-        logged = indexing.apply(reading.candidates)
-        logged += [finding_event(end, self._request.now) for end in indexing.found]
-        with self._writer.pipeline():
-            indexing.write()
-            indexing.outcome.rejections.sort(key=lambda rejection: rejection.line)
-            self._writer.write_rejections(indexing.outcome.rejections)
-            return self._log(logged, indexing.outcome)
-
-    def _log(self, logged: Sequence[Candidate], outcome: Outcome) -> str:
-        """Append the batch to the log; the answer."""
-        request = self._request
-        salts = os.urandom(SALT_LENGTH * len(logged))
-        salted = [
-            (salts[at * SALT_LENGTH : (at + 1) * SALT_LENGTH], candidate.raw)
-            for at, candidate in enumerate(logged)
+    def _known(self) -> dict[UUID, Answer]:
+        """By batch id the answers to those of the requests that were stored before."""
+        asked = [
+            (
+                request,
+                self._writer.send(
+                    "stored_answer",
+                    batch_on=batch_day(request.batch.id),
+                    batch_id=request.batch.id,
+                ),
+            )
+            for request in self._requests
         ]
-        leaves = _leaves(logged, salted, microseconds(request.now))
-        payload = pack(salted)
-        ((size,),) = self._writer.run("advance_ledger", event_count=Int4(len(logged)))
-        first_index = size - len(logged)
-        answer: dict[str, Any] = {
-            "batch_id": str(self._batch_id),
-            "accepted": outcome.accepted,
-            "duplicates": outcome.duplicates,
-            "rejected": [
-                {
-                    "line": each.line,
-                    "event_id": each.event_id and str(each.event_id),
-                    "code": each.code,
-                    "message": each.message,
-                }
-                for each in outcome.rejections
-            ],
-            "ledger": {"first_index": first_index, "size": size},
-        }
-        if request.batch.warning is not None:
-            answer["warnings"] = [request.batch.warning]
-        text = json.dumps(answer)
-        stored = self._writer.run(
-            "insert_batch",
-            batch_on=self._batch_on,
-            first_index=Int8(first_index),  # as such: psycopg would take the least type that fits
-            event_count=Int4(len(logged)),
-            body_sha256=request.body_sha256,
-            answer=text,
-            leaves=leaves,
-            payload=payload,
+        known: dict[UUID, Answer] = {}
+        for request, cursor in asked:
+            for answer, body_sha256 in cursor.fetchall():
+                is_same = bytes(body_sha256) == request.body_sha256
+                known[request.batch.id] = answer if is_same else BatchIdReusedError()
+        return known
+
+    def _store(self, requests: Sequence[IntakeRequest]) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Write everything; the cursor will have the answers by batch id, once committed."""
+        indexing = Indexing(self._tenant_id, self._writer, INDEX_DAYS.missing)
+        for request in requests:
+            indexing.outcomes[request.batch.id].rejections += request.reading.rejections
+        candidates = [each for request in requests for each in request.reading.candidates]
+        logged: dict[UUID, list[Candidate]] = {request.batch.id: [] for request in requests}
+        for candidate in indexing.apply(candidates):
+            logged[candidate.batch_id].append(candidate)
+        for end in indexing.found:
+            logged[end.batch_id].append(finding_event(end, self._now))
+        indexing.write()
+        for outcome in indexing.outcomes.values():
+            outcome.rejections.sort(key=lambda rejection: rejection.line)
+        self._writer.write_rejections(
+            [
+                (batch_id, rejection)
+                for batch_id, outcome in indexing.outcomes.items()
+                for rejection in outcome.rejections
+            ]
         )
-        if not stored:
-            raise _KnownMeanwhileError
-        return text
+        received_us = microseconds(self._now)
+        return self._writer.append_batches(
+            [
+                _batch(request, events, indexing.outcomes[request.batch.id], received_us)
+                for request, events in zip(requests, logged.values(), strict=True)
+            ]
+        )
+
+
+def _batch(
+    request: IntakeRequest, logged: Sequence[Candidate], outcome: Outcome, received_us: int
+) -> NewBatch:
+    salts = os.urandom(SALT_LENGTH * len(logged))
+    salted = [
+        (salts[at * SALT_LENGTH : (at + 1) * SALT_LENGTH], candidate.raw)
+        for at, candidate in enumerate(logged)
+    ]
+    answer: dict[str, Any] = {
+        "batch_id": str(request.batch.id),
+        "accepted": outcome.accepted,
+        "duplicates": outcome.duplicates,
+        "rejected": [
+            {
+                "line": each.line,
+                "event_id": each.event_id and str(each.event_id),
+                "code": each.code,
+                "message": each.message,
+            }
+            for each in outcome.rejections
+        ],
+    }
+    if request.batch.warning is not None:
+        answer["warnings"] = [request.batch.warning]
+    return NewBatch(
+        request.batch.id,
+        len(logged),
+        request.body_sha256,
+        f"{json.dumps(answer)[:-1]}, ",
+        _leaves(logged, salted, received_us),
+        pack(salted),
+    )
 
 
 def _leaves(

@@ -33,7 +33,7 @@ from audit.ledger.recompute import StoredBatch, remake
 from audit.limits import LimitExceededError
 from audit.log import LogPayloadError, unpack
 from audit.shadow import KEYS, Comparison, Shadow, open_shadow
-from tenants.models import TenantSetting, new_id
+from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
 
 USING = "owner"
@@ -168,7 +168,7 @@ class _Replay:
         self._shadow.run(sql.QUERIES["forget_violation_days"])
         self._shadow.run(sql.QUERIES["rebuild_violation_days"])
         count, after = 0, (days_since_epoch(date.min), UUID(int=0))
-        writer = self._writer(new_id(), timezone.now())  # these tables know neither
+        writer = self._writer(timezone.now())  # these tables do not know it
         while True:
             rows = self._shadow.run(
                 sql.QUERIES["rebuilt_calls"],
@@ -227,7 +227,7 @@ class _Replay:
                 batch_id=batch_id,
                 positions=lost,
             )
-        indexing = Indexing(self._tenant_id, self._writer(batch_id, received_at), _no_days)
+        indexing = Indexing(self._tenant_id, self._writer(received_at), _no_days)
         indexing.apply(reading.candidates, is_logged=True)
         indexing.write(with_totals=with_totals)
 
@@ -248,8 +248,8 @@ class _Replay:
             candidate.position = candidate.line - 1
         return reading
 
-    def _writer(self, batch_id: UUID, received_at: datetime) -> IndexWriter:
-        return IndexWriter(self._tenant_id, batch_id, received_at, using=USING)
+    def _writer(self, received_at: datetime) -> IndexWriter:
+        return IndexWriter(self._tenant_id, received_at, using=USING)
 
     def _fault(self, what: str) -> None:
         self._report.log_faults.append(what)

@@ -28,6 +28,7 @@ from audit.batch_ids import choose_batch_id  # noqa: E402
 from bench.ingest import make_requests  # noqa: E402
 from bench.instructions import InstructionCounter  # noqa: E402
 from config.postgresql.base import DatabaseWrapper  # noqa: E402
+from tenants import scope  # noqa: E402
 
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "inflate": [(body, "inflate")],
@@ -90,11 +91,11 @@ def watch(times: Times) -> None:
             return run(self, name, parameters)
 
     @contextmanager
-    def no_pipeline(_: index_writer.IndexWriter) -> Iterator[None]:
+    def no_pipeline(_: str) -> Iterator[None]:
         yield
 
     index_writer.IndexWriter._execute = execute  # type: ignore[method-assign]  # timed
-    setattr(index_writer.IndexWriter, "pipeline", no_pipeline)  # noqa: B010
+    setattr(scope, "_pipeline", no_pipeline)  # noqa: B010
 
 
 def store(tenant_id: UUID, batch_id: str, sent: bytes) -> int:

@@ -44,8 +44,7 @@ SELECT
     guard_outcome, violation_count, prompt_tokens, completion_tokens, cache_hit, turn_id, run_id,
     ingestion_run_id, workflow_id, collection_id, document_id, document_version_id, case_id,
     idempotency_key, timeouts_ms, budget_tokens, locale, safety_mode, producer_id,
-    CASE WHEN start_pos IS NOT NULL THEN %(batch_id)s END, start_pos,
-    CASE WHEN end_pos IS NOT NULL THEN %(batch_id)s END, end_pos, pair_conflict
+    start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict
 FROM (SELECT
     unnest(%(started_on)b::date[]) AS started_on,
     unnest(%(invocation_id)b::uuid[]) AS invocation_id,
@@ -85,7 +84,9 @@ FROM (SELECT
     unnest(%(locale)b::text[]) AS locale,
     unnest(%(safety_mode)b::text[]) AS safety_mode,
     unnest(%(producer_id)b::text[]) AS producer_id,
+    unnest(%(start_batch_id)b::uuid[]) AS start_batch_id,
     unnest(%(start_pos)b::integer[]) AS start_pos,
+    unnest(%(end_batch_id)b::uuid[]) AS end_batch_id,
     unnest(%(end_pos)b::integer[]) AS end_pos,
     unnest(%(pair_conflict)b::boolean[]) AS pair_conflict
 ) AS u
@@ -162,8 +163,8 @@ WHERE (i.start_batch_id IS NULL AND excluded.start_batch_id IS NOT NULL)
    OR (i.end_batch_id IS NULL AND excluded.end_batch_id IS NOT NULL)
 RETURNING
     started_on - date '1970-01-01', invocation_id,
-    start_batch_id IS NOT DISTINCT FROM %(batch_id)s AS took_start,
-    end_batch_id IS NOT DISTINCT FROM %(batch_id)s AS took_end,
+    (start_batch_id = ANY(%(batch_ids)b::uuid[])) IS TRUE AS took_start,
+    (end_batch_id = ANY(%(batch_ids)b::uuid[])) IS TRUE AS took_end,
     -- Of a row that was not there before, the writer knows the rest.
     CASE WHEN start_batch_id <> end_batch_id THEN started_at END,
     CASE WHEN start_batch_id <> end_batch_id THEN ended_at END,
@@ -211,18 +212,19 @@ UPDATE invocation AS i SET
     parent_invocation_id = u.parent_invocation_id, call_id = u.call_id,
     tool_call_id = coalesce(i.tool_call_id, u.tool_call_id),
     run_id = coalesce(i.run_id, u.run_id), workflow_id = coalesce(i.workflow_id, u.workflow_id),
-    start_batch_id = %(batch_id)s, start_pos = u.start_pos,
-    end_batch_id = %(batch_id)s, end_pos = u.end_pos
+    start_batch_id = u.start_batch_id, start_pos = u.start_pos,
+    end_batch_id = u.end_batch_id, end_pos = u.end_pos
 FROM unnest(
     %(started_on)b::date[], %(invocation_id)b::uuid[], %(ended_at)b::timestamptz[],
     %(duration_us)b::bigint[], %(state)b::text[], %(error_type)b::text[], %(error_code)b::text[],
     %(error_message)b::text[], %(prompt_tokens)b::bigint[], %(completion_tokens)b::bigint[],
     %(parent_invocation_id)b::uuid[], %(call_id)b::text[], %(tool_call_id)b::text[],
-    %(run_id)b::text[], %(workflow_id)b::text[], %(start_pos)b::integer[], %(end_pos)b::integer[]
+    %(run_id)b::text[], %(workflow_id)b::text[], %(start_batch_id)b::uuid[],
+    %(start_pos)b::integer[], %(end_batch_id)b::uuid[], %(end_pos)b::integer[]
 ) AS u (
     started_on, invocation_id, ended_at, duration_us, state, error_type, error_code,
     error_message, prompt_tokens, completion_tokens, parent_invocation_id, call_id, tool_call_id,
-    run_id, workflow_id, start_pos, end_pos
+    run_id, workflow_id, start_batch_id, start_pos, end_batch_id, end_pos
 )
 WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on = u.started_on
@@ -475,11 +477,11 @@ ON CONFLICT (tenant_id, producer_id) DO UPDATE SET
 INSERT INTO rejected_event (
     tenant_id, id, received_at, batch_id, line, event_id, code, message, raw, raw_length
 )
-SELECT %(tenant_id)s, id, %(now)s, %(batch_id)s, line, event_id, code, message, raw, raw_length
+SELECT %(tenant_id)s, id, %(now)s, batch_id, line, event_id, code, message, raw, raw_length
 FROM unnest(
-    %(id)b::uuid[], %(line)b::integer[], %(event_id)b::uuid[], %(code)b::text[],
+    %(id)b::uuid[], %(batch_id)b::uuid[], %(line)b::integer[], %(event_id)b::uuid[], %(code)b::text[],
     %(message)b::text[], %(raw)b::bytea[], %(raw_length)b::integer[]
-) AS u (id, line, event_id, code, message, raw, raw_length)
+) AS u (id, batch_id, line, event_id, code, message, raw, raw_length)
 ON CONFLICT DO NOTHING
 
 -- advance_ledger --
@@ -489,15 +491,29 @@ VALUES (%(tenant_id)s, %(event_count)s)
 ON CONFLICT (tenant_id) DO UPDATE SET size = h.size + excluded.size
 RETURNING size
 
--- insert_batch --
--- The log's row. Nothing is returned when another request with the same id came first.
+-- append_batches --
+-- Rows of the log, behind what the tenant's ledger has: takes its head, which puts batches in order
+-- until commit, and moves it on. One statement, as who else writes for the tenant waits from here
+-- to the commit. `answer` lacks what only the head can tell.
+WITH head AS (
+    INSERT INTO ledger_head AS h (tenant_id, size)
+    VALUES (%(tenant_id)s, %(event_count)b::bigint)
+    ON CONFLICT (tenant_id) DO UPDATE SET size = h.size + excluded.size
+    RETURNING size - %(event_count)b::bigint AS size_before
+)
 INSERT INTO batch (
     tenant_id, batch_on, batch_id, received_at, first_index, event_count, body_sha256, answer,
     leaves, payload
 )
-VALUES (
-    %(tenant_id)s, %(batch_on)s, %(batch_id)s, %(now)s, %(first_index)s, %(event_count)s,
-    %(body_sha256)b, %(answer)s, %(leaves)b, %(payload)b
-)
-ON CONFLICT DO NOTHING
-RETURNING 1
+SELECT %(tenant_id)s, u.batch_on, u.batch_id, %(now)s, size_before + u.events_before,
+       u.event_count, u.body_sha256,
+       u.answer || '"ledger": {"first_index": ' || size_before + u.events_before
+       || ', "size": ' || size_before + u.events_before + u.event_count || '}}',
+       u.leaves, u.payload
+FROM head
+CROSS JOIN unnest(
+    %(batch_on)b::date[], %(batch_id)b::uuid[], %(events_before)b::integer[],
+    %(event_counts)b::integer[], %(body_sha256)b::bytea[], %(answer)b::text[],
+    %(leaves)b::bytea[], %(payload)b::bytea[]
+) AS u (batch_on, batch_id, events_before, event_count, body_sha256, answer, leaves, payload)
+RETURNING batch_id, answer

@@ -225,9 +225,9 @@ def test_rows_of_hours_are_written_in_the_order_of_their_keys(
     written: dict[str, Any] = {}
     send = IndexWriter.send
 
-    def watched(writer: IndexWriter, name: str, **parameters: Any) -> None:
+    def watched(writer: IndexWriter, name: str, **parameters: Any) -> Any:
         written[name] = parameters.get("tool_name")
-        send(writer, name, **parameters)
+        return send(writer, name, **parameters)
 
     monkeypatch.setattr(IndexWriter, "send", watched)
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
