@@ -6,6 +6,7 @@ Reads HTTP and words answers; what happens to the events is `audit.ingest`'s. Th
 
 import json
 import math
+from contextlib import ExitStack
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse
@@ -157,7 +158,8 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
         quota().check(key.key_id)
         sent = read_sent(stream, length)
         counted.lap("read")
-        with ADMISSION.slot():
+        with ExitStack() as slot:
+            slot.enter_context(ADMISSION.slot())
             counted.lap("wait")
             now = timezone.now()
             batch_id = choose_batch_id(request.headers.get("Idempotency-Key"), now)
@@ -166,12 +168,12 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
             lines = split_lines(body)
             quota().take(key.key_id, len(lines))
             read = read_request(key.tenant_id, body, lines, batch_id, now)
-            is_alone = not is_small(len(lines), len(body))
-            if is_alone:
+            if is_small(len(lines), len(body)):
+                slot.close()  # it waits in another line, where it may be taken along
+                answer = GROUP_COMMIT.store(read)
+            else:
                 answer = answer_of(record_batches([read])[0])
-        if not is_alone:
-            answer = GROUP_COMMIT.store(read)
-        counted.lap("store")
+            counted.lap("store")
     except QuotaExceededError as error:
         return _come_again("quota", "This API key has sent its share.", error.retry_after_s)
     except OverloadedError:

@@ -1,11 +1,12 @@
 """How fast events are stored: calls a second, and how long an answer takes.
 
-    uv run bench/ingest.py [--calls 20000] [--clients 4] [--sizes 500 20] [--scattered]
+    uv run bench/ingest.py [--calls 20000] [--loads 500x4 20x4 20x12] [--scattered]
     uv run bench/ingest.py --grow 5000000
 
 Starts `manage.py up` with its default settings on a folder of its own, and as many clients,
 processes of their own, each with one connection that sends its next request when the last
-one is answered, as the SDK does: gzip level 1, an `Idempotency-Key`. A call is two events, made
+one is answered, as the SDK does: gzip level 1, an `Idempotency-Key`; told to come later, it does.
+A load is events a request x clients: those who send few are many. A call is two events, made
 and compressed before the clock starts; `size` is events in a request. Calls are of the last two
 minutes and have ids in order of time, as the SDK's; with `--scattered` neither, as imports.
 
@@ -48,6 +49,7 @@ WORDS = [f"{random.Random(n).getrandbits(40):x}" for n in range(5000)]
 CHUNK = 250_000  # events made at once, for the memory they take
 TOOLS = [f"tool_{n}" for n in range(20)]
 TRACES_AT_ONCE = 8  # of a client
+GROWING_CLIENTS = 4
 _FIXED_BITS, _VERSION_7 = 0xF << 76 | 0x3 << 62, 0x7 << 76 | 0x2 << 62  # RFC 9562
 
 
@@ -181,10 +183,15 @@ def client(
     together.wait()
     began = time.monotonic()
     for batch_id, body, count in requests.ready:
-        sent = time.monotonic()
-        connection.request("POST", "/api/v1/events", body, {**headers, "Idempotency-Key": batch_id})
-        answer = connection.getresponse()
-        document = json.loads(answer.read())
+        while True:
+            sent = time.monotonic()
+            named = {**headers, "Idempotency-Key": batch_id}
+            connection.request("POST", "/api/v1/events", body, named)
+            answer = connection.getresponse()
+            document = json.loads(answer.read())
+            if answer.status != 503:
+                break
+            time.sleep(float(answer.headers["Retry-After"]))
         seconds.append(time.monotonic() - sent)
         if answer.status != 200 or document["accepted"] != count:
             results.put(f"{answer.status}: {document}")
@@ -261,7 +268,6 @@ def measure(site: Site, calls: int, clients: int, size: int, seed: int) -> list[
     answers_ms = [each * 1000 for report in reports for each in report[2]]
     cuts = statistics.quantiles(answers_ms, n=100, method="inclusive")
     return [
-        f"{size}",
         f"{count:,}",
         f"{sum(report[3] for report in reports) / count / 2:,.0f}",
         f"{count / elapsed:,.0f}",
@@ -317,12 +323,17 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--calls", type=int, default=20_000, help="of each line of the table")
-    parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[500, 20], help="events a request")
+    parser.add_argument(
+        "--loads",
+        nargs="+",
+        default=["500x4", "20x4", "20x12"],
+        metavar="EVENTSxCLIENTS",
+        help="events a request, and how many send at once",
+    )
     parser.add_argument("--scattered", action="store_true", help="times and ids without order")
     parser.add_argument("--grow", type=int, metavar="EVENTS", help="memory and disk instead")
     options = parser.parse_args()
-    heads = ["size", "calls", "bytes/event", "calls/s", "events/s", "p50 ms", "p99 ms", "max ms"]
+    heads = ["load", "calls", "bytes/event", "calls/s", "events/s", "p50 ms", "p99 ms", "max ms"]
     heads += ["web µs/ev", "pg µs/ev"]
     with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:
         var = Path(folder) / "var"
@@ -338,28 +349,30 @@ def main() -> None:
             assert process.stdout is not None
             facts = json.loads(process.stdout.readline())
             site = Site(facts, var, process.pid, options.scattered)
-            measure(site, 2_000, options.clients, 500, seed=0)  # warm
+            measure(site, 2_000, GROWING_CLIENTS, 500, seed=0)  # warm
             if options.grow:
-                grow(site, options.grow, options.clients)
+                grow(site, options.grow, GROWING_CLIENTS)
                 return
             known = counted(facts)
             before = size_of(var / "postgres" / "data" / "base")
             print("  ".join(f"{head:>11}" for head in heads))
-            sent, reached = 0, []
-            for seed, size in enumerate(options.sizes, 1):
-                row = measure(site, options.calls, options.clients, size, seed * 1000)
-                print("  ".join(f"{cell:>11}" for cell in row), flush=True)
-                sent += int(row[1].replace(",", ""))
-                reached.append(f"{size}={row[4].replace(',', '')}")
+            sent, reached = 0, dict[int, int]()
+            for seed, load in enumerate(options.loads, 1):
+                size, clients = map(int, load.split("x"))
+                row = measure(site, options.calls, clients, size, seed * 1000)
+                print("  ".join(f"{cell:>11}" for cell in [load, *row]), flush=True)
+                sent += int(row[0].replace(",", ""))
+                reached[size] = max(reached.get(size, 0), int(row[3].replace(",", "")))
             if counted(facts) != known + sent:
                 raise SystemExit(f"{sent} calls were sent, {counted(facts) - known} are counted")
             grown = size_of(var / "postgres" / "data" / "base") - before
             print(
-                f"{options.clients} clients; all {sent:,} calls are counted;"
+                f"all {sent:,} calls are counted;"
                 f" {grown / sent / 1024:.1f} KiB of tables and indexes a call"
             )
+            said = [f"{size}={events}" for size, events in reached.items()]
             subprocess.run(
-                [sys.executable, ROOT / "bench/ingest_parts.py", facts["tenant_id"], *reached],
+                [sys.executable, ROOT / "bench/ingest_parts.py", facts["tenant_id"], *said],
                 cwd=ROOT,
                 env=os.environ | {"TOOLTRAIL_VAR": str(var)},
                 check=True,
