@@ -1,33 +1,22 @@
-"""The statements that write the index, the inbox and the log, one a table and request.
+"""The statements that write the index, one a table and transaction.
 
-Runs `sql/ingest.sql` with whole columns as binary arrays, in the order of keys so that
-writers cannot deadlock. What to write is decided elsewhere (`audit.ingest`).
+Whole columns go in as binary arrays, in the order of keys so that writers cannot deadlock. What
+to write is decided elsewhere (`audit.indexing`).
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
-from itertools import accumulate
-from typing import Any, NamedTuple, cast
+from typing import Any
 from uuid import UUID
 
-import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections
-from psycopg.types.numeric import Int8
-
-from audit import histogram, pg_arrays, sql, wire
-from audit.batch_ids import batch_day
-from audit.candidates import Candidate, Rejection
+from audit import histogram, pg_arrays, wire
+from audit.candidates import Candidate
 from audit.deltas import BIGINT_MAX, Changed, Deltas, RollupDelta, RollupKey
-from audit.instants import days_since_epoch, microseconds
-from audit.limits import RAW_KEPT_BYTES
+from audit.instants import microseconds
 from audit.merge import Call, Key
 from audit.projection import SHARED, Ending, Row, project, violations
-from tenants.models import new_id
+from audit.statements import Statements
 
-_COMMENT = re.compile(r"--.*")
-_PARAMETER = re.compile(r"%\((\w+)\)[bs]")
 _ENCODERS: dict[str, Callable[[Sequence[Any]], pg_arrays.PgArray]] = {
     **dict.fromkeys(SHARED, pg_arrays.texts),
     "parent_invocation_id": pg_arrays.uuids,
@@ -51,49 +40,8 @@ _ENCODERS: dict[str, Callable[[Sequence[Any]], pg_arrays.PgArray]] = {
 }
 
 
-class NewBatch(NamedTuple):
-    """A row for the log."""
-
-    batch_id: UUID
-    event_count: int
-    body_sha256: bytes
-    answer: str
-    """Its JSON up to where the place in the ledger follows."""
-    leaves: bytes
-    payload: bytes
-
-
-class IndexWriter:
-    """Writes a tenant's batches that came at `now`, inside its open scope on connection `using`."""
-
-    def __init__(self, tenant_id: UUID, now: datetime, *, using: str = DEFAULT_DB_ALIAS) -> None:
-        self.using = using
-        self._constants = {"tenant_id": tenant_id, "now": now}
-        self._django = connections[using]
-        self._connection = cast(psycopg.Connection[Any], self._django.connection)
-        pg_arrays.adapt(self._connection)
-
-    def run(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
-        """Run a statement of `sql/ingest.sql`; its rows. Raises Django's database errors."""
-        with self._django.wrap_database_errors:
-            return self._execute(name, parameters).fetchall()
-
-    def send(self, name: str, **parameters: Any) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Run a statement whose result nobody waits for now. In a pipeline (`tenant_scope`), what
-        goes wrong is raised where one is waited for.
-        """
-        with self._django.wrap_database_errors:
-            return self._execute(name, parameters)
-
-    def _execute(self, name: str, parameters: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
-        statement, names = _statement(name)
-        values = self._constants | parameters
-        # psycopg's own cursor, as Django's interpolates values into the text; and its raw one,
-        # as the other looks for parameters in a long statement each time.
-        cursor = psycopg.RawCursor(self._connection)
-        return cursor.execute(
-            statement, [values[name] for name in names], binary=True, prepare=True
-        )
+class IndexWriter(Statements):
+    """Writes the index for a tenant's batches that came at one time, inside its open scope."""
 
     def find_near(self, calls: Sequence[Call]) -> dict[Key, tuple[int, int]]:
         """By key, the day and start of the row each call has, on its day or a day either side."""
@@ -260,44 +208,6 @@ class IndexWriter:
             event_count=pg_arrays.bigints([each[2] for _, each in ordered]),
         )
 
-    def write_rejections(self, refused: Sequence[tuple[UUID, Rejection]]) -> None:
-        """Put lines into the inbox, each of a batch."""
-        if not refused:
-            return
-        rejections = [rejection for _, rejection in refused]
-        self.send(
-            "insert_rejected",
-            id=pg_arrays.uuids([new_id() for _ in rejections]),
-            batch_id=pg_arrays.uuids([batch_id for batch_id, _ in refused]),
-            line=pg_arrays.ints([each.line for each in rejections]),
-            event_id=pg_arrays.uuids([each.event_id for each in rejections]),
-            code=pg_arrays.texts([each.code for each in rejections]),
-            message=pg_arrays.texts([each.message for each in rejections]),
-            raw=pg_arrays.blobs([each.raw[:RAW_KEPT_BYTES] for each in rejections]),
-            raw_length=pg_arrays.ints([each.raw_length for each in rejections]),
-        )
-
-    def append_batches(self, batches: Sequence[NewBatch]) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Put batches into the log, in order; the cursor will have their ids and whole answers.
-
-        An id that is known by then is a django.db.IntegrityError.
-        """
-        counts = [batch.event_count for batch in batches]
-        return self.send(
-            "append_batches",
-            event_count=Int8(sum(counts)),
-            batch_on=pg_arrays.days(
-                [days_since_epoch(batch_day(each.batch_id)) for each in batches]
-            ),
-            batch_id=pg_arrays.uuids([each.batch_id for each in batches]),
-            events_before=pg_arrays.ints([0, *accumulate(counts[:-1])]),
-            event_counts=pg_arrays.ints(counts),
-            body_sha256=pg_arrays.blobs([each.body_sha256 for each in batches]),
-            answer=pg_arrays.texts([each.answer for each in batches]),
-            leaves=pg_arrays.blobs([each.leaves for each in batches]),
-            payload=pg_arrays.blobs([each.payload for each in batches]),
-        )
-
     def _upsert(
         self, name: str, rows: list[tuple[Any, ...]], columns: tuple[tuple[str, Any], ...]
     ) -> None:
@@ -325,18 +235,6 @@ def _rollup_columns(deltas: Sequence[tuple[RollupKey, RollupDelta]]) -> dict[str
     ]
     values = zip(_ROLLUP_COLUMNS, zip(*rows, strict=True), strict=True)
     return {column: encode(each) for (column, encode), each in values}
-
-
-@cache
-def _statement(name: str) -> tuple[bytes, tuple[str, ...]]:
-    """A statement with numbered parameters, as PostgreSQL itself has them, and their names."""
-    names: dict[str, int] = {}
-
-    def number(parameter: re.Match[str]) -> str:
-        return f"${names.setdefault(parameter[1], len(names) + 1)}"
-
-    text = _PARAMETER.sub(number, _COMMENT.sub("", sql.QUERIES[name]))
-    return text.encode(), tuple(names)
 
 
 def changed_of(

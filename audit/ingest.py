@@ -44,10 +44,11 @@ from audit.arrival import finding_event, judge_arrivals
 from audit.batch_ids import BatchId, batch_day
 from audit.body import Line
 from audit.candidates import Candidate, Reading, read_lines
-from audit.index_writer import IndexWriter, NewBatch
+from audit.index_writer import IndexWriter
 from audit.indexing import Indexing, Outcome
 from audit.instants import microseconds
 from audit.log import pack
+from audit.log_writer import NewBatch, append_batches, write_rejections
 from audit.redaction import redacted
 from audit.window import INDEX_DAYS
 from tenants.scope import tenant_scope
@@ -224,19 +225,21 @@ class _Recording:
         indexing.write()
         for outcome in indexing.outcomes.values():
             outcome.rejections.sort(key=lambda rejection: rejection.line)
-        self._writer.write_rejections(
+        write_rejections(
+            self._writer,
             [
                 (batch_id, rejection)
                 for batch_id, outcome in indexing.outcomes.items()
                 for rejection in outcome.rejections
-            ]
+            ],
         )
         received_us = microseconds(self._now)
-        return self._writer.append_batches(
+        return append_batches(
+            self._writer,
             [
                 _batch(request, events, indexing.outcomes[request.batch.id], received_us)
                 for request, events in zip(requests, logged.values(), strict=True)
-            ]
+            ],
         )
 
 

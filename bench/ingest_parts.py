@@ -23,7 +23,7 @@ django.setup()
 
 from django.db import connections  # noqa: E402
 
-from audit import body, index_writer, indexing, ingest  # noqa: E402
+from audit import body, index_writer, indexing, ingest, statements  # noqa: E402
 from audit.batch_ids import choose_batch_id  # noqa: E402
 from bench.ingest import make_requests  # noqa: E402
 from bench.instructions import InstructionCounter  # noqa: E402
@@ -84,9 +84,9 @@ def watch(times: Times) -> None:
     for part, functions in PARTS.items():
         for owner, name in functions:
             setattr(owner, name, times.timed(part, getattr(owner, name)))
-    run = index_writer.IndexWriter._execute
+    run = statements.Statements._execute
 
-    def execute(self: index_writer.IndexWriter, name: str, parameters: dict[str, Any]) -> Any:
+    def execute(self: statements.Statements, name: str, parameters: dict[str, Any]) -> Any:
         with times.of(f"  {name}"):
             return run(self, name, parameters)
 
@@ -94,7 +94,7 @@ def watch(times: Times) -> None:
     def no_pipeline(_: str) -> Iterator[None]:
         yield
 
-    index_writer.IndexWriter._execute = execute  # type: ignore[method-assign]  # timed
+    statements.Statements._execute = execute  # type: ignore[method-assign]  # timed
     setattr(scope, "_pipeline", no_pipeline)  # noqa: B010
 
 

@@ -18,12 +18,12 @@ from uuid import UUID
 import msgspec
 
 from audit import pg_arrays
-from audit.index_writer import IndexWriter
 from audit.indexing import MissingDays
 from audit.instants import DAY_US, microseconds
 from audit.log import read_events
 from audit.otlp.mapping import Identity, Mapped, ToolCall, identity_of, is_same_call, map_spans
 from audit.otlp.spans import Span, span_uuid
+from audit.statements import Statements
 from tenants.scope import current_tenant_id
 
 _LOCKS = 64
@@ -56,7 +56,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 _number = attrgetter("int")  # UUIDs themselves are compared in Python, ten times as slowly
 
 
-def join(writer: IndexWriter, spans: Sequence[Span], mapped: Mapped) -> Mapped:
+def join(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> Mapped:
     """The calls of a request, `mapped` from its spans, as parts of what is stored already.
 
     Those with nothing new of a stored call have that call's id, so that they are duplicates.
@@ -80,12 +80,12 @@ def join(writer: IndexWriter, spans: Sequence[Span], mapped: Mapped) -> Mapped:
     return mapped
 
 
-def _lock(writer: IndexWriter, trace_ids: Iterable[str]) -> None:
+def _lock(writer: Statements, trace_ids: Iterable[str]) -> None:
     numbers = {zlib.crc32(trace_id.encode()) % _LOCKS for trace_id in trace_ids}
     writer.run("lock_traces", numbers=pg_arrays.bigints(sorted(numbers)))
 
 
-def _look_up(writer: IndexWriter, calls: Sequence[ToolCall]) -> list[_Known]:
+def _look_up(writer: Statements, calls: Sequence[ToolCall]) -> list[_Known]:
     wanted: dict[int, tuple[set[UUID], set[UUID]]] = {}  # by day: the spans, and those above too
     for call in calls:
         parent = _parent_uuid(call.outermost)
@@ -114,7 +114,7 @@ def _look_up(writer: IndexWriter, calls: Sequence[ToolCall]) -> list[_Known]:
 
 
 def _spans_to_add(
-    writer: IndexWriter, calls: Sequence[ToolCall], known: Sequence[_Known]
+    writer: Statements, calls: Sequence[ToolCall], known: Sequence[_Known]
 ) -> list[Span]:
     """The stored spans of calls that the request has new spans of."""
     by_uuid = {each.span_uuid: each for each in known}
@@ -169,7 +169,7 @@ def _name_as_stored(calls: Sequence[ToolCall], known: Sequence[_Known]) -> None:
             call.parent_id = renamed.get(call.parent_id, call.parent_id)
 
 
-def _move_spans(writer: IndexWriter, calls: Sequence[ToolCall], known: Sequence[_Known]) -> None:
+def _move_spans(writer: Statements, calls: Sequence[ToolCall], known: Sequence[_Known]) -> None:
     """Of calls that were stored as several: make all their spans the one's they are now."""
     owners = {each.span_uuid: each.invocation_id for each in known}
     rows = [
@@ -191,7 +191,7 @@ def _move_spans(writer: IndexWriter, calls: Sequence[ToolCall], known: Sequence[
 
 
 def store_spans(
-    writer: IndexWriter, mapped: Mapped, is_stored: set[UUID], missing_days: MissingDays
+    writer: Statements, mapped: Mapped, is_stored: set[UUID], missing_days: MissingDays
 ) -> None:
     """Note which call each span is of, and for the others what they lie in.
 
