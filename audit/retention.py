@@ -26,7 +26,7 @@ from tooltrail.ledger import Kind
 
 from audit import partitions, sql
 from audit.erasure_models import LedgerErasure
-from audit.event_removal import declare, merged, remove_events
+from audit.event_removal import Removed, declare, merged, remove_events
 from audit.hold_match import covers_line
 from audit.holds import held_positions, holds_in_force, lock_record
 from tenants.actions import THE_SERVER, record_action
@@ -160,6 +160,7 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
         is_last &= len(found) <= _READ_BATCHES
         found = found[:_READ_BATCHES]
     whole = [row for row in found if row[_HAS_PAYLOAD] and not row[_IS_OWN]]
+    removed = Removed()
     if must_read:
         removed = remove_events(
             tenant_id,
@@ -167,8 +168,10 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
             lambda _, events: held_positions(tenant_id, holds, events, using=KEEPER),
             using=KEEPER,
         )
-        ranges, count = removed.ranges, removed.event_count
-    else:
+        # A damaged payload may be of what is held, and goes whole where nothing is.
+        whole = [] if holds else [row for row in whole if row[1] in removed.unread]
+    ranges, count = removed.ranges, removed.event_count
+    if whole:
         _rows(
             KEEPER,
             "erase_payloads",
@@ -176,8 +179,9 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
             days=[row[0] for row in whole],
             batch_ids=[row[1] for row in whole],
         )
-        ranges = merged((first, first + events) for _, _, first, events, _, _ in whole)
-        count = sum(row[3] for row in whole)
+        spans = ((first, first + events) for _, _, first, events, _, _ in whole)
+        ranges = merged([*ranges, *spans])
+        count += sum(row[3] for row in whole)
     end_index = found[-1][2] + found[-1][3]
     _rows(KEEPER, "note_erased_to", tenant_id=tenant_id, erased_to=end_index)
     if ranges:

@@ -13,8 +13,10 @@ import uuid_utils.compat
 from django.core.management import call_command
 from django.db import connections
 from django.utils import timezone
+from tooltrail.ledger import Kind
 
 from audit import partitions, retention
+from audit.event_removal import declare, remove_events
 from audit.log import read_events
 from audit.models import Batch, Invocation, RejectedEvent, TenantQuerySet
 from audit.partitions import PARTITIONED_TABLES, Partition
@@ -27,6 +29,7 @@ from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
 from tests.audit.posting import post
 from tests.factories import Cast, make_call, make_ingest_key, send_events
+from tests.ledger.log import as_owner
 
 DAY = timedelta(days=1)
 
@@ -123,6 +126,26 @@ def test_payloads_that_are_over_go_and_leave_their_leaves(acme: Cast, globex: Ca
     assert (told["first_index"], told["end_index"], told["events"]) == (0, 2, 2)
     apply(acme)
     assert len(actions(acme, "retention.payloads")) == 1, "nothing went, nothing is told"
+
+
+def test_a_damaged_payload_beside_an_erased_one_goes_too(acme: Cast) -> None:
+    """Where something was erased before each batch is read, and this one cannot be."""
+    for age in (9, 8, 7):
+        send_on(acme, age * DAY)
+    now = timezone.now()
+    with tenant_scope(acme.tenant.id, using="keeper"):
+        batch_id = executors_batches(acme).using("keeper").get(first_index=0).batch_id
+        gone = remove_events(acme.tenant.id, [batch_id], lambda *_: (), using="keeper")
+        declare(acme.tenant.id, Kind.ERASURE, gone.ranges, "asked", "ada", now, using="keeper")
+    as_owner(
+        "UPDATE batch SET payload = '\\x00' WHERE tenant_id = %s AND first_index = 2",
+        [acme.tenant.id],
+    )
+    keep(acme, payload_days=1)
+    apply(acme)
+    assert payloads(acme) == [False, False, False]
+    (told,) = actions(acme, "retention.payloads")
+    assert (told["first_index"], told["end_index"], told["events"]) == (2, 6, 4)
 
 
 def test_a_call_whose_payload_is_over_says_so(acme: Cast) -> None:
