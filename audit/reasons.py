@@ -82,6 +82,8 @@ def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
         parts.append(f"{violation.path} {violation.code}{more}")
     if call.guard_outcome in {"coerced", "stripped", "fallback", "error-result"}:
         parts.append(call.guard_outcome)
+    if over := over_limit(call.duration_us, call.timeouts_ms):
+        parts.append(over)
     if call.attempt is not None and call.attempt > 1:
         parts.append(f"attempt {call.attempt}")
     if call.cache_hit:
@@ -89,6 +91,13 @@ def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
     if tokens := call.prompt_tokens + call.completion_tokens:
         parts.append(f"{short_count(tokens)}{NBSP}tok")
     return " · ".join(parts)
+
+
+def over_limit(duration_us: int | None, timeouts_ms: int | None) -> str:
+    """`over its 200 ms`, of a call that took longer than it was given; '' of others."""
+    if duration_us is None or timeouts_ms is None or duration_us <= timeouts_ms * 1000:
+        return ""
+    return f"over its {duration(timeouts_ms * 1000)}"
 
 
 def is_overdue(call: Call, now: datetime) -> bool:

@@ -85,7 +85,7 @@ def told(request: pytest.FixtureRequest) -> Cast:
             *make_call(tool_name="broken", guard=broken("WRONG_TYPE", "$.items[3].name")),
             *make_call(tool_name="enum", guard=broken("ENUM_MISMATCH", "$.unit")),
             *make_call(tool_name="open", is_open=True),
-            *make_call(tool_name="slow", duration_ms=2500, tool_version="4"),
+            *make_call(tool_name="slow", duration_ms=2500, timeouts_ms=2000, tool_version="4"),
             *make_call(tool_name="tokens", output=used(12_000, cache_hit=False)),
             *make_call(tool_name="cached", output=used(10, cache_hit=True)),
             *make_call(tool_name="old", started_at=old),
@@ -165,6 +165,7 @@ def test_each_row_says_what_happened(told: Cast) -> None:
     assert "ok cache" in rows["cached"]
     assert "2.50 s" in rows["slow"].replace("\xa0", " ")
     assert "v4" in rows["slow"]
+    assert "over its 2.00 s" in rows["slow"].replace("\xa0", " ")
     assert "12,000 ▸ 0" in rows["tokens"]
 
 

@@ -147,6 +147,9 @@ def test_the_minimap_of_thousands_of_calls_stays_small() -> None:
             {"state": "failed", "error_type": "VALIDATION", "violation_count": 1},
             "$.t WRONG_TYPE",
         ),
+        ({"duration_ms": 500, "timeouts_ms": 200, "attempt": 2}, "over its 200 ms · attempt 2"),
+        ({"duration_ms": 200, "timeouts_ms": 200}, ""),
+        ({"duration_ms": None, "timeouts_ms": 1, "started_at": NOW}, "open 0 µs"),
     ],
 )
 def test_the_reason_on_a_row(members: dict[str, Any], said: str) -> None:
