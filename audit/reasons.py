@@ -6,6 +6,7 @@ Pure. What else is worth saying of a call that went well stands here, too.
 from datetime import datetime, timedelta
 
 from audit.figures import NBSP, count, duration, short_count
+from audit.queries.call_list import ListedCall
 from audit.queries.calls import Call, FirstViolation
 from audit.queries.traces import Reason
 
@@ -82,7 +83,7 @@ def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
         parts.append(f"{violation.path} {violation.code}{more}")
     if call.guard_outcome in {"coerced", "stripped", "fallback", "error-result"}:
         parts.append(call.guard_outcome)
-    if over := over_limit(call.duration_us, call.timeouts_ms):
+    if over := over_limit(call):
         parts.append(over)
     if call.attempt is not None and call.attempt > 1:
         parts.append(f"attempt {call.attempt}")
@@ -93,11 +94,15 @@ def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
     return " · ".join(parts)
 
 
-def over_limit(duration_us: int | None, timeouts_ms: int | None) -> str:
-    """`over its 200 ms`, of a call that took longer than it was given; '' of others."""
-    if duration_us is None or timeouts_ms is None or duration_us <= timeouts_ms * 1000:
+def over_limit(call: Call | ListedCall) -> str:
+    """`over its 200 ms`, of a call that took longer than it was given; '' of others.
+
+    And of those that failed: why they did says more, and the room for it is short.
+    """
+    if call.duration_us is None or call.timeouts_ms is None or call.state == "failed":
         return ""
-    return f"over its {duration(timeouts_ms * 1000)}"
+    limit_us = call.timeouts_ms * 1000
+    return f"over its {duration(limit_us)}" if call.duration_us > limit_us else ""
 
 
 def is_overdue(call: Call, now: datetime) -> bool:

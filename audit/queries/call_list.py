@@ -243,13 +243,14 @@ class Walk:
 
     Its first statement is short. By what that took, those after it are as long as the budget
     allows, none more than four times the one before; what turns out slower (what it reads was not
-    cached) is cancelled at the budget's end, and the walk is as far as it was before it.
+    cached) is cancelled at the budget's end, and the walk is as far as it was before it. As long as
+    there were fewer rows than a first statement takes it goes on whatever the time.
     """
 
     def __init__(self, wanted: CallFilter, now: datetime, budget: Budget) -> None:
         self._parameters = _parameters(wanted, now)
         self._first = self._rows = min(budget.first, budget.rows)
-        self._rows_left = budget.rows
+        self._rows_left = self._rows_allowed = budget.rows
         self._window = 0
         self._took = 0.0
         self._deadline = time.monotonic() + budget.seconds
@@ -331,6 +332,8 @@ class Walk:
 
     def _is_spent(self) -> bool:
         """Whether what may still be walked over is not worth a statement."""
+        if self._rows_left == self._rows_allowed:
+            return False
         is_late = time.monotonic() + self._took >= self._deadline
         return self._rows_left <= 0 or self._rows < self._first or is_late
 

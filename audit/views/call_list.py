@@ -270,7 +270,7 @@ def _reason(call: ListedCall, violation: FirstViolation | None, now: datetime) -
         parts.append("no start")
     if call.guard_outcome in {"coerced", "stripped", "fallback", "error-result"}:
         parts.append(call.guard_outcome)
-    if over := reasons.over_limit(call.duration_us, call.timeouts_ms):
+    if over := reasons.over_limit(call):
         parts.append(over)
     if call.attempt is not None and call.attempt > 1:
         parts.append(f"attempt {call.attempt}")

@@ -318,6 +318,18 @@ def test_a_stretch_that_takes_too_long_is_given_up(
             assert cursor.fetchall() == [("0",)]
 
 
+def test_few_calls_are_searched_to_the_end_however_slow_the_machine(acme: Cast) -> None:
+    for days in (1, 10, 30):
+        send_events(acme.tenant, make_call(case_id="c-7", started_at=NOW - timedelta(days=days)))
+    with tenant_scope(acme.tenant.id):
+        page = call_page(parse("case:c-7").wanted, now=NOW, budget=Budget(seconds=0))
+        assert (len(page.calls), page.searched_until) == (3, None)
+        counted = count_calls(parse("").wanted, now=NOW, budget=Budget(seconds=0))
+        assert (counted.count, counted.until) == (3, None)
+        few = count_calls(parse("").wanted, now=NOW, budget=Budget(seconds=0, first=1))
+        assert (few.count, few.until is None) == (1, False)
+
+
 def test_what_failed_is_found_whatever_went_well_since(acme: Cast) -> None:
     """The budget is spent on what may be it: an hour of calls that went well costs none of it."""
     send_numbered(acme, 30)
