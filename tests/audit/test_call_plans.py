@@ -91,7 +91,6 @@ def told() -> Cast:
         ("run:r7", ["run_id = 'r7'"]),
         ("call:c7", ["call_id = 'c7'"]),
         ("code:NEVER", ["error_code = 'NEVER'"]),
-        ("tool:tool-7 code:NEVER duration:>2s", ["error_code = 'NEVER'"]),
         ("state:open", ["started_at"]),
         ("is:orphan", ["started_at"]),
         ("state:failed violation:WRONG_TYPE duration:>2s", ["started_at"]),
