@@ -4,7 +4,7 @@ import logging
 from contextlib import suppress
 from uuid import UUID
 
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued, UniqueViolation
@@ -165,7 +165,12 @@ def keep_ledgers(timestamp: int) -> None:
         _log.warning("DATABASE_KEEPER_URL is not set: ledgers must be signed by others")
         return
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
-        _keep_ledger(tenant_id)
+        try:
+            _keep_ledger(tenant_id)
+        except (OperationalError, InterfaceError):
+            raise  # the database is away for all of them
+        except Exception:
+            _log.exception("ledger of tenant %s: nothing is signed", tenant_id)  # the others' is
 
 
 @app.task(queue="ledger")

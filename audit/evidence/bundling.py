@@ -99,10 +99,14 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
         end_index=stretch.end_index,
     )
     writer = BundleWriter()
-    yield writer.begin(manifest, readme(manifest, has_report=wanted.report is not None))
+    versions, left_out = _versions(wanted.tenant.id, of)
+    has_report = wanted.report is not None
+    yield writer.begin(
+        manifest, readme(manifest, has_report=has_report, versions_left_out=left_out)
+    )
     missing: list[Run] = []
     yield from writer.entries(_noting(_entries(wanted.tenant.id, stretch), missing))
-    yield writer.end(**_ending(wanted, missing))
+    yield writer.end(versions=versions, **_ending(wanted, missing))
 
 
 def _noting(
@@ -169,7 +173,6 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
         proved = {at for at in (*checkpoints, *wanted.previous) if at not in within and at < size}
         report = wanted.report
         return {
-            "versions": _versions(wanted.of),
             "report": None if report is None else FORMS["json"].write(report, wanted.tenant.name),
             "erasures": [
                 ErasureLine(line, raw, _proof(lambda at=line.index: tree.inclusion(at)))
@@ -258,18 +261,17 @@ def _proof(make: Any) -> list[bytes]:
         return []
 
 
-def _versions(of: TimeRange) -> list[RegisteredVersion]:
-    """The versions published before the end of the range, the oldest first; the newest 32 MB."""
-    found: list[RegisteredVersion] = []
-    size = 0
-    for name, number, digest, description, takes, gives, *more in rows(
-        "evidence_versions", before=of.end
-    ):
-        trusted, ephemeral, on_collision, created_at, user, key = more
-        size += len(description) + len(takes) + len(gives or "")
-        if size > _VERSION_BYTES:
-            break
-        found.append(
+def _versions(tenant_id: UUID, of: TimeRange) -> tuple[list[RegisteredVersion], int]:
+    """The versions published before the end of the range, the oldest first; the newest 32 MB.
+
+    And how many older ones that leaves out.
+    """
+    with tenant_scope(tenant_id):
+        found = rows("evidence_versions", before=of.end, byte_limit=_VERSION_BYTES)
+    versions = []
+    for name, number, digest, description, takes, gives, *more in reversed(found):
+        trusted, ephemeral, on_collision, created_at, user, key, _ = more
+        versions.append(
             RegisteredVersion(
                 tool_name=name,
                 number=number,
@@ -284,4 +286,4 @@ def _versions(of: TimeRange) -> list[RegisteredVersion]:
                 published_by=user or key,
             )
         )
-    return found[::-1]
+    return versions, found[0][-1] - len(found) if found else 0

@@ -29,7 +29,7 @@ WHAT IS IN IT
   entries/           each entry of the ledger: its place, leaf hash, kind, ids, time and salt
   events/            the events, a line each, as they were received, in the order of the entries
   erasures.ndjson    entries of the ledger that say which payloads were erased, with their proof
-  registry.ndjson    versions of registered tools published before the end of the range
+  registry.ndjson    versions of registered tools published before the end of the range{left_out}
 {report}  checkpoints/       size and root of the ledger, signed
   tree.json          hashes that lead from these entries to the root of the largest checkpoint
   keys.txt           the public keys, as the server names them
@@ -50,8 +50,11 @@ _FIGURES = (
 )
 
 
-def readme(manifest: Manifest, *, has_report: bool) -> str:
+def readme(manifest: Manifest, *, has_report: bool, versions_left_out: int = 0) -> str:
     """Put the bundle's own facts in."""
+    left_out = (
+        f",\n                     but for the {versions_left_out} oldest, which are too much for it"
+    )
     return _TEXT.format(
         tenant=manifest.tenant,
         origin=manifest.origin,
@@ -64,4 +67,5 @@ def readme(manifest: Manifest, *, has_report: bool) -> str:
         made_by=manifest.made_by,
         report=_REPORT if has_report else "",
         figures=_FIGURES if has_report else "",
+        left_out=left_out if versions_left_out else "",
     )

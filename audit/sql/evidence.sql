@@ -89,10 +89,20 @@ WHERE size = %(size)s
 ORDER BY size
 
 -- evidence_versions --
--- Versions of registered tools, the newest first, as the registry had them.
+-- Versions of registered tools, the newest first, as the registry had them, up to so many bytes of
+-- what they declare; and of how many.
 SELECT t.name, v.number, v.digest, v.description, v.input_schema, v.output_schema, v.trusted,
-       v.ephemeral, v.on_collision, v.created_at, v.created_by, v.created_by_key
-FROM tool_version v
+       v.ephemeral, v.on_collision, v.created_at, v.created_by, v.created_by_key, s.of_all
+FROM (
+    SELECT id,
+           sum(octet_length(description) + octet_length(input_schema)
+               + coalesce(octet_length(output_schema), 0)) OVER (ORDER BY created_at DESC, id DESC)
+               AS bytes_so_far,
+           count(*) OVER () AS of_all
+    FROM tool_version
+    WHERE tenant_id = %(tenant_id)s AND created_at < %(before)s
+) s
+JOIN tool_version v ON v.tenant_id = %(tenant_id)s AND v.id = s.id
 JOIN tool t ON t.tenant_id = v.tenant_id AND t.id = v.tool_id
-WHERE v.tenant_id = %(tenant_id)s AND t.tenant_id = %(tenant_id)s AND v.created_at < %(before)s
+WHERE t.tenant_id = %(tenant_id)s AND s.bytes_so_far <= %(byte_limit)s
 ORDER BY v.created_at DESC, v.id DESC

@@ -310,22 +310,43 @@ def test_an_erasure_that_is_not_signed_yet_is_waited_for(
     assert verdict.erased == 2
 
 
-def test_the_versions_of_tools_are_those_of_the_registry(acme: Cast, tmp_path: Path) -> None:
-    key = create_key(acme.tenant, "publisher", [Scope.REGISTRY])[1]
+def register(tenant: Tenant, **changes: Any) -> None:
+    """Publish a version of the tool `search`."""
+    key = create_key(tenant, "publisher", [Scope.REGISTRY])[1]
     answer = Client().post(
         "/api/v1/tools",
-        data=json.dumps({"tools": [CONTRACT]}),
+        data=json.dumps({"tools": [CONTRACT | changes]}),
         content_type="application/json",
         headers={"Authorization": f"Bearer {key}"},
     )
     assert answer.status_code == 200, answer.content
+
+
+def test_the_versions_of_tools_are_those_of_the_registry(acme: Cast, tmp_path: Path) -> None:
+    register(acme.tenant)
     arrive(acme.tenant, NOW - HOUR)
     sign(acme.tenant)
     data = make(acme.tenant)
     (line,) = member(data, "registry.ndjson").splitlines()
     assert json.loads(line)["tool_name"] == "search"
+    assert b"but for the" not in member(data, "README.txt")
     verdict = judge(data, tmp_path)
     assert {check.name: check.result for check in verdict.checks}["registry"] == "verified"
+
+
+def test_versions_that_do_not_fit_are_not_kept_quiet(
+    acme: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 4):
+        register(acme.tenant, description=f"{number}: {'what it does, at length; ' * 20}")
+    arrive(acme.tenant, NOW - HOUR)
+    sign(acme.tenant)
+    monkeypatch.setattr("audit.evidence.bundling._VERSION_BYTES", 1500)
+    data = make(acme.tenant)
+    numbers = [json.loads(line)["number"] for line in member(data, "registry.ndjson").splitlines()]
+    assert numbers == [2, 3]
+    assert b"but for the 1 oldest" in member(data, "README.txt")
+    assert judge(data, tmp_path).is_genuine
 
 
 def download(cast: Cast, query: str = "", user: Any = None) -> Any:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from procrastinate.contrib.django import app
 
@@ -52,6 +54,37 @@ def test_the_workers_tasks_sign(acme: Cast, globex: Cast) -> None:
         append(cast.tenant, leaves(3))
     keep_ledger(str(acme.tenant.id))
     assert (stands(acme.tenant).signed_size, stands(globex.tenant).signed_size) == (3, None)
+
+
+def test_what_is_wrong_with_one_tenants_ledger_stops_no_other(
+    acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept: list[UUID] = []
+
+    def keep_one(tenant_id: UUID) -> None:
+        if tenant_id == acme.tenant.id:
+            raise ValueError("a defect of ours")
+        kept.append(tenant_id)
+
+    monkeypatch.setattr("audit.tasks._keep_ledger", keep_one)
+    keep_ledgers(0)
+    assert globex.tenant.id in kept
+    assert f"ledger of tenant {acme.tenant.id}: nothing is signed" in caplog.text
+
+
+def test_nothing_more_is_tried_while_the_database_is_away(
+    acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[UUID] = []
+
+    def keep_one(tenant_id: UUID) -> None:
+        tried.append(tenant_id)
+        raise OperationalError("away")
+
+    monkeypatch.setattr("audit.tasks._keep_ledger", keep_one)
+    with pytest.raises(OperationalError):
+        keep_ledgers(0)
+    assert len(tried) == 1
 
 
 def test_the_worker_looks_every_ten_seconds() -> None:
