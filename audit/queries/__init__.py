@@ -7,12 +7,14 @@ What lies in the log is `audit.log`'s.
 
 from typing import Any, cast
 
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 from psycopg.errors import QueryCanceled
 
 from audit import sql
 from config.postgresql.base import DatabaseWrapper
 from tenants.scope import current_tenant_id
+
+_TRIES = 20
 
 
 def rows(name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -24,16 +26,36 @@ def rows(name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 def rows_within(name: str, parameters: dict[str, Any], timeout_ms: int) -> list[tuple[Any, ...]]:
     """The same, and TimeoutError if PostgreSQL has not answered after so many milliseconds."""
+    before = connection.savepoint()
+    assert before is not None, "a scope is a transaction"
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {int(timeout_ms)}")
-            found = rows(name, parameters)
-            transaction.set_rollback(True)  # which takes the setting back
+        return rows(name, parameters)
     except OperationalError as error:
-        if isinstance(error.__cause__, QueryCanceled):
+        if _is_late(error):
             raise TimeoutError(name) from error
         raise
-    return found
+    finally:
+        _roll_back_to(before)
+
+
+def _roll_back_to(savepoint: str) -> None:
+    """Take the setting back, which is still in force for that: on a busy machine a few milliseconds
+    pass within the ROLLBACK, too. `transaction.atomic` gives the whole transaction up then.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            connection.savepoint_rollback(savepoint)
+        except OperationalError as error:
+            if not tries_left or not _is_late(error):
+                raise
+        else:
+            return
+
+
+def _is_late(error: OperationalError) -> bool:
+    return isinstance(error.__cause__, QueryCanceled)
 
 
 def rows_of_all_days(name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
