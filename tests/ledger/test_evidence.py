@@ -337,14 +337,14 @@ def test_the_versions_of_tools_are_those_of_the_registry(acme: Cast, tmp_path: P
 def test_versions_that_do_not_fit_are_not_kept_quiet(
     acme: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(1, 4):
-        register(acme.tenant, description=f"{number}: {'what it does, at length; ' * 20}")
+    for name in ("oldest", "older", "newest"):
+        register(acme.tenant, name=name, description="what it does, at length; " * 20)
     arrive(acme.tenant, NOW - HOUR)
     sign(acme.tenant)
     monkeypatch.setattr("audit.evidence.bundling._VERSION_BYTES", 1500)
     data = make(acme.tenant)
-    numbers = [json.loads(line)["number"] for line in member(data, "registry.ndjson").splitlines()]
-    assert numbers == [2, 3]
+    versions = [json.loads(line) for line in member(data, "registry.ndjson").splitlines()]
+    assert [each["tool_name"] for each in versions] == ["older", "newest"]
     assert b"but for the 1 oldest" in member(data, "README.txt")
     assert judge(data, tmp_path).is_genuine
 
