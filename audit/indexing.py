@@ -5,9 +5,11 @@ is read again. Both give it the events in the order of the log, and a writer. Ba
 indexed together share no call.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from uuid import UUID
 
 from tooltrail.ledger import Kind
@@ -55,6 +57,7 @@ class Indexing:
     def __init__(self, tenant_id: UUID, writer: IndexWriter, missing_days: MissingDays) -> None:
         self.outcomes: defaultdict[UUID, Outcome] = defaultdict(Outcome)
         """By batch id."""
+        self._latest: tuple[UUID | None, Outcome] = None, Outcome()
         self._producers: dict[str, tuple[int | None, int | None, int]] = {}
         self._tenant_id = tenant_id
         self._writer = writer
@@ -70,10 +73,9 @@ class Indexing:
         calls, repeats, homeless = self._placed(candidates)
         logged = [candidate for candidate in candidates if candidate not in homeless]
         if not is_logged:
-            next_positions: Counter[UUID] = Counter()
-            for candidate in logged:
-                candidate.position = next_positions[candidate.batch_id]
-                next_positions[candidate.batch_id] += 1
+            for _, of_batch in by_batch(logged):
+                for position, candidate in enumerate(of_batch):
+                    candidate.position = position
         changed = self._writer.upsert_calls(calls)
         completed = [
             (row, call.end)
@@ -240,7 +242,7 @@ class Indexing:
 
     def _take(self, candidate: Candidate, *, is_new: bool) -> None:
         """Count an event that is stored, now (`is_new`) or by an earlier batch."""
-        outcome = self.outcomes[candidate.batch_id]
+        outcome = self._outcome_of(candidate)
         outcome.accepted += is_new
         outcome.duplicates += not is_new
         self._hear(candidate.event, is_new=is_new)
@@ -263,8 +265,18 @@ class Indexing:
         )
 
     def _refuse(self, candidate: Candidate, code: str, message: str) -> None:
-        rejection = reject(candidate, code, message)
-        self.outcomes[candidate.batch_id].rejections.append(rejection)
+        self._outcome_of(candidate).rejections.append(reject(candidate, code, message))
+
+    def _outcome_of(self, candidate: Candidate) -> Outcome:
+        # Nearly always that of the one before: hashing a UUID takes longer than all the rest here.
+        if candidate.batch_id is not self._latest[0]:
+            self._latest = candidate.batch_id, self.outcomes[candidate.batch_id]
+        return self._latest[1]
+
+
+def by_batch(candidates: Iterable[Candidate]) -> Iterator[tuple[UUID, Iterator[Candidate]]]:
+    """Candidates that come batch by batch, taken apart."""
+    return groupby(candidates, key=attrgetter("batch_id"))
 
 
 def _gap_key(gap: wire.GapEvent) -> tuple[str, int, int]:

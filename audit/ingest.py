@@ -45,7 +45,7 @@ from audit.batch_ids import BatchId, batch_day
 from audit.body import Line
 from audit.candidates import Candidate, Reading, read_lines
 from audit.index_writer import IndexWriter
-from audit.indexing import Indexing, Outcome
+from audit.indexing import Indexing, Outcome, by_batch
 from audit.instants import microseconds
 from audit.log import pack
 from audit.log_writer import NewBatch, append_batches, write_rejections
@@ -218,8 +218,8 @@ class _Recording:
             indexing.outcomes[request.batch.id].rejections += request.reading.rejections
         candidates = [each for request in requests for each in request.reading.candidates]
         logged: dict[UUID, list[Candidate]] = {request.batch.id: [] for request in requests}
-        for candidate in indexing.apply(candidates):
-            logged[candidate.batch_id].append(candidate)
+        for batch_id, events in by_batch(indexing.apply(candidates)):
+            logged[batch_id] += events
         for end in indexing.found:
             logged[end.batch_id].append(finding_event(end, self._now))
         indexing.write()
