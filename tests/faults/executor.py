@@ -144,11 +144,31 @@ def run_preforked(options: argparse.Namespace) -> None:
 
 def serve(options: argparse.Namespace, trail: Trail) -> None:
     """A forked worker's life: until told to end."""
-    stopping = threading.Event()
+    stopping = SignalledEvent()
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.set())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     Worker(options, trail).work(0, stopping)
     os._exit(0)
+
+
+class SignalledEvent(threading.Event):
+    """One that a signal's handler may set. Another's lock may be held by the very thread that is
+    interrupted, which then waits for itself for ever.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_told = False
+
+    def set(self) -> None:
+        self._is_told = True
+
+    def is_set(self) -> bool:
+        return self._is_told
+
+    def wait(self, timeout: float | None = None) -> bool:
+        time.sleep(timeout or 0)
+        return self._is_told
 
 
 def stop_after(calls: int) -> threading.Event:
