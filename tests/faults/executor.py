@@ -130,12 +130,14 @@ def run_preforked(options: argparse.Namespace) -> None:
     signal.signal(signal.SIGTERM, end)
     while not is_ending or workers:
         while len(workers) < options.processes and not is_ending:
-            # No signal between a worker's birth and our knowing of it.
+            # A worker that has no handler of its own yet must not be told to end.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
             pid = os.fork()
             if pid == 0:
                 serve(options, trail)
             workers.add(pid)
+            if is_ending:  # the shipper's thread took the signal, and `end` did not know this one
+                os.kill(pid, signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         pid, _ = os.wait()
         workers.discard(pid)

@@ -2,11 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ class Site:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
+                start_new_session=True,
             )
         self._running.append(process)
         return process
@@ -100,9 +102,12 @@ class Site:
         return balance
 
     def end(self) -> None:
-        """Kill what a failed test has left running."""
+        """Kill what a failed test has left running, with the workers it has forked: whoever of
+        them lives on keeps the pipe open, and reading it would never end.
+        """
         for process in self._running:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
 
