@@ -216,7 +216,7 @@ def discard_all(
     }
     count = len(rows("inbox_discard_waiting", parameters))
     if count:
-        subject = f"{count} lines"
+        subject = "1 line" if count == 1 else f"{count} lines"
         record_action(
             tenant, user, "inbox.discard", subject, code=wanted.code, reason=reason, count=count
         )

@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import suppress
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, connections
@@ -28,6 +29,7 @@ from tenants.scope import tenant_scope
 _log = logging.getLogger(__name__)
 
 _LEDGER_SECONDS = 2.0
+_LEFT_BEHIND = timedelta(minutes=5)
 
 
 # Hourly, though two weeks lie ahead: a worker that was away for long catches up soon.
@@ -218,10 +220,14 @@ def check_ledger(tenant_id: str, check_id: str) -> None:
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="retry_stalled_jobs")
 async def retry_stalled_jobs(timestamp: int) -> None:
-    """Give the tasks of workers that are gone to those that are here."""
+    """Give the tasks of workers that are gone to those that are here.
+
+    The more workers one has been left behind by, the later: it may be what they died of.
+    """
     for job in await app.job_manager.get_stalled_jobs():
         try:
-            await app.job_manager.retry_job(job)
+            again_at = timezone.now() + job.attempts * _LEFT_BEHIND
+            await app.job_manager.retry_job(job, again_at)
         except UniqueViolation:  # the same waits for its turn already
             await app.job_manager.finish_job(job, Status.ABORTED, delete_job=True)
         _log.warning("task %s was left behind by a worker that is gone: again", job.task_name)

@@ -1,22 +1,25 @@
 """What becomes of a task that fails: it is tried again if that may help, by a real worker."""
 
 import asyncio
+import inspect
 import uuid
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import OperationalError, connection, connections
 from procrastinate.contrib.django import app
-from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinateWorker
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.tasks import Task
 
 from audit import payload_search, tasks
 from audit.models import PayloadSearch
+from config.instance import BASE_DIR
 from config.retry import AGAIN
+from config.templatetags import worker
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
 from tests.factories import Cast
@@ -39,8 +42,8 @@ def as_worker(do: Callable[[], Awaitable[None]]) -> None:
     async def run() -> None:
         # What `procrastinate worker` runs on; its base class does not name it.
         connector = app.connector.get_worker_connector()  # type: ignore[attr-defined]
-        with app.replace_connector(connector) as worker:
-            async with worker.open_async():
+        with app.replace_connector(connector) as worker_app:
+            async with worker_app.open_async():
                 await do()
 
     asyncio.run(run())
@@ -82,17 +85,59 @@ def searched(cast: Cast, monkeypatch: pytest.MonkeyPatch, failing: Exception) ->
     return search.state, ProcrastinateJob.objects.get(id=job).status
 
 
-def test_what_fails_for_a_moment_is_carried_out_at_the_next_attempt(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "failing",
+    [OperationalError("deadlock detected"), ConnectorException(), ValueError("a mistake of ours")],
+    ids=["deadlock", "database-away", "mistake"],
+)
+def test_what_fails_is_carried_out_at_the_next_attempt(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch, failing: Exception
 ) -> None:
-    failing = OperationalError("deadlock detected")
     assert searched(acme, monkeypatch, failing) == ("done", "succeeded")
 
 
-def test_what_fails_for_good_is_not_tried_again(
-    acme: Cast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert searched(acme, monkeypatch, ValueError("a mistake")) == ("waiting", "failed")
+def search_page(cast: Cast) -> tuple[ProcrastinateJob, Callable[[], str]]:
+    """The task of a search nobody has begun, and what its page says."""
+    client = signed_in(cast.editor)
+    address = client.post("/calls/search", {"text": "bath"})["Location"]
+    job = ProcrastinateJob.objects.filter(args__search_id=address.rpartition("/")[2]).get()
+    return job, lambda: client.get(address).content.decode()
+
+
+def test_a_page_says_that_what_is_under_way_keeps_failing(acme: Cast) -> None:
+    job, page = search_page(acme)
+    assert "in vain" not in page()
+    ProcrastinateJob.objects.filter(id=job.id).update(
+        attempts=3, scheduled_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    )
+    assert "Tried 3 times in vain, again at" in page()
+    assert 'datetime="2026-01-02T03:04:05' in page()
+    ProcrastinateJob.objects.filter(id=job.id).update(status="doing")
+    assert "in vain" not in page()
+
+
+def test_a_page_says_that_no_worker_runs(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, page = search_page(acme)
+    monkeypatch.setattr(worker, "_SILENCE", timedelta())  # whoever runs was heard before now
+    assert "No worker is running" in page()
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    insert = "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (%s) RETURNING id"
+    with connection.cursor() as cursor:
+        cursor.execute(insert, [soon])
+        (pk,) = cursor.fetchone()
+    try:
+        assert "No worker is running" not in page()
+    finally:
+        ProcrastinateWorker.objects.filter(id=pk).delete()
+
+
+@pytest.mark.parametrize("task", TAKEN_UP_BY_NOBODY_ELSE, ids=lambda task: task.name)
+def test_every_page_of_such_a_task_says_so(task: Task[Any, Any, Any]) -> None:
+    (argument,) = set(inspect.signature(task.func).parameters) - {"tenant_id"}
+    texts = [path.read_text() for path in (BASE_DIR / "templates").rglob("*.html")]
+    under_way = [text for text in texts if f"{{% worker_trouble {argument}=" in text]
+    assert len(under_way) == 1
+    assert "<progress" in under_way[0]
 
 
 @pytest.mark.parametrize("task", TAKEN_UP_BY_NOBODY_ELSE, ids=lambda task: task.name)
@@ -129,3 +174,23 @@ def test_a_task_left_behind_whose_like_waits_already_keeps_no_other_back(acme: C
     as_worker(run)
     found = ProcrastinateJob.objects.filter(queue_name=tenant_id).order_by("id")
     assert list(found.values_list("id", "status")) == [(left[1], "todo"), (waiting, "todo")]
+
+
+@pytest.mark.parametrize("attempts", [0, 1, 4])
+def test_what_workers_die_of_is_given_to_others_ever_later(acme: Cast, attempts: int) -> None:
+    tenant_id = str(acme.tenant.id)
+    task = tasks.search_payloads.configure(queue=tenant_id)
+    job = task.defer(tenant_id=tenant_id, search_id=tenant_id)
+    ProcrastinateJob.objects.filter(id=job).update(
+        status="doing", worker_id=None, attempts=attempts
+    )
+
+    async def run() -> None:
+        await tasks.retry_stalled_jobs(timestamp=0)
+
+    before = datetime.now(UTC)
+    as_worker(run)
+    found = ProcrastinateJob.objects.get(id=job)
+    assert (found.status, found.attempts) == ("todo", attempts + 1)
+    waits = (found.scheduled_at or before) - before
+    assert timedelta() <= waits - attempts * timedelta(minutes=5) < timedelta(seconds=30)
