@@ -156,7 +156,8 @@ def test_names_that_masking_hides_are_one_place() -> None:
     }
     for shape in (folded(hidden, WEATHER), folded(hidden)):
         kept = dumps({"args": Observed(shape), "output": Observed()})
-        assert not any(name in kept for name in ("ada", "Ada", "4711"))
+        # Not "ada" and 4711 alone: now and then an example's random id has them.
+        assert not any(name in kept for name in ("ada@", "Ada", '"4711"'))
     wider = widened(WEATHER, folded(hidden, WEATHER))
     assert wider["additionalProperties"]["type"] == ["integer", "object"]
     assert "*" not in wider["properties"]
