@@ -8,6 +8,7 @@ must equal a GROUP BY over `invocation`, and the log (`recount.assert_consistent
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -33,6 +34,7 @@ BATCH_MAX = 40
 type Request = tuple[str, bytes, int]
 """Its id, its body, and how many events are in it."""
 type Send = Callable[[Request], Answer]
+TRIES = 20
 
 
 def requests_of(rng: random.Random, events: list[Event]) -> list[Request]:
@@ -85,7 +87,7 @@ def write_at_once(writers: list[tuple[Send, list[Request]]]) -> dict[str, list[A
         together.wait()
         try:
             for request in requests:
-                answers.setdefault(request[0], []).append(send(request))
+                answers.setdefault(request[0], []).append(admitted(send, request))
         finally:
             connection.close()  # this thread's
 
@@ -93,6 +95,16 @@ def write_at_once(writers: list[tuple[Send, list[Request]]]) -> dict[str, list[A
         for done in [threads.submit(write, *writer) for writer in writers]:
             done.result()
     return answers
+
+
+def admitted(send: Send, request: Request) -> Answer:
+    """Send as producers do: again when told that too much comes at once, as a slow disk has it."""
+    for _ in range(TRIES):
+        answer = send(request)
+        if answer.status_code != 503 or answer.json()["code"] != "overloaded":
+            break
+        time.sleep(float(answer.headers["Retry-After"]))
+    return answer
 
 
 def stored_answer(answer: Answer) -> dict[str, Any]:
