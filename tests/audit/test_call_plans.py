@@ -21,7 +21,7 @@ from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events
 
 NOW = datetime.now(UTC) - timedelta(days=3)
-"""No other test writes so many calls on that day: what the planner knows of it, it knows of ours."""
+"""On a day that few other tests write on: the planner's statistics are of these calls."""
 TODAY = NOW.date()
 STATEMENTS = ["calls_before", "calls_after", "calls_counted_before"]
 FAILED = {"status": "error", "error": {"type": "UPSTREAM", "code": "E1", "message": "no"}}
