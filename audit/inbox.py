@@ -5,6 +5,7 @@ refused once more lies in the inbox as a line of its own, and the old one leads 
 functions run inside the tenant's scope.
 """
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from audit.batch_ids import BatchId, batch_day
 from audit.body import UnreadableBodyError, split_lines
 from audit.call_panel import read_call_events
 from audit.candidates import Candidate
-from audit.ingest import record_batch
+from audit.ingest import record_in_scope
 from audit.json_tree import ABSENT, inline, parse
 from audit.limits import RAW_KEPT_BYTES, LimitExceededError
 from audit.log import LogPayloadError, StoredEvent, read_events
@@ -156,7 +157,8 @@ def send_again(
         # A savepoint, so that what fails leaves the line as it was and the page can say so.
         with transaction.atomic():
             lines = split_lines(body)
-            answer = json.loads(record_batch(tenant.id, body, lines, BatchId(batch_id), now))
+            digest = hashlib.sha256(body).digest()
+            answer = json.loads(record_in_scope(tenant.id, digest, lines, BatchId(batch_id), now))
     except (LimitExceededError, UnreadableBodyError) as error:
         raise NotSentError(f"This cannot be sent: {error}.") from error
     except DatabaseError as error:

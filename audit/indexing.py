@@ -54,7 +54,15 @@ class _Effects:
 class Indexing:
     """Indexes batches of a tenant, inside its open scope: `apply`, then `write`."""
 
-    def __init__(self, tenant_id: UUID, writer: IndexWriter, missing_days: MissingDays) -> None:
+    def __init__(
+        self,
+        tenant_id: UUID,
+        writer: IndexWriter,
+        missing_days: MissingDays,
+        *,
+        expects_new: bool = False,
+    ) -> None:
+        """`expects_new`: that what starts is new, see `IndexWriter.insert_calls`."""
         self.outcomes: defaultdict[UUID, Outcome] = defaultdict(Outcome)
         """By batch id."""
         self._latest: tuple[UUID | None, Outcome] = None, Outcome()
@@ -63,6 +71,7 @@ class Indexing:
         self._writer = writer
         self._missing_days = missing_days
         self._effects = _Effects([])
+        self._expects_new = expects_new
 
     def apply(self, candidates: Sequence[Candidate], *, is_logged: bool = False) -> list[Candidate]:
         """Write the rows of calls, and tell new events from duplicates and conflicts.
@@ -76,7 +85,7 @@ class Indexing:
             for _, of_batch in by_batch(logged):
                 for position, candidate in enumerate(of_batch):
                     candidate.position = position
-        changed = self._writer.upsert_calls(calls)
+        changed = self._write(calls)
         completed = [
             (row, call.end)
             for call in calls
@@ -111,6 +120,18 @@ class Indexing:
             self._writer.settle_traces(effects.absorbed)
         self._settle_gaps(self._effects.gaps)
         self._writer.write_producers(self._producers)
+
+    def _write(self, calls: Sequence[Call]) -> dict[Key, Changed]:
+        """Write the rows of calls; those of which a slot was free.
+
+        An end before its start is written in one order of key with what starts: two requests
+        with halves of each other's calls would else wait for each other.
+        """
+        starting = [call for call in calls if call.start is not None]
+        ending = [call for call in calls if call.start is None]
+        if not self._expects_new or not all(call.is_stored for call in ending):
+            return self._writer.upsert_calls(calls)
+        return self._writer.upsert_calls(ending) | self._writer.insert_calls(starting)
 
     def _placed(
         self, candidates: Sequence[Candidate]

@@ -6,7 +6,8 @@
 2. Ends that came without their start are looked up; events of days the index does not have
    go to the inbox; what is left gets its positions in the log.
 3. One row per call, in order of key (`upsert_invocations`). What it returns, and nothing else,
-   says what this batch changed.
+   says what this batch changed. At the first attempt calls that start are taken for new and
+   just inserted, which spares a fifth of it; one that was stored before ends the attempt.
 4. Derived from that: violations, traces, rollups, producers, each in order of key.
 5. Events whose slot was taken are compared with the stored ones: the same bytes are a
    duplicate, others a conflict, which goes to the inbox. The log keeps all of them.
@@ -58,6 +59,7 @@ _RETRY_SECONDS = 0.02  # grows with each attempt, at random, so that rivals part
 _SERIALIZATION_STATES = {"40001", "40P01"}
 _NO_PARTITION_STATE = "23514"
 _KNOWN_STATE = "23505"
+_CAREFUL_S = 10.0
 
 
 class BatchIdReusedError(Exception):
@@ -103,7 +105,7 @@ def record_batches(requests: Sequence[IntakeRequest]) -> list[Answer]:
     Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
     requests again with the same ids is then safe.
     """
-    answers = with_retries(lambda: _Recording(requests).run())
+    answers = with_retries(_Recording(requests, expects_new=_EXPECTATION.is_held()).run)
     for request in requests:
         _count_lags(request)
     return answers
@@ -160,7 +162,7 @@ def with_retries[T](run: Callable[[], T]) -> T:
             time.sleep(random.uniform(0, _RETRY_SECONDS * attempt))  # noqa: S311
         except IntegrityError as error:
             if _state(error) == _KNOWN_STATE:
-                continue  # another request has stored a batch id; the next run finds its answer
+                continue  # a batch id or a call was stored before; the next run finds it
             if _state(error) != _NO_PARTITION_STATE or attempt == _ATTEMPTS:
                 raise
             INDEX_DAYS.refresh()  # a partition was dropped; its events go to the inbox now
@@ -171,15 +173,43 @@ def _state(error: Exception) -> str | None:
     return getattr(error.__cause__, "sqlstate", None)
 
 
-class _Recording:
-    """One attempt at the transaction of requests that share no call."""
+class _Expectation:
+    """That calls which start are new, as almost all are; not for a while after one was not."""
 
-    def __init__(self, requests: Sequence[IntakeRequest]) -> None:
+    def __init__(self) -> None:
+        self._careful_until = 0.0
+
+    def is_held(self) -> bool:
+        """Whether to go by it: taken back, it costs a request a second attempt."""
+        return time.monotonic() >= self._careful_until
+
+    def take_back(self) -> None:
+        """Do not go by it for some seconds."""
+        self._careful_until = time.monotonic() + _CAREFUL_S
+
+
+_EXPECTATION = _Expectation()
+
+
+class _Recording:
+    """The transaction of requests that share no call; its second attempt expects nothing."""
+
+    def __init__(self, requests: Sequence[IntakeRequest], *, expects_new: bool = False) -> None:
         self._requests = requests
+        self._expects_new = expects_new
         self._tenant_id = requests[0].tenant_id
         self._now = max(request.now for request in requests)
 
     def run(self) -> list[Answer]:
+        expects_new, self._expects_new = self._expects_new, False
+        try:
+            return self._run(expects_new)
+        except IntegrityError as error:
+            if expects_new and _state(error) == _KNOWN_STATE:
+                _EXPECTATION.take_back()
+            raise
+
+    def _run(self, expects_new: bool) -> list[Answer]:
         # Closed after the scope, so that its COMMIT goes out with what was written last: whoever
         # else writes for this tenant waits for the one, and should not for our thread's turn.
         with ExitStack() as pipeline:
@@ -187,7 +217,7 @@ class _Recording:
                 self._writer = IndexWriter(self._tenant_id, self._now)
                 known = self._known()
                 fresh = [each for each in self._requests if each.batch.id not in known]
-                stored = self._store(fresh) if fresh else None
+                stored = self._store(fresh, expects_new) if fresh else None
             answers = known if stored is None else known | dict(stored.fetchall())
         return [answers[request.batch.id] for request in self._requests]
 
@@ -211,9 +241,13 @@ class _Recording:
                 known[request.batch.id] = answer if is_same else BatchIdReusedError()
         return known
 
-    def _store(self, requests: Sequence[IntakeRequest]) -> psycopg.Cursor[tuple[Any, ...]]:
+    def _store(
+        self, requests: Sequence[IntakeRequest], expects_new: bool
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
         """Write everything; the cursor will have the answers by batch id, once committed."""
-        indexing = Indexing(self._tenant_id, self._writer, INDEX_DAYS.missing)
+        indexing = Indexing(
+            self._tenant_id, self._writer, INDEX_DAYS.missing, expects_new=expects_new
+        )
         for request in requests:
             indexing.outcomes[request.batch.id].rejections += request.reading.rejections
         candidates = [each for request in requests for each in request.reading.candidates]

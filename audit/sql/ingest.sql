@@ -22,10 +22,8 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS i
 
--- upsert_invocations --
--- One row per call of the batch, in order of key so that writers cannot deadlock. A slot that
--- is taken stays as it is, and a row none of whose slots was free is not returned. What the
--- rollups are keyed by (start, tool, version, trace) is fixed by whichever event came first.
+-- {{insert_invocations}} --
+-- One row per call, in order of key so that writers cannot deadlock.
 -- Unnested as columns, for as one function of many arrays each would be written to a tuplestore
 -- and read again: 6 % of all that PostgreSQL does for an event.
 INSERT INTO invocation AS i (
@@ -90,6 +88,16 @@ FROM (SELECT
     unnest(%(end_pos)b::integer[]) AS end_pos,
     unnest(%(pair_conflict)b::boolean[]) AS pair_conflict
 ) AS u
+
+-- insert_invocations --
+-- Calls of which nothing is stored yet.
+{{insert_invocations}}
+
+-- upsert_invocations --
+-- A slot that is taken stays as it is, and a row none of whose slots was free is not returned.
+-- What the rollups are keyed by (start, tool, version, trace) is fixed by whichever event came
+-- first.
+{{insert_invocations}}
 ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
     ended_at = CASE WHEN i.end_batch_id IS NULL THEN excluded.ended_at ELSE i.ended_at END,
     duration_us = CASE WHEN i.end_batch_id IS NULL THEN excluded.duration_us ELSE i.duration_us END,

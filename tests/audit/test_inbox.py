@@ -409,10 +409,10 @@ def test_a_database_that_refuses_leaves_the_line_waiting(
             cursor.execute("SELECT 1/0")
         raise AssertionError("unreachable")
 
-    monkeypatch.setattr(inbox, "record_batch", fail)
+    monkeypatch.setattr(inbox, "record_in_scope", fail)
     assert "The database was busy" in act(acme.editor, row, "send", line=edited)
     assert reread(row).resolution is None
-    monkeypatch.setattr(inbox, "record_batch", ingest.record_batch)
+    monkeypatch.setattr(inbox, "record_in_scope", ingest.record_in_scope)
     assert "The event is stored" in act(acme.editor, row, "send", line=edited)
 
 
