@@ -20,7 +20,7 @@ from audit.queries.call_list import Budget, Cursor, Walk
 from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events
 
-NOW = datetime.now(UTC) - timedelta(days=3)
+NOW = datetime.now(UTC) - timedelta(days=2)
 """On a day that few other tests write on: the planner's statistics are of these calls."""
 TODAY = NOW.date()
 STATEMENTS = ["calls_before", "calls_after", "calls_counted_before"]
@@ -140,7 +140,7 @@ def test_only_the_days_that_are_asked_for_are_read(told: Cast, statement: str) -
     assert days_read(plan, "violation") <= asked
     assert days_read(plan, "violation") or "walked" in statement
     if not statement.endswith("after"):  # which begins at its cursor anyway
-        assert len(days_read(explained(told, statement, "violation:*"))) > len(asked)
+        assert min(days_read(explained(told, statement, "violation:*"))) < min(asked)
 
 
 @pytest.mark.parametrize("name", ["tool", "trace", "run", "call"])

@@ -52,21 +52,24 @@ def kinds(cast: Cast) -> dict[str, list[str]]:
 
 
 def send_each(cast: Cast) -> None:
+    """Calls of every kind, as of now."""
+    now = datetime.now(UTC)
+    long_ago = now - timedelta(hours=1)
     send_events(
         cast.tenant,
         [
-            *begin("fresh", producer_id="alive"),
-            *begin("anonymous", started_at=LONG_AGO),
-            *begin("within", started_at=LONG_AGO, timeouts_ms=10**9, producer_id="silent"),
-            *begin("overdue", started_at=LONG_AGO, timeouts_ms=1000, producer_id="alive"),
-            *begin("crashed", started_at=LONG_AGO, producer_id="silent"),
-            *begin("both", started_at=LONG_AGO, timeouts_ms=1000, producer_id="silent"),
-            *begin("just-begun", producer_id="silent"),
+            *begin("fresh", started_at=now, producer_id="alive"),
+            *begin("anonymous", started_at=long_ago),
+            *begin("within", started_at=long_ago, timeouts_ms=10**9, producer_id="silent"),
+            *begin("overdue", started_at=long_ago, timeouts_ms=1000, producer_id="alive"),
+            *begin("crashed", started_at=long_ago, producer_id="silent"),
+            *begin("both", started_at=long_ago, timeouts_ms=1000, producer_id="silent"),
+            *begin("just-begun", started_at=now, producer_id="silent"),
             make_call(tool_name="orphan")[1],
             *make_call(tool_name="whole"),
         ],
     )
-    silence(cast, "silent", NOW - SILENCE - timedelta(minutes=1))
+    silence(cast, "silent", now - SILENCE - timedelta(minutes=1))
 
 
 def test_each_kind_is_listed_apart(acme: Cast) -> None:

@@ -68,11 +68,12 @@ def words_of(pdf: bytes) -> str:
 
 
 def test_a_report_is_made_read_and_listed(acme: Cast) -> None:
-    record(acme, NOW - timedelta(days=2), NOW, 60)
+    noon = NOW.replace(hour=12) - timedelta(days=3)  # of one week in both time zones
+    record(acme, noon, noon + timedelta(hours=2), 60)
     empty = text(signed_in(acme.viewer).get("/reports/").content.decode())
     assert "No report yet" in empty
     assert "Make a report" not in empty
-    pk = make(signed_in(acme.editor), "Europe/Berlin", kind="week", day=days_ago(NOW, 0))
+    pk = make(signed_in(acme.editor), "Europe/Berlin", kind="week", day=days_ago(NOW, 3))
     page = text(signed_in(acme.viewer).get(f"/reports/{pk}").content.decode())
     for words in ("Weekly report", "Europe/Berlin", acme.editor.username, "60"):
         assert words in page
