@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 
 _LEDGER_SECONDS = 2.0
 _LEFT_BEHIND = timedelta(minutes=5)
+_LEFT_BEHIND_MAX = timedelta(hours=1)
 
 
 # Hourly, though two weeks lie ahead: a worker that was away for long catches up soon.
@@ -222,11 +223,11 @@ def check_ledger(tenant_id: str, check_id: str) -> None:
 async def retry_stalled_jobs(timestamp: int) -> None:
     """Give the tasks of workers that are gone to those that are here.
 
-    The more workers one has been left behind by, the later: it may be what they died of.
+    The more often one has been tried, the later, within the hour: it may be what they died of.
     """
     for job in await app.job_manager.get_stalled_jobs():
         try:
-            again_at = timezone.now() + job.attempts * _LEFT_BEHIND
+            again_at = timezone.now() + min(job.attempts * _LEFT_BEHIND, _LEFT_BEHIND_MAX)
             await app.job_manager.retry_job(job, again_at)
         except UniqueViolation:  # the same waits for its turn already
             await app.job_manager.finish_job(job, Status.ABORTED, delete_job=True)
