@@ -2,7 +2,8 @@
 
 from django.db import models
 
-from audit.models import ReplayState, TenantQuerySet
+from audit.models import TenantQuerySet
+from audit.replay_models import ReplayState
 
 
 class DriftLook(models.Model):

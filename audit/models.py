@@ -10,7 +10,6 @@ the tenant (distribution and indexes need that; row-level security alone gives n
 from typing import Self
 from uuid import UUID
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
@@ -55,82 +54,6 @@ class Batch(models.Model):
 
     def __str__(self) -> str:
         return str(self.batch_id)
-
-
-class LedgerCheckpoint(models.Model):
-    """Size and root of a tenant's ledger at some moment, as they were signed."""
-
-    pk = models.CompositePrimaryKey("tenant_id", "epoch", "size")
-    tenant_id = models.UUIDField()
-    epoch = models.IntegerField()
-    size = models.BigIntegerField()
-    origin = models.TextField()
-    root = models.BinaryField()
-    note = models.TextField()
-    signed_at = models.DateTimeField()
-
-    objects = TenantQuerySet["LedgerCheckpoint"].as_manager()
-
-    class Meta:
-        managed = False
-        db_table = "ledger_checkpoint"
-
-    def __str__(self) -> str:
-        return f"{self.origin} at {self.size}"
-
-
-class LedgerKey(models.Model):
-    """A public key of this installation, whichever tenant's log it signs."""
-
-    public_key = models.BinaryField(primary_key=True)
-    created_at = models.DateTimeField()
-    signs_until = models.DateTimeField(null=True)
-
-    class Meta:
-        managed = False
-        db_table = "ledger_key"
-
-    def __str__(self) -> str:
-        return bytes(self.public_key).hex()
-
-
-class CheckState(models.TextChoices):
-    """How a reading of the whole ledger stands."""
-
-    WAITING = "waiting", "Waiting"
-    RUNNING = "running", "Running"
-    PASSED = "passed", "Passed"
-    FAILED = "failed", "Failed"
-    CANCELLED = "cancelled", "Cancelled"
-
-
-class LedgerCheck(models.Model):
-    """A reading of a tenant's whole ledger by the worker: how far it came, what it found."""
-
-    pk = models.CompositePrimaryKey("tenant_id", "id")
-    tenant_id = models.UUIDField()
-    id = models.UUIDField()
-    asked_by = models.TextField()
-    created_at = models.DateTimeField()
-    state = models.TextField(choices=CheckState)
-    size = models.BigIntegerField()
-    next_index = models.BigIntegerField()
-    erased_count = models.BigIntegerField()
-    checkpoint_count = models.BigIntegerField()
-    finding_count = models.BigIntegerField()
-    findings = ArrayField(models.TextField())
-    missing = ArrayField(models.BigIntegerField(), default=list)
-    """Runs of entries without payload that nothing read so far explains."""
-    finished_at = models.DateTimeField(null=True)
-
-    objects = TenantQuerySet["LedgerCheck"].as_manager()
-
-    class Meta:
-        managed = False
-        db_table = "ledger_check"
-
-    def __str__(self) -> str:
-        return f"{self.state} at {self.next_index}"
 
 
 class Resolution(models.TextChoices):
@@ -439,56 +362,13 @@ class PayloadHit(models.Model):
         return f"{self.kind} of {self.invocation_id}"
 
 
-class ReplayState(models.TextChoices):
-    """How a replay stands."""
-
-    WAITING = "waiting", "Waiting"
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    CANCELLED = "cancelled", "Cancelled"
-    FAILED = "failed", "Failed"
-
-
-class Replay(models.Model):
-    """Stored calls of a tool judged again by a draft: which, how far, and what was found."""
-
-    pk = models.CompositePrimaryKey("tenant_id", "id")
-    tenant_id = models.UUIDField()
-    id = models.UUIDField()
-    tool_id = models.UUIDField()
-    tool_name = models.TextField()
-    created_at = models.DateTimeField()
-    created_by = models.TextField()
-    draft_revision = models.IntegerField()
-    base_number = models.IntegerField(null=True)
-    input_schema = models.TextField()
-    output_schema = models.TextField(null=True)  # noqa: DJ001  None: outputs are not checked
-    since = models.DateTimeField()
-    until = models.DateTimeField()
-    call_limit = models.IntegerField()
-    state = models.TextField(choices=ReplayState)
-    call_count = models.BigIntegerField(null=True)
-    read_count = models.BigIntegerField()
-    cursor_at = models.DateTimeField(null=True)
-    cursor_id = models.UUIDField(null=True)
-    newly_violating_count = models.BigIntegerField()
-    findings = models.TextField()
-    problem = models.TextField()
-    finished_at = models.DateTimeField(null=True)
-
-    objects = TenantQuerySet["Replay"].as_manager()
-
-    class Meta:
-        managed = False
-        db_table = "tool_replay"
-
-    def __str__(self) -> str:
-        return f"{self.tool_name}, {self.created_at:%Y-%m-%d %H:%M}"
-
-
 # Behind the query set they are made with: Django finds models through this module.
 from audit.drift_models import DriftLook as DriftLook  # noqa: E402
 from audit.erasure_models import Erasure as Erasure  # noqa: E402
 from audit.erasure_models import ErasureCall as ErasureCall  # noqa: E402
 from audit.erasure_models import LedgerErasure as LedgerErasure  # noqa: E402
 from audit.erasure_models import LegalHold as LegalHold  # noqa: E402
+from audit.ledger_models import LedgerCheck as LedgerCheck  # noqa: E402
+from audit.ledger_models import LedgerCheckpoint as LedgerCheckpoint  # noqa: E402
+from audit.ledger_models import LedgerKey as LedgerKey  # noqa: E402
+from audit.replay_models import Replay as Replay  # noqa: E402

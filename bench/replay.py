@@ -158,9 +158,9 @@ def measured(times: Times) -> Iterator[None]:
 
 def replay(tenant_id: UUID, calls: int) -> tuple[float, float, dict[str, Any]]:
     """Replay so many calls; seconds by the clock, of this processor, and what was found."""
-    from audit.models import Replay
     from audit.queries.replays import ReplayRange
     from audit.replay import job
+    from audit.replay_models import Replay
     from tenants.scope import tenant_scope
     from tools_registry.models import Tool
 

@@ -17,11 +17,12 @@ from django.utils import timezone
 from audit.drift.declared import Declared
 from audit.drift.shape import SIDES, Fold, dumps, loads
 from audit.log import read_events
-from audit.models import DriftLook, ReplayState
+from audit.models import DriftLook
 from audit.queries.call_list import NEWEST, Cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
 from audit.replay.job import UNDER_WAY, places, raw_of, together
 from audit.replay.judgement import Side, Skipped, Value, read_args, read_output
+from audit.replay_models import ReplayState
 from tenants.scope import current_tenant_id, tenant_scope
 from tools_registry.models import Tool, ToolVersion
 from tools_registry.schema_diff.reading import UndecidedError

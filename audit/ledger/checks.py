@@ -27,8 +27,9 @@ from audit.ledger.missing import Missing, erased_by
 from audit.ledger.recompute import Remade, StoredBatch, remake
 from audit.ledger.standing import standing
 from audit.ledger.tree import StoredTree
+from audit.ledger_models import CheckState, LedgerCheck, LedgerCheckpoint, LedgerKey
 from audit.log import LogPayloadError
-from audit.models import Batch, CheckState, LedgerCheck, LedgerCheckpoint, LedgerKey
+from audit.models import Batch
 from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
 

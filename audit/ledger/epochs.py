@@ -18,7 +18,7 @@ from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
 from audit.ledger.standing import standing
 from audit.ledger.statements import OWNER, run
-from audit.models import LedgerCheckpoint
+from audit.ledger_models import LedgerCheckpoint
 from tenants.actions import record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope

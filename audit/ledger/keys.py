@@ -20,7 +20,7 @@ from tooltrail.ledger import SigningKey
 
 from audit.ledger import private_files
 from audit.ledger.statements import KEEPER
-from audit.models import LedgerKey
+from audit.ledger_models import LedgerKey
 
 OVERLAP = timedelta(days=30)
 """For how long the old key signs, too, unless told otherwise."""

@@ -25,8 +25,8 @@ from audit.ledger.proof_download import proof_file
 from audit.ledger.proofs import AlteredError, UnsignedError
 from audit.ledger.signer_state import origin_of
 from audit.ledger.standing import standing
+from audit.ledger_models import LedgerCheckpoint
 from audit.log import LogPayloadError
-from audit.models import LedgerCheckpoint
 from audit.queries.call_list import call_day
 from audit.queries.calls import call_detail
 from audit.read_api import ledger_schemas, router

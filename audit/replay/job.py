@@ -27,11 +27,11 @@ import uuid_utils.compat
 from django.utils import timezone
 
 from audit.log import StoredEvent, read_events
-from audit.models import Replay, ReplayState
 from audit.queries.call_list import NEWEST, Cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
 from audit.replay.judgement import Judge, UnusableSchemaError
 from audit.replay.tally import Tally
+from audit.replay_models import Replay, ReplayState
 from tenants.scope import current_tenant_id, tenant_scope
 from tools_registry.models import Tool, ToolVersion
 

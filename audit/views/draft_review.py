@@ -11,8 +11,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from audit.figures import count, counted
 from audit.forms import PublishForm, ReplayForm
-from audit.models import Replay, ReplayState
 from audit.replay import job
+from audit.replay_models import Replay, ReplayState
 from audit.views.replays import proposal_of, replay_context
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role

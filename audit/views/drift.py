@@ -20,12 +20,13 @@ from audit.drift.shape import SIDES, Observed, loads
 from audit.drift.widened import observed_schema, widened
 from audit.forms import ReplayForm
 from audit.log import LogPayloadError, read_events
-from audit.models import DriftLook, ReplayState
+from audit.models import DriftLook
 from audit.queries.call_list import ListedCall
 from audit.queries.callers import EXECUTORS_SHOWN, callers
 from audit.queries.replays import ReplayRange, sampled_calls
 from audit.replay.job import UNDER_WAY
 from audit.replay.judgement import Side, Value, read_args, read_output
+from audit.replay_models import ReplayState
 from audit.tasks import look_for_drift
 from config.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from audit.evidence.asked import read_previous, report_named
 from audit.evidence.bundling import Wanted, bundle, file_name
 from audit.evidence.stretch import NotSignedError, stretch_of
-from audit.models import LedgerCheckpoint
+from audit.ledger_models import LedgerCheckpoint
 from audit.time_range import LENGTHS, TimeRange, read
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_action

@@ -20,7 +20,7 @@ from audit.ledger.proof_download import proof_file
 from audit.ledger.proofs import AlteredError, Inclusion, UnsignedError
 from audit.ledger.signer_state import origin_of
 from audit.ledger.standing import Standing, standing, unsigned_since
-from audit.models import CheckState, LedgerCheck, LedgerCheckpoint
+from audit.ledger_models import CheckState, LedgerCheck, LedgerCheckpoint
 from audit.queries.call_list import call_day
 from audit.tasks import check_ledger
 from config.htmx import render_page

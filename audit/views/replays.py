@@ -15,12 +15,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from audit.forms import ReplayForm
 from audit.log import LogPayloadError, read_events
-from audit.models import Replay, ReplayState
 from audit.queries.call_list import ListedCall
 from audit.queries.replays import ReplayRange, sampled_calls
 from audit.replay import job
 from audit.replay.judgement import Broken, Side, UnusableSchemaError
 from audit.replay.tally import KindTally, SideTally, Tally
+from audit.replay_models import Replay, ReplayState
 from audit.tasks import replay_calls
 from config.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page

@@ -33,8 +33,8 @@ from audit.ingest import record_batch
 from audit.instants import microseconds
 from audit.ledger import private_files
 from audit.ledger.entries import append_entry
+from audit.ledger_models import LedgerCheckpoint
 from audit.log import pack, unpack
-from audit.models import LedgerCheckpoint
 from audit.time_range import TimeRange
 from tenants.models import Tenant
 from tenants.scope import tenant_scope

@@ -15,7 +15,8 @@ from tooltrail.ledger import Kind
 from audit.ledger import actions, checks
 from audit.ledger.actions import enter_actions
 from audit.ledger.entry_view import entry_at
-from audit.models import Batch, CheckState, LedgerCheck
+from audit.ledger_models import CheckState, LedgerCheck
+from audit.models import Batch
 from tenants.actions import record_action
 from tenants.models import Action
 from tenants.scope import tenant_scope

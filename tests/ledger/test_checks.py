@@ -10,8 +10,9 @@ from tooltrail.ledger import Kind
 
 from audit.ledger import checks
 from audit.ledger.entries import append_entry
+from audit.ledger_models import CheckState, LedgerCheck
 from audit.log import pack, unpack
-from audit.models import Batch, CheckState, LedgerCheck
+from audit.models import Batch
 from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events

@@ -27,7 +27,7 @@ from audit.evidence.bundling import Wanted, bundle
 from audit.evidence.stretch import NotSignedError, stretch_of
 from audit.ingest import record_batch
 from audit.ledger.entries import append_entry
-from audit.models import LedgerCheckpoint
+from audit.ledger_models import LedgerCheckpoint
 from audit.reports.stored import create_report, of_one_moment
 from audit.retention import run_slice
 from audit.time_range import TimeRange

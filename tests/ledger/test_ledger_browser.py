@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tooltrail.ledger import ProofFile
 
 from audit.ledger import checks
-from audit.models import LedgerCheck
+from audit.ledger_models import LedgerCheck
 from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events
 from tests.ledger.log import keep, own_folder

@@ -11,7 +11,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from tooltrail.ledger import ProofFile, VerifierKey, leaf_of
 
 from audit.ledger import checks, keys
-from audit.models import LedgerCheck
+from audit.ledger_models import LedgerCheck
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in

@@ -26,8 +26,9 @@ from tooltrail.ledger.lines import to_base64
 
 from audit.ledger import keys, private_files, signer, signer_state
 from audit.ledger.signer_state import origin_of
+from audit.ledger_models import LedgerCheckpoint, LedgerKey
 from audit.log import unpack
-from audit.models import Batch, LedgerCheckpoint, LedgerKey
+from audit.models import Batch
 from tenants.models import Action, Tenant
 from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from playwright.sync_api import Browser, Page, expect
 
-from audit.models import Replay
+from audit.replay_models import Replay
 from tenants.scope import tenant_scope
 from tests.complaints import complaints
 from tests.factories import Cast

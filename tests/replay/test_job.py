@@ -12,11 +12,11 @@ from django.db import connections
 from procrastinate.contrib.django.models import ProcrastinateJob
 from tooltrail.guard import validate
 
-from audit.models import Replay
 from audit.queries.replays import ReplayRange
 from audit.replay import job
 from audit.replay.judgement import UnusableSchemaError
 from audit.replay.tally import SideTally, Tally
+from audit.replay_models import Replay
 from audit.tasks import replay_calls
 from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events
