@@ -7,7 +7,8 @@
    go to the inbox; what is left gets its positions in the log.
 3. One row per call, in order of key (`upsert_invocations`). What it returns, and nothing else,
    says what this batch changed. At the first attempt calls that start are taken for new and
-   just inserted, which spares a fifth of it; one that was stored before ends the attempt.
+   just inserted, which spares a fifth of it: all of such a row is this batch's. One that was
+   stored before ends the attempt.
 4. Derived from that: violations, traces, rollups, producers, each in order of key.
 5. Events whose slot was taken are compared with the stored ones: the same bytes are a
    duplicate, others a conflict, which goes to the inbox. The log keeps all of them.
@@ -19,8 +20,9 @@
 What a tenant's admin wants kept out of the log is taken out before all that
 (`audit.redaction`): leaf, index and inbox are made of what is left.
 
-Two writers lock rows in the same order, so they wait for each other but do not deadlock; if
-PostgreSQL finds one all the same, the transaction is run again. Reading and judging lines is
+Two writers lock rows in the same order, so they wait for each other but do not deadlock; where
+PostgreSQL finds one all the same, as first attempts may with events that are sent twice at the same
+time, the transaction is run again. Reading and judging lines is
 `audit.candidates`', steps 2 to 5 are `audit.indexing`'s, HTTP `audit.api`'s.
 """
 
@@ -204,8 +206,8 @@ class _Recording:
         expects_new, self._expects_new = self._expects_new, False
         try:
             return self._run(expects_new)
-        except IntegrityError as error:
-            if expects_new and _state(error) == _KNOWN_STATE:
+        except (IntegrityError, OperationalError) as error:
+            if expects_new and _state(error) in {_KNOWN_STATE, *_SERIALIZATION_STATES}:
                 _EXPECTATION.take_back()
             raise
 

@@ -13,6 +13,8 @@ from uuid import UUID
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
+from config.postgresql.base import DatabaseWrapper
+
 _open_tenant: ContextVar[UUID | None] = ContextVar("open_tenant", default=None)
 
 
@@ -95,8 +97,11 @@ def _transaction(
 
 @contextmanager
 def _pipeline(using: str) -> Iterator[None]:
-    connection = connections[using]
+    connection = cast(DatabaseWrapper, connections[using])
     connection.ensure_connection()
     raw = cast(psycopg.Connection[Any], connection.connection)
-    with connection.wrap_database_errors, raw.pipeline():
-        yield
+    with connection.wrap_database_errors, raw.pipeline() as connection.pipeline:
+        try:
+            yield
+        finally:
+            connection.pipeline = None

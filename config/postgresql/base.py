@@ -24,6 +24,8 @@ from psycopg.pq import TransactionStatus
 
 _TRY_AGAIN_S = 0.2
 """While PostgreSQL is away it is tried this often, by one of all requests."""
+_HEARINGS = 5
+"""What was sent comes back at once or in two parts, whatever came of it."""
 _LIFETIME_S = 3600.0
 """After this a connection is replaced: what its server process remembers only grows."""
 
@@ -111,6 +113,16 @@ class ConnectionPool:
 class DatabaseWrapper(base.DatabaseWrapper):
     """Django's connection to PostgreSQL; with the option `pool`, from a `ConnectionPool`."""
 
+    pipeline: psycopg.Pipeline | None = None
+    """The one that is open, if any (`tenants.scope`)."""
+
+    def _rollback(self) -> None:
+        # Of commands that failed in a pipeline psycopg tells one by one. What is not heard before
+        # the rollback would be raised by it, and Django then closes the connection as broken.
+        if self.pipeline is not None:
+            _hear_out(self.pipeline)
+        super()._rollback()  # type: ignore[misc]  # what its stubs leave out
+
     @property
     def pool(self) -> ConnectionPool | None:
         """This process's pool for this database, made when first asked for."""
@@ -164,3 +176,12 @@ def _is_alive(connection: psycopg.Connection[Any]) -> bool:
     except psycopg.Error:
         return False
     return True
+
+
+def _hear_out(pipeline: psycopg.Pipeline) -> None:
+    for _ in range(_HEARINGS):
+        try:
+            pipeline.sync()
+        except psycopg.Error:
+            continue
+        return

@@ -5,6 +5,7 @@ same, at a second attempt.
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from audit import ingest
 from audit.models import Invocation
@@ -97,4 +98,23 @@ def test_what_was_sent_before_is_a_duplicate_whichever_way(acme: Cast, written: 
     assert accepted(key, *call, *make_call()) == (2, 2)
     assert written == ["insert_invocations"] * 2 + ["upsert_invocations"]
     assert len(states(acme)) == 2
+    assert_consistent(acme.tenant)
+
+
+def test_a_second_attempt_goes_over_the_same_connection(
+    acme: Cast, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a large request several commands are on their way when the first of them fails."""
+    key = make_ingest_key(acme.tenant)
+    call = make_call()
+    accepted(key, call[1])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        before = cursor.fetchall()
+    many = [event for _ in range(250) for event in make_call(args={"text": "x" * 800})]
+    assert accepted(key, *many[:300], call[0], *many[300:]) == (501, 0)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        assert cursor.fetchall() == before
+    assert "psycopg" not in {record.name for record in caplog.records}
     assert_consistent(acme.tenant)

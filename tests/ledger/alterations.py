@@ -16,7 +16,7 @@ from audit.evidence.stretch import stretch_of
 from audit.time_range import TimeRange
 from tenants.scope import tenant_scope
 from tests.factories import make_call
-from tests.ledger.tampered import Case, Stored
+from tests.ledger.tampered import ERASED, Case, Stored
 
 
 @dataclass
@@ -330,10 +330,18 @@ def damage_payload(case: Case, rng: random.Random) -> Expected:
 
 
 def edit_index_row(case: Case, rng: random.Random) -> Expected:
-    """What pages show of a call is not what the log says: the bundle is of the log."""
-    ((invocation_id,), *_) = rng.sample(
-        case.run("SELECT invocation_id FROM invocation WHERE tenant_id = %s", case.tenant.id), 1
+    """What pages show of a call is not what the log says: the bundle is of the log.
+
+    Of an erased call the log says nothing any more.
+    """
+    calls = case.run(
+        "SELECT invocation_id FROM invocation JOIN batch USING (tenant_id)"
+        " WHERE tenant_id = %s AND batch_id = start_batch_id AND first_index + start_pos >= %s"
+        " ORDER BY started_at, invocation_id",
+        case.tenant.id,
+        ERASED,
     )
+    (invocation_id,) = rng.choice(calls)
     change = rng.choice(
         [
             "tool_name = 'another'",
