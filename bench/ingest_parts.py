@@ -103,7 +103,8 @@ def store(tenant_id: UUID, batch_id: str, sent: bytes) -> int:
     now = datetime.now(UTC)
     raw = body.inflate(sent, "gzip")
     lines = body.split_lines(raw)
-    ingest.record_batch(tenant_id, raw, lines, choose_batch_id(batch_id, now), now)
+    batch = choose_batch_id(batch_id, now)
+    ingest.record_batches([ingest.read_request(tenant_id, raw, lines, batch, now)])
     return len(lines)
 
 
