@@ -1,6 +1,6 @@
 """What a request adds to traces and rollups: derived from the rows it changed.
 
-Pure. Only the rows the upsert returned count, and of each only what this request brought:
+Pure. Only the rows that were written count, and of each only what this request brought:
 a call is new when both its events are this batch's or missing, and completed now when its
 end is. Counting the request's events instead would count twice what several writers send.
 """

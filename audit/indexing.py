@@ -85,7 +85,7 @@ class Indexing:
             for _, of_batch in by_batch(logged):
                 for position, candidate in enumerate(of_batch):
                     candidate.position = position
-        changed = self._write(calls)
+        changed = self._write_calls(calls)
         completed = [
             (row, call.end)
             for call in calls
@@ -121,7 +121,7 @@ class Indexing:
         self._settle_gaps(self._effects.gaps)
         self._writer.write_producers(self._producers)
 
-    def _write(self, calls: Sequence[Call]) -> dict[Key, Changed]:
+    def _write_calls(self, calls: Sequence[Call]) -> dict[Key, Changed]:
         """Write the rows of calls; those of which a slot was free.
 
         An end before its start is written in one order of key with what starts: two requests

@@ -61,7 +61,7 @@ _RETRY_SECONDS = 0.02  # grows with each attempt, at random, so that rivals part
 _SERIALIZATION_STATES = {"40001", "40P01"}
 _NO_PARTITION_STATE = "23514"
 _KNOWN_STATE = "23505"
-_CAREFUL_S = 10.0
+_CAREFUL_S = 10.0  # a second attempt costs as much as the first, and one in ten seconds nothing
 
 
 class BatchIdReusedError(Exception):
@@ -128,8 +128,8 @@ def record_in_scope(
 ) -> str:
     """As `record_batch`, as a part of the transaction of the tenant's open scope.
 
-    That transaction is the caller's, to be run by `with_retries`. Of a request that becomes
-    several batches each has the whole body's SHA-256.
+    That transaction is the caller's, to be run by `with_retries` or given up. Of a request that
+    becomes several batches each has the whole body's SHA-256.
     """
     request = _read(tenant_id, body_sha256, lines, batch_id, now)
     (answer,) = _Recording([request]).run()
@@ -203,15 +203,16 @@ class _Recording:
         self._now = max(request.now for request in requests)
 
     def run(self) -> list[Answer]:
-        expects_new, self._expects_new = self._expects_new, False
         try:
-            return self._run(expects_new)
+            return self._attempt()
         except (IntegrityError, OperationalError) as error:
-            if expects_new and _state(error) in {_KNOWN_STATE, *_SERIALIZATION_STATES}:
+            if self._expects_new and _state(error) in {_KNOWN_STATE, *_SERIALIZATION_STATES}:
                 _EXPECTATION.take_back()
             raise
+        finally:
+            self._expects_new = False
 
-    def _run(self, expects_new: bool) -> list[Answer]:
+    def _attempt(self) -> list[Answer]:
         # Closed after the scope, so that its COMMIT goes out with what was written last: whoever
         # else writes for this tenant waits for the one, and should not for our thread's turn.
         with ExitStack() as pipeline:
@@ -219,7 +220,7 @@ class _Recording:
                 self._writer = IndexWriter(self._tenant_id, self._now)
                 known = self._known()
                 fresh = [each for each in self._requests if each.batch.id not in known]
-                stored = self._store(fresh, expects_new) if fresh else None
+                stored = self._store(fresh) if fresh else None
             answers = known if stored is None else known | dict(stored.fetchall())
         return [answers[request.batch.id] for request in self._requests]
 
@@ -243,12 +244,10 @@ class _Recording:
                 known[request.batch.id] = answer if is_same else BatchIdReusedError()
         return known
 
-    def _store(
-        self, requests: Sequence[IntakeRequest], expects_new: bool
-    ) -> psycopg.Cursor[tuple[Any, ...]]:
+    def _store(self, requests: Sequence[IntakeRequest]) -> psycopg.Cursor[tuple[Any, ...]]:
         """Write everything; the cursor will have the answers by batch id, once committed."""
         indexing = Indexing(
-            self._tenant_id, self._writer, INDEX_DAYS.missing, expects_new=expects_new
+            self._tenant_id, self._writer, INDEX_DAYS.missing, expects_new=self._expects_new
         )
         for request in requests:
             indexing.outcomes[request.batch.id].rejections += request.reading.rejections

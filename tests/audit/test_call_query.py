@@ -59,7 +59,7 @@ SENDABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
             },
         ),
     ],
-)  # fmt: skip
+)  # fmt: skip  # by line as they belong together
 def test_what_is_read(text: str, wanted: dict[str, Any]) -> None:
     query = parse(text)
     assert query.problems == ()

@@ -61,7 +61,7 @@ VALUES: list[Any] = [
     {"status": "ok", "data": [1], "meta": {"cache_hit": True, "token_usage": {"prompt": 1}}},
     {"status": "error", "error": {"type": "FATAL", "message": "m", "attempt": 2}},
     {"status": 5, "error": [], "meta": 7}, {"meta": {"token_usage": {"prompt": "x"}}},
-]  # fmt: skip
+]  # fmt: skip  # by line as they belong together
 
 
 def contract(line: bytes) -> events.Event | None:
@@ -180,7 +180,7 @@ TEXT = json.dumps(START).encode()
         TEXT[:-1] + b',"toolName":"b"}', TEXT[:-1] + b',"toolName":null}',
         TEXT[:-1] + b',"auth":null}',
     ],
-)  # fmt: skip
+)  # fmt: skip  # by line as they belong together
 def test_syntax_is_judged_alike(line: bytes) -> None:
     check(line)
 

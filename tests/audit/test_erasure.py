@@ -233,8 +233,8 @@ def test_calls_by_the_adks_names_go(acme: Cast) -> None:
             }
             for kind in ("toolExecutionStart", "toolExecutionEnd")
         )
-        start["args"] = {"who": SECRET}  # type: ignore[assignment]
-        end |= {"endedAt": at.isoformat(), "durationMs": 1, "isError": False}  # type: ignore[dict-item]
+        start["args"] = {"who": SECRET}  # type: ignore[assignment]  # events are typed by their first members
+        end |= {"endedAt": at.isoformat(), "durationMs": 1, "isError": False}  # type: ignore[dict-item]  # events are typed by their first members
         for _ in range(2):
             send_events(acme.tenant, [start, end])
     one = erase(acme)

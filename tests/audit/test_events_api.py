@@ -306,7 +306,7 @@ def test_the_index_replaces_what_postgresql_cannot_hold(
         {"guard": {"strategy": "", "outcome": "failed"} | {"violations": [{"path": "x" * 99_999}
             | {"code": "COERCED", "expected": "e" * 99_999, "received": "r" * 99_999}]}},
     ],
-)  # fmt: skip
+)  # fmt: skip  # by line as they belong together
 def test_the_largest_values_are_stored_again_and_again(
     acme: Cast, key: str, members: dict[str, Any]
 ) -> None:

@@ -41,7 +41,7 @@ def as_worker(do: Callable[[], Awaitable[None]]) -> None:
 
     async def run() -> None:
         # What `procrastinate worker` runs on; its base class does not name it.
-        connector = app.connector.get_worker_connector()  # type: ignore[attr-defined]
+        connector = app.connector.get_worker_connector()  # type: ignore[attr-defined]  # what its types leave out
         with app.replace_connector(connector) as worker_app:
             async with worker_app.open_async():
                 await do()

@@ -204,7 +204,7 @@ def test_a_task_left_behind_by_a_dead_worker_is_found(acme: Cast) -> None:
 
     async def run() -> None:
         # What `procrastinate worker` runs on; its base class does not name it.
-        connector = app.connector.get_worker_connector()  # type: ignore[attr-defined]
+        connector = app.connector.get_worker_connector()  # type: ignore[attr-defined]  # what its types leave out
         with app.replace_connector(connector) as worker:
             async with worker.open_async():
                 await retry_stalled_jobs(timestamp=0)

@@ -28,7 +28,7 @@ LAST, FIRST = datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)
         (datetime(2026, 3, 29, 1, 0, tzinfo=UTC), ZURICH, "2026-03-29 03:00:00.000 UTC+2"),
         (LAST, KATHMANDU, "9999-12-31 23:59:59.999 UTC"),
     ],
-)  # fmt: skip
+)  # fmt: skip  # by line as they belong together
 def test_an_instant_in_full(instant: datetime, zone: ZoneInfo, text: str) -> None:
     assert instants.exact(instant, zone) == text
 

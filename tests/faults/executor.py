@@ -182,7 +182,7 @@ def stop_after(calls: int) -> threading.Event:
         left[0] -= 1
         return left[0] < 0 or is_set()
 
-    stopping.is_set = look  # type: ignore[method-assign]
+    stopping.is_set = look  # type: ignore[method-assign]  # replaced for the fault
     return stopping
 
 
@@ -247,8 +247,8 @@ def make_trail(options: argparse.Namespace) -> Trail:
     def jumping_batch_id() -> str:
         return str(uuid_utils.uuid7(nanoseconds=max(int(now().timestamp() * 1e9), 0)))
 
-    shipper.time.time = lambda: now().timestamp()  # type: ignore[attr-defined]
-    tooltrail.spool.base.new_batch_id = jumping_batch_id  # type: ignore[attr-defined]
+    shipper.time.time = lambda: now().timestamp()  # type: ignore[attr-defined]  # replaced for the fault
+    tooltrail.spool.base.new_batch_id = jumping_batch_id  # type: ignore[attr-defined]  # replaced for the fault
     return Trail(clock=now)
 
 

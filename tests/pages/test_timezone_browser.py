@@ -26,7 +26,7 @@ AT = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
 def test_times_are_the_browsers(
     browser: Browser, live_server: LiveServer, acme: Cast, zone: str, *, has_script: bool,
     head: str, shown: str,
-) -> None:  # fmt: skip
+) -> None:  # fmt: skip  # by line as they belong together
     send_events(acme.tenant, make_call(started_at=AT))
     context = browser.new_context(
         base_url=live_server.url, timezone_id=zone, java_script_enabled=has_script

@@ -100,7 +100,7 @@ BAD = [
     ("a view asks", "CREATE VIEW bad AS SELECT * FROM invocation"),
     ("a view asks", "CREATE MATERIALIZED VIEW bad AS SELECT 1"),
     ("no function", "CREATE FUNCTION bad() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1"),
-]  # fmt: skip
+]  # fmt: skip  # by line as they belong together
 
 
 @pytest.mark.parametrize(("name", "statements"), BAD)

@@ -19,7 +19,7 @@ from tests.factories import Cast, make_user
 def _request(user: User, tenant_id: object = None) -> HttpRequest:
     request = RequestFactory().get("/x")
     request.user = user
-    request.session = {"tenant_id": str(tenant_id)}  # type: ignore[assignment]
+    request.session = {"tenant_id": str(tenant_id)}  # type: ignore[assignment]  # a session as a dict
     return request
 
 

@@ -56,7 +56,7 @@ def test_a_scope_refuses_to_open_inside_a_transaction(acme: Cast) -> None:
 
 
 def test_a_text_is_not_taken_for_a_tenant() -> None:
-    with pytest.raises(TypeError), tenant_scope("x'; RESET ALL; --"):  # type: ignore[arg-type]
+    with pytest.raises(TypeError), tenant_scope("x'; RESET ALL; --"):  # type: ignore[arg-type]  # what mypy would refuse
         pass
 
 

@@ -126,7 +126,7 @@ PLAIN = [
     (True, {}, NONE),
     (False, {"type": "string"}, WIDER),
     ({"description": "a"}, {"description": "b", "default": 1}, NONE),
-]  # fmt: skip
+]  # fmt: skip  # by line as they belong together
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_tiles_that_prove_nothing_are_shouted_too(tmp_path: Path) -> None:
     other = Log.of(700)
     other.lines[123] = other.lines[124]
     server.size = 600
-    server.tile = Server(other).tile  # type: ignore[method-assign]
+    server.tile = Server(other).tile  # type: ignore[method-assign]  # a server that says otherwise
     look = watch.look(server, NOW)
     assert look.outcome == "altered"
     assert "cannot show that it only grew" in look.told
@@ -122,7 +122,7 @@ def test_a_ledger_begun_anew_is_another_one(tmp_path: Path) -> None:
     other = SigningKey(f"{ORIGIN}/1", KEY.private)
     server.named = [other]
     note = Checkpoint(other.name, 700, LOG.root(700)).sign([other])
-    server.checkpoint = lambda: note  # type: ignore[method-assign]
+    server.checkpoint = lambda: note  # type: ignore[method-assign]  # a server that says otherwise
     look = watch.look(server, NOW)
     assert look.outcome == "altered"
     assert "begun anew" in look.told

@@ -66,7 +66,7 @@ def test_empty_text_has_no_lines() -> None:
 
 def test_what_is_no_reader_is_refused() -> None:
     with pytest.raises(NotASpoolReader):
-        SpooledArtifact("text")  # type: ignore[arg-type]
+        SpooledArtifact("text")  # type: ignore[arg-type]  # what mypy would refuse
 
 
 def test_a_models_pattern_runs_in_linear_time() -> None:

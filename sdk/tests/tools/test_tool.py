@@ -71,10 +71,10 @@ def refused(tool: Tool, args: Any) -> list[tuple[tuple[str | int, ...], str]]:
 
 def test_every_problem_is_reported_at_once() -> None:
     with pytest.raises(InvalidInitialToolValue) as caught:
-        Tool(name="", trusted="yes", colour="red", meta=[])  # type: ignore[arg-type]
+        Tool(name="", trusted="yes", colour="red", meta=[])  # type: ignore[arg-type]  # what mypy would refuse
     assert {path[0] for path, _ in faults(caught.value)} == {
         "name", "description", "input_schema", "handler", "trusted", "colour", "meta",
-    }  # fmt: skip
+    }  # fmt: skip  # by line as they belong together
     assert '"description" is required and ' in str(caught.value.__cause__)
 
 
@@ -97,7 +97,7 @@ def test_only_tools_are_tools() -> None:
     assert Tool.is_tool(make_tool())
     assert not Tool.is_tool({"name": "search"})
     with pytest.raises(TypeError):
-        ToolRegistry().register({"name": "search"})  # type: ignore[arg-type]
+        ToolRegistry().register({"name": "search"})  # type: ignore[arg-type]  # what mypy would refuse
 
 
 class Lookalike:
@@ -358,7 +358,7 @@ def test_events_dump_as_the_adk_serialises_them() -> None:
     assert list(start) == ["toolName", "turnId", "callId", "args", "startedAt"]
     assert list(end) == [
         "toolName", "turnId", "callId", "startedAt", "endedAt", "durationMs", "isError",
-    ]  # fmt: skip
+    ]  # fmt: skip  # by line as they belong together
     assert start["startedAt"] == end["startedAt"]
 
 
@@ -433,7 +433,7 @@ def test_a_function_describes_itself(fn: Callable[..., str]) -> None:
 
 
 def test_any_ordinary_signature_will_do() -> None:
-    async def odd(  # type: ignore[no-untyped-def]
+    async def odd(  # type: ignore[no-untyped-def]  # what mypy would refuse
         positional: int,
         /,
         json: Annotated[str, Field(description="Text.", max_length=3)],

@@ -77,7 +77,7 @@ def test_a_record_keeps_what_it_is_given_and_cannot_be_changed() -> None:
     assert ToolCall.is_tool_call(call)
     assert not ToolCall.is_tool_call(members())
     with pytest.raises(FrozenInstanceError):
-        call.tool = "other"  # type: ignore[misc]
+        call.tool = "other"  # type: ignore[misc]  # what mypy would refuse
 
 
 def test_arguments_may_be_the_json_text_of_an_object() -> None:

@@ -333,7 +333,7 @@ def test_any_signature_is_recorded_and_a_wrong_call_is_python_s_own_error(
         return a
 
     with pytest.raises(TypeError, match="unexpected keyword"):
-        strict(1, b=2)  # type: ignore[call-arg]
+        strict(1, b=2)  # type: ignore[call-arg]  # what mypy would refuse
     assert trail.events[-1]["is_error"]
 
 

@@ -32,7 +32,7 @@ def encode(
         "authorization", "access_token", "refreshToken", "clientSecret", "AWS_SECRET_ACCESS_KEY",
         "private_key", "credentials", "Set-Cookie", "auth", "jwt",
     ],
-)  # fmt: skip
+)  # fmt: skip  # by line as they belong together
 def test_members_with_such_names_are_removed(name: str) -> None:
     value = {"a": [{name: {"deep": 1}, "kept": 2}]}
     cleaned, notes = encode(value)

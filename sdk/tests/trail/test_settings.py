@@ -27,7 +27,7 @@ def test_a_wrong_variable_is_a_warning(
 
 def test_a_wrong_argument_is_an_error() -> None:
     with pytest.raises(ValueError, match="spool: expected one of process, fsync, memory"):
-        Trail("http://x", "k", spool="floppy")  # type: ignore[arg-type]
+        Trail("http://x", "k", spool="floppy")  # type: ignore[arg-type]  # what mypy would refuse
     with pytest.raises(ValueError, match="max_bytes"):
         Trail("http://x", "k", max_bytes=0)
 

@@ -76,4 +76,4 @@ def test_contexts_are_frozen_also_for_the_type_checker() -> None:
     )
 
     with pytest.raises(ValidationError, match="frozen"):
-        context.case_id = "other"  # type: ignore[misc]
+        context.case_id = "other"  # type: ignore[misc]  # mypy must refuse it

@@ -76,8 +76,8 @@ def test_a_map_of_tools_stays_a_map_of_tools() -> None:
 
 def test_options_are_checked_by_name_and_word() -> None:
     def wrong() -> None:
-        GuardOptions(on_invalid="ignore")  # type: ignore[arg-type]
-        GuardOptions(fallbackValue=0)  # type: ignore[call-arg]
-        CoercionConfig(string_to_date=True)  # type: ignore[call-arg]
+        GuardOptions(on_invalid="ignore")  # type: ignore[arg-type]  # mypy must refuse it
+        GuardOptions(fallbackValue=0)  # type: ignore[call-arg]  # mypy must refuse it
+        CoercionConfig(string_to_date=True)  # type: ignore[call-arg]  # mypy must refuse it
 
     assert callable(wrong)

@@ -45,8 +45,8 @@ def test_wrong_arguments_of_a_tool_are_found() -> None:
         return text.upper()
 
     def wrong() -> None:
-        shout(text=1)  # type: ignore[arg-type]
-        shout("a", "b")  # type: ignore[call-arg]
+        shout(text=1)  # type: ignore[arg-type]  # mypy must refuse it
+        shout("a", "b")  # type: ignore[call-arg]  # mypy must refuse it
 
     assert callable(wrong)
     assert shout("a") == "A"
@@ -86,9 +86,9 @@ def test_a_function_carried_to_another_thread_keeps_its_signature() -> None:
 
 def test_options_are_checked_by_name_and_word() -> None:
     def wrong() -> None:
-        Trail(spool="disk")  # type: ignore[arg-type]
-        Trail(capture="some")  # type: ignore[arg-type]
-        Trail(when_full="wait")  # type: ignore[arg-type]
-        Trail(retries=3)  # type: ignore[call-arg]
+        Trail(spool="disk")  # type: ignore[arg-type]  # mypy must refuse it
+        Trail(capture="some")  # type: ignore[arg-type]  # mypy must refuse it
+        Trail(when_full="wait")  # type: ignore[arg-type]  # mypy must refuse it
+        Trail(retries=3)  # type: ignore[call-arg]  # mypy must refuse it
 
     assert callable(wrong)

@@ -81,8 +81,8 @@ def test_registries_and_artifacts_are_typed() -> None:
 
 def test_members_are_checked_by_name_and_word() -> None:
     def wrong() -> None:
-        Tool(name=1)  # type: ignore[arg-type]
-        Tool(on_collision="merge")  # type: ignore[arg-type]
-        make_tool().name = "other"  # type: ignore[misc]
+        Tool(name=1)  # type: ignore[arg-type]  # mypy must refuse it
+        Tool(on_collision="merge")  # type: ignore[arg-type]  # mypy must refuse it
+        make_tool().name = "other"  # type: ignore[misc]  # mypy must refuse it
 
     assert callable(wrong)

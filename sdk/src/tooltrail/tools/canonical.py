@@ -54,7 +54,7 @@ def _canonical_bytes(value: Any) -> bytes:
         return ordinary if _is_ordinary(value) else to_json(_ordered(value))
     except (
         _NotOrdinaryError, MsgspecError, OverflowError, RecursionError, TypeError, ValueError,
-    ):  # fmt: skip
+    ):  # fmt: skip  # by line as they belong together
         # Lone surrogates, depth, cycles, names that are not text and therefore do not sort.
         # Only a surrogate makes text unencodable, so most text is never scanned for one.
         text = _write_exactly(value)
