@@ -35,7 +35,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -257,6 +257,9 @@ class _Recording:
             logged[batch_id] += events
         for end in indexing.found:
             logged[end.batch_id].append(finding_event(end, self._now))
+        received_us = microseconds(self._now)
+        # Before the sums are written, whose rows others wait for from then to the commit.
+        packed = [_packed(events, received_us) for events in logged.values()]
         indexing.write()
         for outcome in indexing.outcomes.values():
             outcome.rejections.sort(key=lambda rejection: rejection.line)
@@ -268,24 +271,33 @@ class _Recording:
                 for rejection in outcome.rejections
             ],
         )
-        received_us = microseconds(self._now)
         return append_batches(
             self._writer,
             [
-                _batch(request, events, indexing.outcomes[request.batch.id], received_us)
-                for request, events in zip(requests, logged.values(), strict=True)
+                _batch(request, each, indexing.outcomes[request.batch.id])
+                for request, each in zip(requests, packed, strict=True)
             ],
         )
 
 
-def _batch(
-    request: IntakeRequest, logged: Sequence[Candidate], outcome: Outcome, received_us: int
-) -> NewBatch:
+class _Packed(NamedTuple):
+    """A batch's events as the log has them."""
+
+    event_count: int
+    leaves: bytes
+    payload: bytes
+
+
+def _packed(logged: Sequence[Candidate], received_us: int) -> _Packed:
     salts = os.urandom(SALT_LENGTH * len(logged))
     salted = [
         (salts[at * SALT_LENGTH : (at + 1) * SALT_LENGTH], candidate.raw)
         for at, candidate in enumerate(logged)
     ]
+    return _Packed(len(logged), _leaves(logged, salted, received_us), pack(salted))
+
+
+def _batch(request: IntakeRequest, packed: _Packed, outcome: Outcome) -> NewBatch:
     answer: dict[str, Any] = {
         "batch_id": str(request.batch.id),
         "accepted": outcome.accepted,
@@ -304,11 +316,11 @@ def _batch(
         answer["warnings"] = [request.batch.warning]
     return NewBatch(
         request.batch.id,
-        len(logged),
+        packed.event_count,
         request.body_sha256,
         f"{json.dumps(answer)[:-1]}, ",
-        _leaves(logged, salted, received_us),
-        pack(salted),
+        packed.leaves,
+        packed.payload,
     )
 
 
