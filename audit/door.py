@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from audit import metrics
 from audit.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
+from audit.balance import balance
 from audit.limits import MAX_COMPRESSED_BYTES
 from audit.otlp.answers import JSON, PROTOBUF, MediaType, failure
 from config.problems import MEDIA_TYPE as PROBLEM
@@ -39,13 +40,17 @@ class IntakeDoor:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
+        self._balance = balance()  # from the start, for who never had a sender is the idlest
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path not in (EVENTS, TRACES) or request.method != "POST":
             return self.get_response(request)
         try:
-            with ADMISSION.place(_announced(request)):
-                return self.get_response(request)
+            with ADMISSION.place(_announced(request)), self._balance.request():
+                response = self.get_response(request)
+            if self._balance.asks_to_move():
+                response.headers["Connection"] = "close"
+            return response
         except OverloadedError:
             metrics.Request().done(503)
         if request.path == TRACES:
