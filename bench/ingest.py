@@ -1,6 +1,6 @@
 """How fast events are stored: calls a second, and how long an answer takes.
 
-    uv run bench/ingest.py [--calls 20000] [--loads 500x4 20x4 20x12] [--scattered]
+    uv run bench/ingest.py [--calls 40000] [--loads 500x4 20x4 20x12] [--scattered]
     uv run bench/ingest.py --grow 5000000
 
 Starts `manage.py up` with its default settings on a folder of its own, and as many clients,
@@ -10,10 +10,11 @@ A load is events a request x clients: those who send few are many. A call is two
 and compressed before the clock starts; `size` is events in a request. Calls are of the last two
 minutes and have ids in order of time, as the SDK's; with `--scattered` neither, as imports.
 
-Everything shares this machine's cores, the clients too; where others use them as well, believe
-the columns of CPU time (of all web processes, and of all of PostgreSQL) rather than calls a
-second. At the end the server must have counted every call. Then `ingest_parts.py` says what each
-part costs, and how many of these rows PostgreSQL takes when they are only copied.
+The rate is that of the time in which all clients sent: from when the last of them began until the
+first was done. Everything shares this machine's cores, the clients too; where others use them as
+well, believe the columns of CPU time (of all web processes, and of all of PostgreSQL) rather than
+calls a second. At the end the server must have counted every call. Then `ingest_parts.py` says
+what each part costs, and how many of these rows PostgreSQL takes when they are only copied.
 
 `--grow` sends so many events instead and says, at each million, what memory the web server's
 processes hold and how large the database is, beside the bytes of the events as they were sent.
@@ -38,7 +39,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import psutil
@@ -55,11 +56,10 @@ _FIXED_BITS, _VERSION_7 = 0xF << 76 | 0x3 << 62, 0x7 << 76 | 0x2 << 62  # RFC 95
 
 @dataclass(frozen=True)
 class Requests:
-    """What a client sends: batch ids, compressed bodies and their events, and how much that is."""
+    """What a client sends: batch ids, compressed bodies and their events, and how much that was."""
 
     ready: list[tuple[str, bytes, int]]
     raw_bytes: int
-    sent_bytes: int
 
 
 def trace(rng: random.Random, *, scattered: bool) -> Iterator[list[bytes]]:
@@ -136,7 +136,7 @@ def make_requests(calls: int, size: int, seed: int, *, scattered: bool = False) 
     Calls of a few traces take turns, as an executor's do.
     """
     rng = random.Random(seed)
-    ready, raw_bytes, sent_bytes = [], 0, 0
+    ready, raw_bytes = [], 0
     waiting: list[bytes] = []
     running = [trace(rng, scattered=scattered) for _ in range(TRACES_AT_ONCE)]
     while calls or waiting:
@@ -155,8 +155,16 @@ def make_requests(calls: int, size: int, seed: int, *, scattered: bool = False) 
         sent = gzip.compress(body, compresslevel=1, mtime=0)
         ready.append((str(uuid_utils.uuid7()), sent, len(events)))
         raw_bytes += len(body)
-        sent_bytes += len(sent)
-    return Requests(ready, raw_bytes, sent_bytes)
+    return Requests(ready, raw_bytes)
+
+
+class Report(NamedTuple):
+    """What a client says of its share."""
+
+    began: float
+    answers: list[tuple[float, float, int]]
+    """Of each request when it was answered, after how many seconds, and its events."""
+    raw_bytes: int
 
 
 def client(
@@ -179,7 +187,7 @@ def client(
         "Content-Type": "application/x-ndjson",
         "Content-Encoding": "gzip",
     }
-    seconds: list[float] = []
+    answers: list[tuple[float, float, int]] = []
     together.wait()
     began = time.monotonic()
     for batch_id, body, count in requests.ready:
@@ -192,12 +200,12 @@ def client(
             if answer.status != 503:
                 break
             time.sleep(float(answer.headers["Retry-After"]))
-        seconds.append(time.monotonic() - sent)
+        answered = time.monotonic()
+        answers.append((answered, answered - sent, count))
         if answer.status != 200 or document["accepted"] != count:
             results.put(f"{answer.status}: {document}")
             return
-    ended = time.monotonic()
-    results.put((began, ended, seconds, requests.raw_bytes, requests.sent_bytes))
+    results.put(Report(began, answers, requests.raw_bytes))
 
 
 @dataclass(frozen=True)
@@ -227,7 +235,7 @@ class Site:
         )
 
 
-def send(site: Site, calls: int, clients: int, size: int, seed: int) -> list[Any]:
+def send(site: Site, calls: int, clients: int, size: int, seed: int) -> list[Report]:
     """Send so many calls; what each client reports. Exits when one was refused."""
     context = multiprocessing.get_context("spawn")
     results, together = context.Queue(), context.Barrier(clients)
@@ -264,14 +272,18 @@ def measure(site: Site, calls: int, clients: int, size: int, seed: int) -> list[
     reports = send(site, calls, clients, size, seed)
     count = calls // clients * clients
     cpu = [(now - then) / (count * 2) for now, then in zip(site.cpu_seconds(), before, strict=True)]
-    elapsed = max(report[1] for report in reports) - min(report[0] for report in reports)
-    answers_ms = [each * 1000 for report in reports for each in report[2]]
+    began = max(report.began for report in reports)
+    ended = min(report.answers[-1][0] for report in reports)
+    answers = [answer for report in reports for answer in report.answers]
+    events = sum(count for answered, _, count in answers if began < answered <= ended)
+    rate = events / (ended - began)
+    answers_ms = [seconds * 1000 for _, seconds, _ in answers]
     cuts = statistics.quantiles(answers_ms, n=100, method="inclusive")
     return [
         f"{count:,}",
-        f"{sum(report[3] for report in reports) / count / 2:,.0f}",
-        f"{count / elapsed:,.0f}",
-        f"{2 * count / elapsed:,.0f}",
+        f"{sum(report.raw_bytes for report in reports) / count / 2:,.0f}",
+        f"{rate / 2:,.0f}",
+        f"{rate:,.0f}",
         f"{cuts[49]:.1f}",
         f"{cuts[98]:.1f}",
         f"{max(answers_ms):.1f}",
@@ -288,7 +300,7 @@ def grow(site: Site, events: int, clients: int) -> None:
     while sent < events:
         reports = send(site, CHUNK // 2, clients, 500, seed=10_000 + sent)
         sent += CHUNK
-        raw += sum(report[3] for report in reports)
+        raw += sum(report.raw_bytes for report in reports)
         if sent % 1_000_000:
             continue
         grown = size_of(base) - empty
@@ -322,7 +334,7 @@ def size_of(folder: Path) -> int:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--calls", type=int, default=20_000, help="of each line of the table")
+    parser.add_argument("--calls", type=int, default=40_000, help="of each line of the table")
     parser.add_argument(
         "--loads",
         nargs="+",

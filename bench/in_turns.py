@@ -1,0 +1,149 @@
+"""Which copy of the code, or which setting, stores an event in less: in turns, request by request.
+
+    uv run bench/in_turns.py [--calls 50000] now=. before=../other-clone
+    uv run bench/in_turns.py now=. "large=.;PG:shared_buffers = 1GB" "bare=.;SQL:DROP INDEX …"
+
+Each variant is a process of its own in its folder, with a PostgreSQL of its own and no HTTP, and
+stores requests of 500 events as the view does. They take turns in an order drawn anew each time, so
+what the machine does otherwise falls on all alike: where `bench/ingest.py` differs by a fifth from
+run to run, the same code twice differs by one to three hundredths here. Behind the folder
+`NAME=value` sets a variable of the environment, `PG:` a setting of PostgreSQL, and `SQL:` runs a
+statement as the owner before it begins. Prints µs an event: processor time of Python and of
+PostgreSQL, and by the clock.
+"""
+
+import argparse
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+SIZE = 500
+CHUNK = 5_000  # calls made at once, for the memory they take
+
+
+@dataclass
+class Variant:
+    """A process that stores a request for each line it is sent, and says what it took."""
+
+    name: str
+    process: subprocess.Popen[str]
+    taken: list[tuple[float, ...]] = field(default_factory=list)
+    """Of each request its events, and seconds of Python, of PostgreSQL, by the clock."""
+
+    def store(self) -> None:
+        """Store the next request."""
+        stdin, stdout = _streams(self.process)
+        stdin.write("next\n")
+        stdin.flush()
+        self.taken.append(tuple(map(float, stdout.readline().split())))
+
+    def row(self) -> str:
+        """Its line of the table: medians of all requests."""
+        figures = (
+            statistics.median(each[at] / each[0] for each in self.taken) * 1e6 for at in (1, 2, 3)
+        )
+        return f"{self.name:20}" + "".join(f"{each:>12.1f}" for each in figures)
+
+
+def started(text: str) -> Variant:
+    """A variant as it is given: name=folder;NAME=value;PG:setting;SQL:statement."""
+    name, _, rest = text.partition("=")
+    folder, *options = rest.split(";")
+    plain = [each for each in options if not each.startswith(("PG:", "SQL:"))]
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--store", *(each for each in options if each not in plain)],
+        cwd=folder,
+        env=os.environ
+        | {"PYTHONPATH": str(Path(folder).resolve())}
+        | dict(each.split("=", 1) for each in plain),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if _streams(process)[1].readline() != "ready\n":
+        raise SystemExit(f"{name} does not start")
+    return Variant(name, process)
+
+
+def store_in_turns(options: list[str]) -> None:
+    """Be a variant: store a request for each line of stdin."""
+    from bench.own_database import own_database
+
+    settings = tuple(each.removeprefix("PG:") for each in options if each.startswith("PG:"))
+    with tempfile.TemporaryDirectory() as folder, own_database(Path(folder), settings=settings):
+        from django.db import connections
+
+        from audit import body, ingest
+        from audit.batch_ids import choose_batch_id
+        from bench.ingest import make_requests
+        from tenants.provision import ensure_tenant
+
+        tenant_id = ensure_tenant("bench", "Bench").id
+        with connections["owner"].cursor() as cursor:
+            for each in options:
+                if each.startswith("SQL:"):
+                    cursor.execute(each.removeprefix("SQL:"))
+
+        def store(batch_id: str, sent: bytes) -> None:
+            now = datetime.now(UTC)
+            raw = body.inflate(sent, "gzip")
+            batch = choose_batch_id(batch_id, now)
+            read = ingest.read_request(tenant_id, raw, body.split_lines(raw), batch, now)
+            ingest.record_batches([read])
+
+        for batch_id, sent, _ in make_requests(2_000, SIZE, seed=0).ready:
+            store(batch_id, sent)
+        backend = Path(f"/proc/{connections['default'].connection.info.backend_pid}/schedstat")
+        print("ready", flush=True)
+        waiting: list[tuple[str, bytes, int]] = []
+        for seed, _ in enumerate(sys.stdin, 1):
+            waiting = waiting or make_requests(CHUNK, SIZE, seed).ready[::-1]
+            batch_id, sent, count = waiting.pop()
+            before = _clocks(backend)
+            store(batch_id, sent)
+            took = (now - then for now, then in zip(_clocks(backend), before, strict=True))
+            print(count, *took, flush=True)
+
+
+def _clocks(backend: Path) -> tuple[float, float, float]:
+    """Seconds of this process, of its PostgreSQL, and by the clock."""
+    nanoseconds = int(backend.read_text().split()[0])
+    return time.process_time(), nanoseconds / 1e9, time.perf_counter()
+
+
+def _streams(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
+
+
+def main() -> None:
+    """Measure and print."""
+    if sys.argv[1:2] == ["--store"]:
+        store_in_turns(sys.argv[2:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--calls", type=int, default=50_000, help="of each variant")
+    parser.add_argument("variants", nargs="+", metavar="NAME=FOLDER[;OPTION…]")
+    options = parser.parse_args()
+    variants = [started(each) for each in options.variants]
+    for _ in range(options.calls * 2 // SIZE):
+        for variant in random.sample(variants, len(variants)):
+            variant.store()
+    print(f"{'µs an event':20}{'Python':>12}{'PostgreSQL':>12}{'by clock':>12}")
+    for variant in variants:
+        print(variant.row())
+        _streams(variant.process)[0].close()
+        variant.process.wait()
+
+
+if __name__ == "__main__":
+    main()
