@@ -99,7 +99,7 @@ class Balance:
         found = {self._name: self._request_s + self._at_work * (now - self._counted_at)}
         if self._file is None:
             return found
-        for path in self._folder.iterdir():
+        for path in self._folder.glob("[!.]*"):
             if path.name != self._name and (figures := _figures_of(path)) is not None:
                 request_s, at_work, counted_at = figures
                 found[path.name] = request_s + at_work * (now - counted_at)
@@ -107,21 +107,27 @@ class Balance:
 
 
 def _held(path: Path) -> mmap.mmap | None:
-    """The file, mapped, with a lock that goes when the process does; None where it cannot be."""
+    """The file, mapped, with a lock that goes when the process does; None where it cannot be.
+
+    It gets its name once it is locked: nobody takes it for that of one who has died.
+    """
+    draft = path.with_name(f".{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        # Written, not only made longer: without room for it, memory that is written to a file
-        # kills the process.
-        os.pwrite(descriptor, bytes(_FIGURES.size), 0)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # never closed, so held
-        return mmap.mmap(descriptor, _FIGURES.size)
+        with draft.open("w+b", buffering=0) as file:
+            # Written, not only made longer: without room for it, memory that is written to a
+            # file kills the process.
+            file.write(bytes(_FIGURES.size))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mapped = mmap.mmap(file.fileno(), _FIGURES.size)  # holds the file open, so the lock
+        draft.replace(path)
     except (OSError, ValueError):
         return None
+    return mapped
 
 
 def _figures_of(path: Path) -> tuple[float, float, float] | None:
-    """What another process says; None if it has died, or has not said anything yet."""
+    """What another process says; None if it has died."""
     try:
         with path.open("rb", buffering=0) as file:
             try:
