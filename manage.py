@@ -4,9 +4,7 @@
 import os
 import sys
 
-from django.core.management import execute_from_command_line
-
-from config import instance
+from config import instance, operators
 from config.env import EnvironmentVariableError
 
 if __name__ == "__main__":
@@ -14,6 +12,6 @@ if __name__ == "__main__":
     try:
         if sys.argv[1:2] in (["up"], ["restore"]):
             instance.ensure_secrets()  # before the settings are read: they hold them
-        execute_from_command_line(sys.argv)
+        operators.run(sys.argv)
     except EnvironmentVariableError as error:
         sys.exit(f"tooltrail: {error}")

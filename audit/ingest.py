@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
-from django.db import IntegrityError, OperationalError
+from django.db import DatabaseError, DataError, IntegrityError, OperationalError
 from tooltrail.ledger import SALT_LENGTH, Entry, Kind, commit_of, leaf_of
 
 from audit import metrics
@@ -54,6 +54,7 @@ from audit.log import pack
 from audit.log_writer import NewBatch, append_batches, write_rejections
 from audit.redaction import redacted
 from audit.window import INDEX_DAYS
+from config.schema import FENCE_STATE, SCHEMA
 from tenants.scope import tenant_scope
 
 _ATTEMPTS = 5
@@ -153,11 +154,26 @@ def _count_lags(request: IntakeRequest) -> None:
 def with_retries[T](run: Callable[[], T]) -> T:
     """Run a whole transaction, again while PostgreSQL ends it for the sake of others.
 
-    Raises django.db.OperationalError when that goes on, or for any other reason.
+    Raises django.db.OperationalError when that goes on, or for any other reason; SchemaError,
+    which is one, when the database has become newer than this process.
     """
+    try:
+        return _with_retries(run)
+    except OperationalError:
+        raise
+    except DatabaseError:
+        SCHEMA.check()  # a newer schema may be the reason, and then explains the error
+        raise
+
+
+def _with_retries[T](run: Callable[[], T]) -> T:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return run()
+        except DataError as error:
+            if _state(error) != FENCE_STATE or attempt == _ATTEMPTS:
+                raise
+            SCHEMA.check()
         except OperationalError as error:
             if _state(error) not in _SERIALIZATION_STATES or attempt == _ATTEMPTS:
                 raise
@@ -213,6 +229,7 @@ class _Recording:
             self._expects_new = False
 
     def _attempt(self) -> list[Answer]:
+        self._required = SCHEMA.required()
         # Closed after the scope, so that its COMMIT goes out with what was written last: whoever
         # else writes for this tenant waits for the one, and should not for our thread's turn.
         with ExitStack() as pipeline:
@@ -271,13 +288,15 @@ class _Recording:
                 for rejection in outcome.rejections
             ],
         )
-        return append_batches(
+        stored = append_batches(
             self._writer,
             [
                 _batch(request, each, indexing.outcomes[request.batch.id])
                 for request, each in zip(requests, packed, strict=True)
             ],
         )
+        self._writer.fence(self._required)
+        return stored
 
 
 class _Packed(NamedTuple):

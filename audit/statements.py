@@ -10,6 +10,7 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from audit import pg_arrays, sql
+from config.schema import SCHEMA
 
 _COMMENT = re.compile(r"--.*")
 _PARAMETER = re.compile(r"%\((\w+)\)[bs]")
@@ -36,6 +37,11 @@ class Statements:
         """
         with self._django.wrap_database_errors:
             return self._execute(name, parameters)
+
+    def fence(self, required: int) -> None:
+        """See `config.schema.Schema.fence`."""
+        with self._django.wrap_database_errors:
+            SCHEMA.fence(self._connection, required)
 
     def _execute(self, name: str, parameters: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         statement, names = _statement(name)

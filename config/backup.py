@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config import database, env, instance
 from config.embedded import EmbeddedPostgresError, binary
-from config.up import UpError, lock
+from config.operators import NoDatabaseError, running
 
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 _DUMPED_FROM = re.compile(r"^;\s+Dumped from database version: (\d+)", re.MULTILINE)
@@ -61,19 +61,10 @@ def owner_address() -> Iterator[str]:
     address = instance.embedded_url(database.OWNER)
     if address is None:
         raise BackupError(f"there is no database in {instance.VAR}: manage.py up makes it")
-    if instance.POSTGRES.running_pid() is not None:
-        yield address
-        return
     try:
-        held = lock()  # nobody starts `up` on a database that we are about to stop
-        try:
-            instance.POSTGRES.start()
-            database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
+        with running():
             yield address
-        finally:
-            instance.POSTGRES.stop()
-            os.close(held)
-    except (EmbeddedPostgresError, UpError) as error:
+    except NoDatabaseError as error:
         raise BackupError(str(error)) from error
 
 

@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from audit import metrics, partitions
 from config.database import ROLE_QUERY, unfit_role
+from config.schema import SCHEMA, SchemaError
 
 if TYPE_CHECKING:
     from audit.ledger.standing import Everywhere
@@ -147,9 +148,9 @@ _LEDGERS = _Ledgers()
 
 
 def why_not_ready() -> list[str]:
-    """What keeps this server from serving, one line each; empty when it is ready. Two queries."""
+    """What keeps this server from serving, one line each; empty when it is ready. Three queries."""
     try:
-        reasons = [reason] if (reason := why_unfit_role()) else []
+        reasons = [reason] if (reason := why_unfit()) else []
         ahead = partitions.days_ahead(timezone.now().date(), using="default")
     except DatabaseError:
         # The driver's text names hosts and users; whoever asks may be anybody.
@@ -159,8 +160,15 @@ def why_not_ready() -> list[str]:
     return reasons
 
 
-def why_unfit_role() -> str | None:
-    """Why the database role of this server must not serve, or None. Raises DatabaseError."""
+def why_unfit() -> str | None:
+    """Why this server must not serve: its database role, or a schema newer than its code; or None.
+
+    Raises DatabaseError.
+    """
+    try:
+        SCHEMA.check()
+    except SchemaError as error:
+        return str(error)
     with connection.cursor() as cursor:
         cursor.execute(ROLE_QUERY)
         return unfit_role(*cursor.fetchone())

@@ -24,3 +24,21 @@ class RunSQLFile(RunSQL):
 
     def describe(self) -> str:
         return f"Run {self.name}.sql"
+
+
+class OlderCodeMayGoOn(RunSQL):
+    """Declare that processes which do not know this migration may run beside it (`config.schema`).
+
+    For a migration after which older code still writes rows that newer code counts right: a new
+    index, a new table that older code has nothing to add to, a column with a default.
+    """
+
+    def __init__(self, app: str, name: str) -> None:
+        super().__init__(
+            [("INSERT INTO tolerated_migration (app, name) VALUES (%s, %s)", [app, name])],
+            [("DELETE FROM tolerated_migration WHERE app = %s AND name = %s", [app, name])],
+        )
+        self.name = name
+
+    def describe(self) -> str:
+        return f"Let older code go on beside {self.name}"

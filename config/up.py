@@ -24,13 +24,14 @@ import psycopg
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
+from django.core.management.commands.migrate import Command as Migrate
 from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 from django.utils.text import slugify
 
 from audit import partitions
-from config import database, env, instance, supervise
+from config import database, env, instance, schema, supervise
 from config.embedded import EmbeddedPostgresError
 from config.health import why_not_ready
 from tenants.keys import KeyRefused, authenticate, create_key
@@ -70,6 +71,8 @@ def run(options: Options) -> NoReturn:
         connections.close_all()
         if is_embedded:
             instance.POSTGRES.stop(within_s=3)
+        if isinstance(error, schema.SchemaError):
+            raise UpError(str(error)) from error
         if isinstance(error, DatabaseError | psycopg.Error):
             raise UpError(f"database: {str(error).splitlines()[0]}") from error
         if isinstance(error, EmbeddedPostgresError):
@@ -106,12 +109,15 @@ def _prepare(options: Options, say: Callable[[str], None]) -> Tenant | None:
         say(f"{'making' if is_first else 'starting'} the database in {instance.POSTGRES.root}")
         instance.POSTGRES.start()
         database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
-    _migrate(say)
-    if "owner" in connections:
-        partitions.apply(partitions.missing(timezone.now().date()))
-    if missing := why_not_ready():
-        raise UpError(f"not fit to serve: {'; '.join(missing)}")
-    tenant = _provision(name)
+    alias = "owner" if "owner" in connections else "default"
+    with schema.lock(alias, lambda: say("another process prepares the database: waiting")):
+        schema.SCHEMA.check(alias)
+        _migrate(alias, say)
+        if "owner" in connections:
+            partitions.apply(partitions.missing(timezone.now().date()))
+        if missing := why_not_ready():
+            raise UpError(f"not fit to serve: {'; '.join(missing)}")
+        tenant = _provision(name)
     _collect_static(say)
     say("starting the web server")
     return tenant
@@ -161,8 +167,7 @@ def _free_port(host: str, port: int) -> int:
         return number
 
 
-def _migrate(say: Callable[[str], None]) -> None:
-    alias = "owner" if "owner" in connections else "default"
+def _migrate(alias: str, say: Callable[[str], None]) -> None:
     executor = MigrationExecutor(connections[alias])
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
@@ -173,7 +178,7 @@ def _migrate(say: Callable[[str], None]) -> None:
             " or run manage.py migrate --database owner where it is set"
         )
     say(f"applying {len(plan)} migrations")
-    call_command("migrate", database="owner", verbosity=0)
+    call_command(Migrate(), database="owner", verbosity=0)  # ours takes the lock that we hold
 
 
 def _provision(name: str | None) -> Tenant | None:

@@ -1,4 +1,4 @@
-"""The WSGI entry point granian serves; refuses to start with a role that sees every tenant."""
+"""The WSGI entry point granian serves; refuses to start with an unfit role or on a newer schema."""
 
 import gc
 import os
@@ -9,7 +9,7 @@ from django.core.wsgi import get_wsgi_application
 from django.db import DatabaseError, connection
 from django.urls import get_resolver
 
-from config.health import why_unfit_role
+from config.health import why_unfit
 from config.slow_senders import SlowSenders
 
 _DATABASE_WITHIN_S = 20.0
@@ -19,12 +19,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = SlowSenders(get_wsgi_application())
 
 
-def _refuse_unfit_role() -> None:
+def _refuse_if_unfit() -> None:
     # A process that replaces one which died must not die of a PostgreSQL that is just starting.
     deadline = time.monotonic() + _DATABASE_WITHIN_S
     while True:
         try:
-            if reason := why_unfit_role():
+            if reason := why_unfit():
                 sys.exit(f"tooltrail: refusing to serve: {reason}")
             return
         except DatabaseError as error:
@@ -36,7 +36,7 @@ def _refuse_unfit_role() -> None:
             connection.close()
 
 
-_refuse_unfit_role()
+_refuse_if_unfit()
 # Views are imported before anybody waits for one: the first burst of small requests after a start
 # was refused within 134 ms, those after it within 45 (bench/burst.py).
 _ = get_resolver().url_patterns

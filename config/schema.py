@@ -1,0 +1,153 @@
+"""Whether this process and the database know the same migrations, and migrating under a lock.
+
+Code that is older than the schema writes rows that the newer code reads as wrong sums, without an
+error. So such a process does not start, and one that runs stops writing: the intake checks inside
+each transaction, as its last statement (`Schema.fence`). By then the transaction holds the locks of
+all tables it wrote to. A migration of these tables has committed before, and the check fails, or
+commits after it. There is no time between in which an older process writes.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, connections
+from django.db.migrations.loader import MigrationLoader
+
+FENCE_STATE = "22012"
+"""SQLSTATE with which `Schema.fence` ends a transaction: division by zero."""
+_LOCK = 7_402_020  # any number that no other advisory lock of the database has
+_REFUSED_S = 2.0
+_NAMED_MAX = 3
+_APPLIED = "SELECT id, app, name FROM django_migrations"
+# Raised inside PostgreSQL: the result arrives after the COMMIT that went out with it.
+_FENCE = b"SELECT 1 / (max(id) = $1)::int FROM django_migrations"
+
+
+class SchemaError(OperationalError):
+    """The database has migrations that this process does not know; one line for people."""
+
+
+class Schema:
+    """What one process knows about the migrations of its database."""
+
+    def __init__(self) -> None:
+        self._checked_id: int | None = None
+        self._refused: tuple[float, str] | None = None
+
+    def check(self, using: str = DEFAULT_DB_ALIAS) -> int:
+        """Compare with the database; the id of the last migration that was applied, 0 for none.
+
+        Raises SchemaError, and Django's errors when the database cannot be reached.
+        """
+        applied = _applied(using)
+        missing = {(app, name) for _, app, name in applied} - _known()
+        unknown = sorted(missing - _tolerated(using)) if missing else []
+        if unknown:
+            more = f" and {len(unknown) - _NAMED_MAX} more" if len(unknown) > _NAMED_MAX else ""
+            names = ", ".join(f"{app}.{name}" for app, name in unknown[:_NAMED_MAX])
+            message = (
+                f"the database has migrations that this version does not know: {names}{more};"
+                " start the version that applied them"
+            )
+            self._refused = (time.monotonic(), message)
+            raise SchemaError(message)
+        self._refused = None
+        self._checked_id = max((number for number, _, _ in applied), default=0)
+        return self._checked_id
+
+    def required(self) -> int:
+        """As `check`, from memory: what `fence` compares with.
+
+        A refusal is remembered for two seconds, so that refused requests cost no transaction.
+        """
+        if self._refused is not None:
+            at, message = self._refused
+            if time.monotonic() < at + _REFUSED_S:
+                raise SchemaError(message)
+            return self.check()
+        return self.check() if self._checked_id is None else self._checked_id
+
+    @staticmethod
+    def fence(connection: psycopg.Connection[Any], required: int) -> None:
+        """End the open transaction with FENCE_STATE if a migration was applied since `required`.
+
+        To be the last statement before COMMIT.
+        """
+        psycopg.RawCursor(connection).execute(_FENCE, [required], binary=True, prepare=True)
+
+
+SCHEMA = Schema()
+"""This process's."""
+
+
+@contextmanager
+def lock(using: str, waiting: Callable[[], None]) -> Iterator[None]:
+    """Let one process at a time prepare this database; `waiting` is called if another one does.
+
+    Held by a transaction of a connection of its own: a pooler in transaction mode keeps that.
+    """
+    parameters = connections[using].get_connection_params()
+    for name in ("pool", "context", "cursor_factory"):
+        parameters.pop(name, None)
+    with psycopg.connect(**parameters) as connection:
+        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        taken = connection.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK]).fetchone()
+        if taken is None or not taken[0]:
+            waiting()
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        yield
+
+
+def watch(stop: Callable[[str], None], every_s: float = 5.0) -> None:
+    """Call `stop` with the reason, once, when the database gets migrations unknown to us.
+
+    In a thread and on a connection of its own. For a process without requests.
+    """
+
+    def run() -> None:
+        while True:
+            time.sleep(every_s)
+            try:
+                SCHEMA.check()
+            except SchemaError as error:
+                stop(str(error))
+                return
+            except Exception:  # noqa: S112  the database is away, which others report
+                continue
+            finally:
+                connections.close_all()
+
+    threading.Thread(target=run, name="schema watch", daemon=True).start()
+
+
+@cache
+def _known() -> frozenset[tuple[str, str]]:
+    """Migrations on disk, and those which one on disk replaces."""
+    loader = MigrationLoader(None)
+    replaced = {old for each in loader.disk_migrations.values() for old in each.replaces}
+    return frozenset(loader.disk_migrations) | replaced
+
+
+def _applied(using: str) -> list[tuple[int, str, str]]:
+    try:
+        with connections[using].cursor() as cursor:
+            cursor.execute(_APPLIED)
+            return list(cursor.fetchall())
+    except ProgrammingError as error:
+        if isinstance(error.__cause__, psycopg.errors.UndefinedTable):
+            return []  # nothing was ever applied
+        raise
+
+
+def _tolerated(using: str) -> set[tuple[str, str]]:
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT to_regclass('tolerated_migration') IS NOT NULL")
+        if not cursor.fetchone()[0]:
+            return set()
+        cursor.execute("SELECT app, name FROM tolerated_migration")
+        return set(cursor.fetchall())

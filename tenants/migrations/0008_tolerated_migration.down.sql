@@ -1,0 +1,1 @@
+DROP TABLE tolerated_migration;
