@@ -21,10 +21,10 @@ COMMANDS = (
     ("partitions", "plan"),
     ("migrate", "--check"),
 )
-NOBODY = {
-    variable: "postgresql://nobody@127.0.0.1:1/none"
-    for variable in ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_KEEPER_URL")
-}
+NOBODY = dict.fromkeys(
+    ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_KEEPER_URL"),
+    "postgresql://nobody@127.0.0.1:1/none",
+)
 
 
 @pytest.fixture
