@@ -20,10 +20,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config import database, env, instance
 from config.embedded import EmbeddedPostgresError, binary
+from config.older_server import fill
 from config.operators import NoDatabaseError, running
 
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 _DUMPED_FROM = re.compile(r"^;\s+Dumped from database version: (\d+)", re.MULTILINE)
+_ERROR = re.compile(r"\b(?:error|ERROR|FATAL):")
 _SAID_LAST = 5  # lines of a program that failed
 _JOBS = 2
 
@@ -96,25 +98,15 @@ def dump(url: str, file: Path, progress: Progress) -> Done:
 def restore(file: Path, url: str, progress: Progress) -> Done:
     """Fill the empty database at an owner's address from `file`.
 
-    Raises BackupError: for a file that is no dump, a database that is not empty or lacks the
-    roles, a server older than the dumped one; and when filling fails, which leaves it half full.
+    The server may be older than the dumped one (`config.older_server`). Raises BackupError: for a
+    file that is no dump, a database that is not empty or lacks the roles; and when filling fails,
+    which leaves it half full.
     """
     with _connected(url) as connection:
         server = connection.info.server_version // 10_000
         _check_target(connection)
-    program = find_program("pg_restore", server)
-    listed = subprocess.run(  # noqa: S603  PostgreSQL's own
-        [program, "--list", str(file)], capture_output=True, text=True, check=False
-    )
-    dumped_from = _DUMPED_FROM.search(listed.stdout)
-    if listed.returncode or dumped_from is None:
-        raise BackupError(f"{file} is no dump: {_last_lines(listed.stderr.splitlines())}")
-    if int(dumped_from[1]) > server:
-        raise BackupError(
-            f"the dump is of PostgreSQL {dumped_from[1]}, the server is older: {server}"
-        )
-    tables = listed.stdout.count(" TABLE DATA ")
-    options = ["--no-owner", "--exit-on-error", f"--jobs={_JOBS}", str(file)]
+    program, major, contents = _reader(file, server)
+    tables = contents.count(" TABLE DATA ")
     with _connected(url) as connection:
         # What `database init` has new tables grant would come on top of what the dump grants,
         # and let the application change the log. The dump brings these defaults along.
@@ -124,7 +116,11 @@ def restore(file: Path, url: str, progress: Progress) -> Done:
                 f" REVOKE ALL ON {kind} FROM {database.APP}"
             )
     try:
-        _run(program, url, options, "processing data for table", tables, progress)
+        if major > server:
+            _fill_older(program, file, url, tables, progress)
+        else:
+            options = ["--no-owner", "--exit-on-error", f"--jobs={_JOBS}", str(file)]
+            _run(program, url, options, "processing data for table", tables, progress)
     except BackupError as error:
         raise BackupError(f"{error}; the database is half full: make it anew") from error
     with _connected(url) as connection:
@@ -137,6 +133,11 @@ def find_program(name: str, server: int) -> str:
 
     Looks at the PATH and into the wheel. Raises BackupError naming what was found instead.
     """
+    return _programs(name, server)[0][1]
+
+
+def _programs(name: str, server: int) -> list[tuple[int, str]]:
+    """All that fit, with their major versions, the best first."""
     found: dict[str, int] = {}
     for path in (shutil.which(name), _of_wheel(name)):
         if path is None:
@@ -151,7 +152,43 @@ def find_program(name: str, server: int) -> str:
             f"{name} of PostgreSQL {server} or newer is needed on the PATH"
             f" ({others or 'there is none'})"
         )
-    return min(fitting, key=lambda path: fitting[path])
+    return sorted((major, path) for path, major in fitting.items())
+
+
+def _reader(file: Path, server: int) -> tuple[str, int, str]:
+    """The best `pg_restore` that can read the file, its major version and the file's contents.
+
+    A newer `pg_dump` writes a format that an older `pg_restore` cannot read.
+    """
+    refusal = ""
+    for major, program in _programs("pg_restore", server):
+        listed = subprocess.run(  # noqa: S603  PostgreSQL's own
+            [program, "--list", str(file)], capture_output=True, text=True, check=False
+        )
+        if listed.returncode == 0 and _DUMPED_FROM.search(listed.stdout):
+            return program, major, listed.stdout
+        refusal = _reason(listed.stderr.splitlines())
+    if "unsupported version" in refusal:
+        raise BackupError(f"{file} was written by a newer pg_dump; its pg_restore is needed")
+    raise BackupError(f"{file} is no dump: {refusal}")
+
+
+def _fill_older(program: str, file: Path, url: str, tables: int, progress: Progress) -> None:
+    done = 0
+
+    def table_begins() -> None:
+        nonlocal done
+        done += 1
+        progress(min(done, tables), tables)
+
+    address, environment = _access(url)
+    progress(0, tables)
+    try:
+        said = fill(program, file, url, address, environment, table_begins)
+    except psycopg.Error as error:
+        raise BackupError(f"database: {str(error).splitlines()[0]}") from error
+    if said:
+        raise BackupError(f"psql failed: {_reason(said)}")
 
 
 def _of_wheel(name: str) -> str | None:
@@ -192,21 +229,19 @@ def _run(
     program: str, url: str, options: list[str], step: str, steps: int, progress: Progress
 ) -> None:
     """Run to its end, counting the lines that name a step. Raises BackupError."""
-    parameters: dict[str, Any] = conninfo_to_dict(url)
-    # The password in the environment: others see the arguments of a process.
-    password = str(parameters.pop("password", ""))
-    surroundings = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
+    address, environment = _access(url)
     done = 0
     said: list[str] = []
+    errors: list[str] = []
     with subprocess.Popen(  # noqa: S603  PostgreSQL's own
         [
             program,
             "--verbose",
             "--no-password",
-            f"--dbname={make_conninfo(**parameters)}",
+            f"--dbname={address}",
             *options,
         ],
-        env=surroundings | {"PGPASSWORD": password},
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -217,14 +252,29 @@ def _run(
         progress(0, steps)
         for line in process.stderr:
             said = [*said[1 - _SAID_LAST :], line.strip()]
+            if _ERROR.search(line):
+                errors.append(line.strip())
             if step in line:
                 done += 1
                 progress(min(done, steps), steps)
     if process.returncode:
-        raise BackupError(f"{Path(program).name} failed: {_last_lines(said)}")
+        raise BackupError(f"{Path(program).name} failed: {_reason(errors or said)}")
     progress(steps, steps)
 
 
-def _last_lines(said: list[str]) -> str:
-    errors = [line for line in said if "error" in line.lower()]
-    return (errors or said or ["no reason given"])[0]
+def _access(url: str) -> tuple[str, dict[str, str]]:
+    """An address without its password, and the environment with it.
+
+    Others see the arguments of a process.
+    """
+    parameters: dict[str, Any] = conninfo_to_dict(url)
+    password = str(parameters.pop("password", ""))
+    surroundings = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
+    return make_conninfo(**parameters), surroundings | {"PGPASSWORD": password}
+
+
+def _reason(said: list[str]) -> str:
+    """PostgreSQL's own words, else the first error of a program."""
+    errors = [line for line in said if _ERROR.search(line)]
+    of_server = [line for line in errors if "ERROR:" in line or "FATAL:" in line]
+    return (of_server or errors or said or ["no reason given"])[0]

@@ -73,6 +73,25 @@ def initialise(admin_url: str, passwords: dict[str, str], database: str = DATABA
         )
 
 
+def users_of_roles(admin_url: str) -> list[str]:
+    """Names of the databases that our roles may use; empty where none of the roles exists.
+
+    Raises psycopg.Error when the server cannot be reached or refuses.
+    """
+    with psycopg.connect(admin_url, autocommit=True) as connection:
+        known = connection.execute(
+            "SELECT 1 FROM pg_roles WHERE rolname = ANY(%s)", [list(ROLES)]
+        ).fetchone()
+        if known is None:
+            return []
+        names = connection.execute(
+            "SELECT datname FROM pg_database, pg_roles WHERE rolname = %s AND datdba = pg_roles.oid"
+            " ORDER BY datname",
+            [OWNER],
+        ).fetchall()
+    return [str(name) for (name,) in names] or ["(none)"]
+
+
 ROLE_QUERY = """
     SELECT current_user, rolsuper, rolbypassrls, EXISTS (
         SELECT FROM pg_class

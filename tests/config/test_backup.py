@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -18,9 +19,17 @@ from config import backup, database
 from config.backup import BackupError, find_program
 from config.embedded import EmbeddedPostgres
 from config.instance import BASE_DIR
+from tests.config.test_schema import post
 from tests.config.test_up import status
 from tests.factories import Cast, make_call, make_cast, send_events
-from tests.installation import Installation, clean_environment, new_installation
+from tests.installation import (
+    Installation,
+    announcement,
+    clean_environment,
+    end,
+    new_installation,
+    until,
+)
 from tests.isolation.world import make_world
 from tests.server import running_server
 
@@ -216,3 +225,78 @@ def test_a_program_is_chosen_that_fits_the_server(
         found(16, None, 18)
     with pytest.raises(BackupError, match="there is none"):
         found(None, None, 18)
+
+
+@contextmanager
+def older_postgres(folder: Path) -> Iterator[str]:
+    """A superuser's address of Debian's PostgreSQL 15, as .ci/postgres15 starts it."""
+    script = BASE_DIR / ".ci" / "postgres15"
+    if os.environ.get("TEST_DATABASE_URL"):
+        yield os.environ["TEST_DATABASE_URL"]
+        return
+    address, over = folder / "address", folder / "over"
+    waiting = f'echo "$TEST_DATABASE_URL" > {address}; until [ -e {over} ]; do sleep 0.1; done'
+    with subprocess.Popen([str(script), "sh", "-c", waiting], env=clean_environment()) as server:
+        try:
+            until(lambda: server.poll() is None and address.exists() and address.read_text())
+            yield address.read_text().strip()
+        finally:
+            over.touch()
+
+
+def test_the_embedded_18_moves_to_debians_15(installation: Installation, tmp_path: Path) -> None:
+    process = installation.up("--json", "--dev-tenant", "acme")
+    facts = announcement(process)
+    for _ in range(20):
+        assert post(facts, make_call()) == 200
+    embedded = clean_environment(TOOLTRAIL_VAR=str(installation.var))
+    file = tmp_path / "dump"
+    done = manage("backup", str(file), **embedded)
+    assert done.returncode == 0, done.stderr
+    assert end(process) == 0
+    with older_postgres(tmp_path) as admin_url:
+        with psycopg.connect(admin_url) as connection:
+            assert connection.info.server_version // 10_000 == 15
+        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+        database.initialise(admin_url, passwords, "moved")
+        addresses = {
+            variable: database.role_url(admin_url, role, passwords[role], "moved")
+            for variable, role in database.VARIABLES.items()
+        }
+        own = clean_environment(TOOLTRAIL_VAR=str(installation.var), **addresses)
+        done = manage("restore", str(file), "--json", **own)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["server"] == 15
+        checked = manage("reindex", "--check", "--json", **own)
+        assert checked.returncode == 0, checked.stderr
+        report = json.loads(checked.stdout)["acme"]
+        assert (report["agrees"], report["calls"]) == (True, 20)
+        there = json.loads(manage("ledger", "status", "--json", **own).stdout)["acme"]
+        here = json.loads(manage("ledger", "status", "--json", **embedded).stdout)["acme"]
+        assert there == here
+        assert there["entries"] == 40
+        assert there["refusal"] is None
+
+
+def test_a_restore_that_failed_says_postgresqls_reason(
+    installation: Installation,
+    target: tuple[EmbeddedPostgres, dict[str, str]],
+    tmp_path: Path,
+) -> None:
+    process = installation.up("--json", "--dev-tenant", "acme")
+    announcement(process)
+    superuser = installation.postgres.url(
+        "postgres", (installation.postgres.root / "superuser-password").read_text()
+    )
+    with psycopg.connect(superuser) as connection:  # a row that a foreign key forbids
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("DELETE FROM tenant")
+    file = tmp_path / "dump"
+    done = manage("backup", str(file), **clean_environment(TOOLTRAIL_VAR=str(installation.var)))
+    assert done.returncode == 0, done.stderr
+    assert end(process) == 0
+    done = manage("restore", str(file), **clean_environment(**target[1]))
+    assert done.returncode == 1
+    assert "ERROR:" in done.stderr
+    assert "violates foreign key constraint" in done.stderr
+    assert "make it anew" in done.stderr

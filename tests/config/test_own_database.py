@@ -63,9 +63,10 @@ def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[
     )
 
 
-def initialise(admin_url: str, var: Path) -> dict[str, str]:
+def initialise(admin_url: str, var: Path, *options: str, **environment: str) -> dict[str, str]:
     """What `manage.py database init` prints, as the environment it is meant to be."""
-    done = manage("database", "init", "--admin-url", admin_url, TOOLTRAIL_VAR=str(var))
+    arguments = ("database", "init", "--admin-url", admin_url, *options)
+    done = manage(*arguments, TOOLTRAIL_VAR=str(var), **environment)
     assert done.returncode == 0, done.stderr
     addresses = dict(line.split("=", 1) for line in done.stdout.splitlines())
     assert addresses.keys() == database.VARIABLES.keys()
@@ -76,7 +77,7 @@ def test_up_serves_from_a_database_that_init_made(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
     old = initialise(own_postgres.admin_url, installation.var)
-    new = initialise(own_postgres.admin_url, installation.var)
+    new = initialise(own_postgres.admin_url, installation.var, "--rotate")
     assert "password authentication failed" in installation.refusal(**old)
     application = {"DATABASE_URL": new["DATABASE_URL"]}
     assert "set DATABASE_OWNER_URL" in installation.refusal(**application)
@@ -98,6 +99,26 @@ def test_up_serves_from_a_database_that_init_made(
     again = installation.up("--json", **DEPLOYED, **application)
     assert status(announcement(again)["url"] + "/login", **THROUGH_THE_PROXY) == HTTPStatus.OK
     assert end(again, signal.SIGTERM) == 0
+
+
+def test_a_second_database_leaves_the_passwords_of_the_first(
+    installation: Installation, own_postgres: EmbeddedPostgres
+) -> None:
+    first = initialise(own_postgres.admin_url, installation.var)
+    second = ("database", "init", "--admin-url", own_postgres.admin_url, "--name", "second")
+    done = manage(*second, TOOLTRAIL_VAR=str(installation.var))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "for the databases tooltrail" in done.stderr
+    assert "--rotate" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+    kept = initialise(own_postgres.admin_url, installation.var, "--name", "second", **first)
+    for variable, address in first.items():
+        assert kept[variable] == address.replace("/tooltrail?", "/second?")
+        for url in (address, kept[variable]):
+            with psycopg.connect(url) as connection:
+                connection.execute("SELECT 1")
 
 
 def test_init_says_in_one_line_what_is_in_the_way(tmp_path: Path) -> None:
