@@ -19,6 +19,8 @@ from typing import Any
 
 from django.conf import settings
 
+from config.version import VERSION
+
 STAGES = ("read", "wait", "inflate", "store")
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0)
 LAGS_S = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0, 604800.0)
@@ -192,6 +194,9 @@ def exposition(gauges: Mapping[str, tuple[str, float]]) -> str:
 
 
 def _exposed(gauges: Mapping[str, tuple[str, float]]) -> Iterator[str]:
+    yield "# HELP tooltrail_build_info Which version this is; always 1."
+    yield "# TYPE tooltrail_build_info gauge"
+    yield f'tooltrail_build_info{{version="{VERSION}"}} 1'
     sums = iter(totals(settings.METRICS_DIR))
     for name, (kind, meaning, suffixes) in FAMILIES.items():
         yield f"# HELP {name} {meaning}"

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from config.api import api
 from config.problems import KINDS
+from config.version import VERSION
 
 PREFIX = "/api/v1/"
 _TAGS = {
@@ -57,7 +58,7 @@ _PROBLEM = {
 def description() -> dict[str, Any]:
     """The OpenAPI 3.1 document."""
     made: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema(path_prefix=PREFIX)))
-    made["info"] |= {"description": ABOUT, "license": {"name": "Apache-2.0"}}
+    made["info"] |= {"version": VERSION, "description": ABOUT, "license": {"name": "Apache-2.0"}}
     made["info"]["license"]["identifier"] = "Apache-2.0"
     made["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
     made["servers"] = [{"url": "/"}]

@@ -12,17 +12,16 @@ from contextlib import contextmanager
 
 import django
 import psycopg
-from django.core.management import execute_from_command_line
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
 
-from config import database, env, instance
+from config import command_line, database, env, instance
 from config.embedded import EmbeddedPostgresError
 from config.schema import SCHEMA, SchemaError
 
 WRITES = {"changepassword", "key", "ledger", "partitions", "registry", "reindex", "tenant"}
 """Commands that read or write what migrations made; they refuse a schema newer than the code."""
-NEEDS_DATABASE = WRITES | {"dbshell", "migrate", "shell", "showmigrations", "sqlmigrate"}
-_HELP = {"-h", "--help"}
+NEEDS_DATABASE = WRITES | {"migrate", "shell", "showmigrations", "sqlmigrate"}
+_HELP = {"-h", "--help", "--version"}
 
 
 class NoDatabaseError(Exception):
@@ -34,13 +33,13 @@ def run(arguments: Sequence[str]) -> None:
     name = arguments[1] if len(arguments) > 1 else ""
     try:
         if name not in NEEDS_DATABASE or _HELP & set(arguments):
-            execute_from_command_line(list(arguments))
+            command_line.run(list(arguments))
             return
         django.setup()
         with running():
             if name in WRITES:
                 SCHEMA.check()
-            execute_from_command_line(list(arguments))
+            command_line.run(list(arguments))
     except (NoDatabaseError, SchemaError) as error:
         sys.exit(f"tooltrail: {error}")
     except (OperationalError, InterfaceError, psycopg.OperationalError) as error:

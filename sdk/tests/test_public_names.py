@@ -23,7 +23,7 @@ from tooltrail.tools import Tool, ToolRegistry
 from tooltrail.tracing import resolve_trace
 
 NAMES = {
-    "tooltrail": "Redactor SpoolFullError Stats Trail",
+    "tooltrail": "Redactor SpoolFullError Stats Trail __version__",
     "tooltrail.guard": """
         guard validate create_guard guard_tools validate_output detect_schema is_json_schema
         is_model_schema build_violation build_path format_violation_message

@@ -105,6 +105,6 @@ def test_every_command_is_shown() -> None:
         timeout=60,
         check=True,
     )
-    (verbs,) = re.findall(r"usage: tooltrail \[-h\] (.*) \.\.\.", ran.stdout)
+    (verbs,) = re.findall(r"usage: tooltrail \[-h\] \[--version\] (.*) \.\.\.", ran.stdout)
 
     assert {command[1] for command in COMMANDS} == set(verbs.split(" | "))

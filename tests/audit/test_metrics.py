@@ -14,6 +14,7 @@ from audit.metrics import LAGS_S, Counters, counters, totals
 from config import health
 from config.health import METRICS_TYPE
 from config.instance import BASE_DIR
+from config.version import VERSION
 from tests.audit.posting import lines, post
 from tests.factories import Cast, make_call, make_ingest_key
 
@@ -110,6 +111,7 @@ def test_the_format_is_prometheus_own(acme: Cast) -> None:
 def test_gauges_tell_of_partitions_and_the_worker() -> None:
     said = read()
     assert said["tooltrail_database_up"] == 1
+    assert said[f'tooltrail_build_info{{version="{VERSION}"}}'] == 1
     assert said["tooltrail_partition_days_ahead"] == 14
     assert said["tooltrail_jobs_due"] >= 0
 

@@ -47,13 +47,25 @@ def test_no_script_reads_the_session_and_no_other_site_sends_it(acme: Cast) -> N
     assert not cookie["domain"]
 
 
-def test_behind_tls_cookies_and_answers_stay_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "sent"),
+    [
+        # Other names under ours may not have TLS.
+        ({}, "max-age=31536000"),
+        ({"TOOLTRAIL_HSTS_SUBDOMAINS": "true"}, "max-age=31536000; includeSubDomains; preload"),
+        ({"TOOLTRAIL_HSTS_SECONDS": "60"}, "max-age=60"),
+    ],
+)
+def test_behind_tls_cookies_and_answers_stay_there(
+    chosen: dict[str, str], sent: str, tmp_path: Path
+) -> None:
     environment = {
         **os.environ,
         "TOOLTRAIL_VAR": str(tmp_path),
         "TOOLTRAIL_HOSTS": "tools.example",
         "TOOLTRAIL_HTTPS": "true",
         "TOOLTRAIL_SECRET_KEY": secrets.token_urlsafe(48),
+        **chosen,
     }
     done = subprocess.run(
         [sys.executable, "manage.py", "shell", "--no-imports", "-c", _DEPLOYED],
@@ -67,7 +79,7 @@ def test_behind_tls_cookies_and_answers_stay_there(tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert told["flags"] == {"SESSION": [True, "Lax"], "CSRF": [True, "Lax"]}
     assert {"Secure", "HttpOnly", "SameSite=Lax"} <= set(told["theme"].split("; "))
-    assert told["hsts"] == "max-age=31536000; includeSubDomains; preload"
+    assert told["hsts"] == sent
     assert told["plain"] == [301, "https://tools.example/login"]
 
 

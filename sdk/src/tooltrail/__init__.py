@@ -4,5 +4,6 @@ from tooltrail.producer import Stats
 from tooltrail.redact import Redactor
 from tooltrail.spool import SpoolFullError
 from tooltrail.trail import Trail
+from tooltrail.version import __version__
 
-__all__ = ["Redactor", "SpoolFullError", "Stats", "Trail"]
+__all__ = ["Redactor", "SpoolFullError", "Stats", "Trail", "__version__"]

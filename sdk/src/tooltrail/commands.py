@@ -31,6 +31,7 @@ from tooltrail.spool.home import (
 from tooltrail.spool.lines import plain
 from tooltrail.spool.memory import MemorySpool
 from tooltrail.spool.segments import read_home
+from tooltrail.version import __version__
 
 POLL_SECONDS = 0.2
 READ_AHEAD_EVENTS = 4 * BATCH_EVENTS  # of a file, while the server takes what was read before
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "knows, and check that it altered nothing.",
         epilog=EXIT_CODES,
     )
+    parser.add_argument("--version", action="version", version=f"tooltrail {__version__}")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print one line of JSON")
     common.add_argument("--spool-dir", help="where events wait (TOOLTRAIL_SPOOL_DIR)")

@@ -14,6 +14,7 @@ from tooltrail.producer import Producer
 from tooltrail.spool.batch import BATCH_EVENTS
 from tooltrail.spool.home import make_root
 from tooltrail.spool.segments import SegmentSpool
+from tooltrail.version import __version__
 
 from sdk.tests.trail.conftest import KEY
 from sdk.tests.trail.server import Reply, Request, Server
@@ -264,3 +265,10 @@ def test_a_missing_key_is_one_clear_line(
     monkeypatch.delenv("TOOLTRAIL_API_KEY")
     assert main(["flush"]) == 2
     assert "TOOLTRAIL_API_KEY" in capsys.readouterr().err
+
+
+def test_it_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"tooltrail {__version__}\n"

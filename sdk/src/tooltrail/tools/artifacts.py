@@ -7,7 +7,9 @@ host's, which gives a reader of its own.
 import re
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import Protocol, TypeIs, runtime_checkable
+from typing import Protocol, runtime_checkable
+
+from typing_extensions import TypeIs
 
 from tooltrail.errors import NotASpoolReader
 from tooltrail.guard.regex import matcher

@@ -9,7 +9,9 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
 from time import perf_counter_ns
-from typing import Any, Final, Literal, Protocol, Self, TypeIs, cast, get_args
+from typing import Any, Final, Literal, Protocol, Self, cast, get_args
+
+from typing_extensions import TypeIs
 
 from tooltrail.errors import (
     InvalidInitialRegistryValue,

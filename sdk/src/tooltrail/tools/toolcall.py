@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeIs, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
+
+from typing_extensions import TypeIs
 
 from tooltrail.errors import InvalidInitialToolCallValue
 from tooltrail.events import parse_instant
