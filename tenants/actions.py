@@ -1,5 +1,6 @@
 """The record of what people and programs did in a tenant; the worker makes each a ledger entry."""
 
+import getpass
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,6 +15,14 @@ from tenants.scope import tenant_scope, user_scope
 THE_SERVER = "Tooltrail"
 _SUBJECT_MAX = 300
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def operator() -> str:
+    """What the record calls whoever runs a command on the server's machine."""
+    try:
+        return f"operator {getpass.getuser()}"
+    except OSError:  # a container's user often has no name
+        return "operator"
 
 
 def record_action(

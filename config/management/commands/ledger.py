@@ -1,6 +1,5 @@
 """`manage.py ledger status | rotate-key | new-epoch`: what is signed, and by which key."""
 
-import getpass
 import json
 from argparse import ArgumentParser
 from datetime import timedelta
@@ -18,6 +17,7 @@ from audit.ledger.private_files import PrivateFileError
 from audit.ledger.signer import keep
 from audit.ledger.standing import standing
 from audit.ledger.statements import KEEPER, OWNER
+from tenants.actions import operator
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
@@ -98,7 +98,7 @@ class Command(BaseCommand):
             with tenant_scope(tenant.id):
                 is_signed = standing(tenant.id).epoch is not None
             if is_signed:
-                announce_keys(tenant, new, old, _operator(), now)
+                announce_keys(tenant, new, old, operator(), now)
         document = {
             "public_key": to_base64(new.public()),
             "replaces": [to_base64(key.public()) for key in old],
@@ -122,7 +122,7 @@ class Command(BaseCommand):
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{options['previous']}: {error}") from error
         now = timezone.now()
-        state = begin_epoch(tenant, options["reason"], _operator(), now, previous=previous)
+        state = begin_epoch(tenant, options["reason"], operator(), now, previous=previous)
         while keep(tenant.id, now, seconds=_SLICE_S):
             pass
         with tenant_scope(tenant.id):
@@ -137,10 +137,3 @@ class Command(BaseCommand):
             )
         if stands.refusal:
             raise CommandError(f"still not signed: {stands.refusal}", returncode=1)
-
-
-def _operator() -> str:
-    try:
-        return f"operator {getpass.getuser()}"
-    except OSError:  # a container's user often has no name
-        return "operator"

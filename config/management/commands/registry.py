@@ -1,6 +1,5 @@
 """`manage.py registry export | import SLUG`."""
 
-import getpass
 import json
 import sys
 from argparse import ArgumentParser
@@ -11,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from config.progress import Progress
+from tenants.actions import operator
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 from tools_registry.changes import Publisher
@@ -73,9 +73,7 @@ class Command(BaseCommand):
             document = open_document(data, limit=None)
         except (OSError, UnreadableError) as error:
             raise CommandError(str(error)) from error
-        way = Way(
-            not options["publish"], Publisher(operator=_operator()), options["reason"].strip()
-        )
+        way = Way(not options["publish"], Publisher(operator=operator()), options["reason"].strip())
         told: list[dict[str, Any]] = []
         try:
             told.extend(self._through(tenant, document, way, is_dry_run=options["dry_run"]))
@@ -112,10 +110,3 @@ class Command(BaseCommand):
                     self.stdout.write(f"    {line}")
         found = [f"{number:,} {status}" for status, number in counts.items() if number]
         self.stdout.write(", ".join(found) or "no tools are in it")
-
-
-def _operator() -> str:
-    try:
-        return f"operator {getpass.getuser()}"
-    except OSError:  # a container's user often has no name
-        return "operator"

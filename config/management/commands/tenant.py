@@ -1,6 +1,5 @@
 """`manage.py tenant create | list | suspend | resume | delete`."""
 
-import getpass
 import json
 from argparse import ArgumentParser
 from datetime import datetime
@@ -12,7 +11,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from config.progress import Progress
-from tenants.actions import record_action
+from tenants.actions import operator, record_action
 from tenants.deletion import OWNER, delete_tenant
 from tenants.models import Role, Tenant, Tombstone
 from tenants.provision import ensure_member, ensure_tenant
@@ -104,7 +103,7 @@ class Command(BaseCommand):
         if (wanted is None) != (tenant.suspended_at is None):
             with tenant_scope(tenant.pk):
                 Tenant.objects.filter(pk=tenant.pk).update(suspended_at=wanted)
-                record_action(tenant, _operator(), f"tenant.{verb}", tenant.name)
+                record_action(tenant, operator(), f"tenant.{verb}", tenant.name)
             tenant.suspended_at = wanted
         done = "is suspended: within 5 seconds its keys are refused" if wanted else "goes on"
         self._say(_of_tenant(tenant), f"{tenant.slug} {done}", is_json=options["json"])
@@ -126,7 +125,7 @@ class Command(BaseCommand):
         if given != tenant.name:
             raise CommandError(f"{given!r} is not its name: nothing was deleted")
         progress = Progress(self.stderr, tenant.slug, "rows")
-        stone = _of_tombstone(delete_tenant(tenant, _operator(), progress))
+        stone = _of_tombstone(delete_tenant(tenant, operator(), progress))
         self._say(
             stone,
             f"{stone['name']} is deleted; its ledger had {stone['ledger_size']:,} events and the"
@@ -137,13 +136,6 @@ class Command(BaseCommand):
     def _say(self, document: Any, *lines: str, is_json: bool) -> None:
         for line in (json.dumps(document),) if is_json else lines:
             self.stdout.write(line)
-
-
-def _operator() -> str:
-    try:
-        return f"operator {getpass.getuser()}"
-    except OSError:  # a container's user often has no name
-        return "operator"
 
 
 def _of_tenant(tenant: Tenant) -> dict[str, Any]:

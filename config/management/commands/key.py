@@ -1,0 +1,116 @@
+"""`manage.py key create | list | revoke`: API keys without a browser."""
+
+import json
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from tenants.actions import operator, record_action
+from tenants.keys import create_key, revoke_key
+from tenants.models import ApiKey, Scope, Tenant
+from tenants.scope import tenant_scope
+
+
+class Command(BaseCommand):
+    """For operators and automation; admins make, rotate and revoke keys on the tenant's pages."""
+
+    help = "Make an API key of a tenant (prints it, once), list its keys, revoke one."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """`create SLUG --name NAME --scope SCOPE`, `list SLUG`, `revoke SLUG KEY_ID`; `--json`."""
+        commands = parser.add_subparsers(dest="command", required=True)
+        create = commands.add_parser("create", help="make a key and print it, once")
+        listing = commands.add_parser("list", help="print id, name, scopes and state of each key")
+        revoke = commands.add_parser("revoke", help="close a key for good")
+        for each in (create, listing, revoke):
+            each.add_argument("tenant", metavar="SLUG")
+            each.add_argument("--json", action="store_true", help="the result as JSON")
+        create.add_argument("--name", required=True, help="for people, 100 characters at most")
+        create.add_argument(
+            "--scope",
+            action="append",
+            required=True,
+            choices=Scope.values,
+            help="what it opens; may be given several times",
+        )
+        create.add_argument(
+            "--expires", metavar="TIME", help="RFC 3339, such as 2027-01-31 or 2027-01-31T12:00Z"
+        )
+        revoke.add_argument("key_id", metavar="KEY_ID")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError for an unknown tenant or key, and for an expiry or name that is
+        not valid.
+        """
+        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
+        if tenant is None:
+            raise CommandError(f"there is no tenant {options['tenant']!r}")
+        with tenant_scope(tenant.pk):
+            if options["command"] == "create":
+                self._create(tenant, options)
+            elif options["command"] == "list":
+                self._list(tenant, is_json=options["json"])
+            else:
+                self._revoke(tenant, options)
+
+    def _create(self, tenant: Tenant, options: dict[str, Any]) -> None:
+        name = options["name"].strip()
+        if not name or len(name) > ApiKey._meta.get_field("name").max_length:
+            raise CommandError("--name takes 1 to 100 characters")
+        try:
+            scopes = [Scope(scope) for scope in options["scope"]]
+            key, text = create_key(tenant, name, scopes, expires_at=_instant(options["expires"]))
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        record_action(tenant, operator(), "key.create", str(key), scopes=key.scopes)
+        self._say({**_of(key), "key": text}, text, is_json=options["json"])
+
+    def _list(self, tenant: Tenant, *, is_json: bool) -> None:
+        keys = [_of(key) for key in ApiKey.objects.filter(tenant=tenant).order_by("created_at")]
+        lines = [
+            f"{each['key_id']}  {','.join(each['scopes'])}  {each['name']}"
+            + (f"  revoked {each['revoked_at']}" if each["revoked_at"] else "")
+            + (f"  expires {each['expires_at']}" if each["expires_at"] else "")
+            for each in keys
+        ]
+        self._say(keys, *lines, is_json=is_json)
+
+    def _revoke(self, tenant: Tenant, options: dict[str, Any]) -> None:
+        key = ApiKey.objects.filter(tenant=tenant, key_id=options["key_id"]).first()
+        if key is None:
+            raise CommandError(f"{tenant.slug} has no key {options['key_id']!r}")
+        if key.revoked_at is None:
+            revoke_key(key)
+            record_action(tenant, operator(), "key.revoke", str(key))
+            key = ApiKey.objects.get(tenant=tenant, pk=key.pk)
+        said = f"{key} is revoked: within 5 seconds it opens nothing"
+        self._say(_of(key), said, is_json=options["json"])
+
+    def _say(self, document: Any, *lines: str, is_json: bool) -> None:
+        for line in (json.dumps(document),) if is_json else lines:
+            self.stdout.write(line)
+
+
+def _of(key: ApiKey) -> dict[str, Any]:
+    return {
+        "key_id": key.key_id,
+        "name": key.name,
+        "scopes": key.scopes,
+        "created_at": key.created_at.isoformat(),
+        "expires_at": key.expires_at and key.expires_at.isoformat(),
+        "revoked_at": key.revoked_at and key.revoked_at.isoformat(),
+        "last_used_at": key.last_used_at and key.last_used_at.isoformat(),
+    }
+
+
+def _instant(text: str | None) -> datetime | None:
+    """A time, in UTC where it names no zone. Raises ValueError."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise ValueError(f"--expires takes a time such as 2027-01-31, not {text!r}") from None
