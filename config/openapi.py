@@ -30,7 +30,8 @@ Everything is one tenant's: the one whose API key is sent as `Authorization: Bea
 takes the scope `read`; payloads, and texts that quote them, take `payloads` besides.
 
 Lists are paged: `next` of an answer is the `cursor` of the next request, null at the end; the
-header `Link` holds its address, relative to the server's. Rows that come meanwhile neither shift nor repeat others.
+header `Link` holds its address, relative to the server's. Rows that come meanwhile neither shift
+nor repeat others.
 
 Times are RFC 3339 in UTC. Whatever is refused is an `application/problem+json` (RFC 9457) whose
 `code` stays the same; a parameter nobody knows is refused, too. Texts of executors are handed on

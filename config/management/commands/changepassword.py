@@ -1,11 +1,10 @@
 """`manage.py changepassword USERNAME [--stdin]`: Django's, which a script can use, too."""
 
 import sys
-from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth.management.commands import changepassword
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 
 
 class Command(changepassword.Command):
@@ -13,7 +12,7 @@ class Command(changepassword.Command):
 
     _given: str | None = None
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         """Django's, and `--stdin`."""
         super().add_arguments(parser)
         parser.add_argument(
@@ -30,4 +29,4 @@ class Command(changepassword.Command):
         return message
 
     def _get_pass(self, prompt: str = "Password: ") -> str:
-        return self._given or str(super()._get_pass(prompt))
+        return self._given or str(super()._get_pass(prompt))  # type: ignore[misc]  # the stubs lack it

@@ -12,6 +12,8 @@ from tenants.keys import create_key, revoke_key
 from tenants.models import ApiKey, Scope, Tenant
 from tenants.scope import tenant_scope
 
+_NAME_MAX = ApiKey._meta.get_field("name").max_length or 0
+
 
 class Command(BaseCommand):
     """For operators and automation; admins make, rotate and revoke keys on the tenant's pages."""
@@ -57,7 +59,7 @@ class Command(BaseCommand):
 
     def _create(self, tenant: Tenant, options: dict[str, Any]) -> None:
         name = options["name"].strip()
-        if not name or len(name) > ApiKey._meta.get_field("name").max_length:
+        if not name or len(name) > _NAME_MAX:
             raise CommandError("--name takes 1 to 100 characters")
         try:
             scopes = [Scope(scope) for scope in options["scope"]]
