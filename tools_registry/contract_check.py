@@ -54,6 +54,8 @@ class Problem:
     """Where in its document, as a JSON pointer; '' for the whole or for none."""
     line: int = 0
     """Where its text breaks off; 0: it is JSON."""
+    column: int = 0
+    """Of that line, from 1."""
     is_warning: bool = False
     """It can be saved and published all the same."""
 
@@ -137,7 +139,7 @@ def _read(member: str, text: str) -> tuple[Any, Problem | None]:
         document = json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_twice)
     except json.JSONDecodeError as error:
         said = f"is no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-        return None, Problem(member, said, line=error.lineno)
+        return None, Problem(member, said, line=error.lineno, column=error.colno)
     except ValueError as error:  # also of a number with more digits than Python reads
         return None, Problem(member, f"is no JSON a contract can hold: {error}")
     except RecursionError:

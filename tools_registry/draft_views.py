@@ -50,7 +50,8 @@ def draft_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """The tool's draft, to be written; saving says which revision was read.
 
     Where somebody else has saved meanwhile nothing is stored: both texts are shown, and saving
-    once more is of the revision that is shown then.
+    once more is of the revision that is shown then. *Review and publish* saves first. A text that
+    is already stored is not saved again: its replay stays valid.
     """
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     draft = find_draft(tool)
@@ -69,6 +70,8 @@ def draft_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         return _conflict(request, tool, form, stale.draft)
     except DraftExistsError as error:
         return _conflict(request, tool, form, error.draft)
+    if "review" in request.POST:
+        return redirect("draft_review", tool.pk)
     messages.success(request, "Saved.")
     return redirect("draft_edit", tool.pk)
 
@@ -113,6 +116,9 @@ def _save(
 ) -> None:
     by = Publisher(request.user)
     if draft is not None:
+        is_stored = draft.revision == read and contract_of(draft) == contract
+        if is_stored and "review" in request.POST:
+            return
         save_draft(draft, contract, by, expected_revision=read)
     elif read:
         raise StaleDraftError(None)

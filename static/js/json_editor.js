@@ -9,7 +9,7 @@
   const {
     EditorState, EditorView, HighlightStyle, StateEffect, bracketMatching, defaultKeymap, drawSelection, ensureSyntaxTree,
     foldGutter, foldKeymap, forceLinting, highlightSpecialChars, history, historyKeymap, indentOnInput, json,
-    jsonParseLinter, keymap, lineNumbers, lintGutter, lintKeymap, linter, syntaxHighlighting, tags,
+    keymap, lineNumbers, lintGutter, lintKeymap, linter, syntaxHighlighting, tags,
   } = codemirror;
 
   const colours = HighlightStyle.define([
@@ -78,15 +78,25 @@
   // What the server found in a document, where it lies: the list beside the form has it in words.
   function found(state, member) {
     const items = document.querySelectorAll(`#check [data-member="${member}"][data-pointer]`);
-    return [...items].filter((item) => item.dataset.pointer).map((item) => {
+    return [...items].filter((item) => item.dataset.pointer || item.dataset.line).map((item) => {
+      const message = item.querySelector(".said").textContent;
+      if (item.dataset.line) return { ...placeOf(state.doc, item.dataset), severity: "error", message };
       const node = nodeAt(state, item.dataset.pointer);
       return {
         from: node?.from ?? 0,
         to: Math.min(node?.to ?? 0, state.doc.lineAt(node?.from ?? 0).to),
         severity: "warning" in item.dataset ? "warning" : "error",
-        message: item.querySelector(".said").textContent,
+        message,
       };
     });
+  }
+
+  // Where a text stops being JSON. Browsers do not say where, so the server's line and column count.
+  // The text may be shorter by now.
+  function placeOf(doc, { line: number, column }) {
+    const line = doc.line(Math.min(Number(number), doc.lines));
+    const to = Math.min(line.from + Number(column), line.to);
+    return { from: Math.max(line.from, to - 1), to };
   }
 
   // Typed over a selection, Chromium keeps its looks in a style attribute, which the policy refuses.
@@ -108,7 +118,6 @@
     host.className = "json-editor";
     host.dataset.editorOf = textarea.name;
     const root = host.attachShadow({ mode: "open" });
-    const syntax = jsonParseLinter();
     const view = new EditorView({
       doc: textarea.value,
       root,
@@ -118,8 +127,7 @@
         EditorState.tabSize.of(2), indentOnInput(), bracketMatching(), json(), syntaxHighlighting(colours), look,
         // Tab is left alone: it leads on to the next field.
         keymap.of([...defaultKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap]),
-        linter((of) => (of.state.doc.toString().trim()
-          ? [...syntax(of), ...found(of.state, textarea.name)] : []), { delay: 300, needsRefresh: isAnswer }),
+        linter((of) => (of.state.doc.toString().trim() ? found(of.state, textarea.name) : []), { delay: 300, needsRefresh: isAnswer }),
         EditorView.lineWrapping, typing,
         EditorView.contentAttributes.of({ "aria-label": label?.textContent ?? textarea.name, spellcheck: "false" }),
         EditorView.updateListener.of((update) => {

@@ -72,6 +72,7 @@ def test_without_a_script_a_link_leads_to_the_results(
     page.goto("/repeats/?range=1h")
     page.get_by_role("link", name="Do repeats give").click()
     expect(page.locator("section[aria-labelledby=different]")).to_contain_text("roll_dice")
+    expect(page.locator(".range-says").first).not_to_contain_text("·")
     context.close()
 
 

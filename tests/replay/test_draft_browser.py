@@ -4,7 +4,7 @@ import json
 import re
 from uuid import UUID
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Dialog, Page, expect
 
 from audit.replay_models import Replay
 from tenants.scope import tenant_scope
@@ -52,6 +52,9 @@ def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> No
     expect(marked).to_have_text(['"objekt"', '"celsius"'])
     write(page, "output_schema", '{"type": ')
     expect(check).to_contain_text("is no JSON")
+    write(page, "output_schema", '{\n  "type": "object",\n  "required": ]\n}')
+    expect(check).to_contain_text("in line 3")
+    expect(marked).to_have_text(["]"])
     write(page, "output_schema", TAKEN_AWAY)
     page.get_by_label("Outputs to try").fill('{"celsius": 20}\n---\n{}')
     expect(check).to_contain_text("Output 1 fits")
@@ -63,7 +66,7 @@ def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> No
         assert draft is not None
         assert draft.output_schema == json.loads(TAKEN_AWAY)
 
-    page.get_by_role("link", name="Review and publish").click()
+    page.get_by_role("button", name="Review and publish").click()
     expect(page.get_by_text("This draft was not replayed as it is now")).to_be_visible()
     page.get_by_role("button", name="Replay").click()
     pk = replay_of(acme, page)
@@ -105,7 +108,7 @@ def test_all_of_it_works_without_a_script(
     expect(page.locator("#check")).to_contain_text("/type")
     page.get_by_label("Output schema").fill(TAKEN_AWAY)
     page.get_by_role("button", name="Save draft").click()
-    page.get_by_role("link", name="Review and publish").click()
+    page.get_by_role("button", name="Review and publish").click()
     page.get_by_role("button", name="Replay").click()
     run(acme, replay_of(acme, page))
     page.get_by_role("link", name="Look again").click()
@@ -115,6 +118,37 @@ def test_all_of_it_works_without_a_script(
     page.get_by_role("button", name="Publish all the same").click()
     expect(page.get_by_text("Version 2 is published, and the current one.").first).to_be_visible()
     context.close()
+
+
+def test_unsaved_edits_are_saved_by_the_review_and_never_left_in_silence(
+    page: Page, acme: Cast
+) -> None:
+    tool = publish(acme)
+    begin(acme, tool)
+    sign_in(page, acme.editor)
+    page.goto(f"/tools/{tool.pk}/draft")
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    page.get_by_role("link", name="get_weather").click()  # nothing was edited
+    page.wait_for_url(f"**/tools/{tool.pk}")
+    assert asked == []
+    page.goto(f"/tools/{tool.pk}/draft")
+    write(page, "output_schema", TAKEN_AWAY)
+    page.locator("h1 a").click()
+    expect(page.get_by_label("Output schema").first).to_be_attached()
+    assert asked == ["beforeunload"]
+    page.get_by_role("button", name="Review and publish").click()
+    page.wait_for_url("**/draft/review")
+    assert asked == ["beforeunload"]
+    with tenant_scope(acme.tenant.id):
+        draft = find_draft(tool)
+        assert draft is not None
+        assert draft.output_schema == json.loads(TAKEN_AWAY)
 
 
 def test_who_saves_second_in_the_browser_keeps_their_text(page: Page, acme: Cast) -> None:

@@ -204,6 +204,25 @@ def test_a_draft_is_discarded_as_it_was_read(acme: Cast, drafted: Tool) -> None:
     assert "There is no draft" in editor.post(address, follow=True).content.decode()
 
 
+def test_the_review_saves_what_was_typed_and_only_what_is_new(acme: Cast, drafted: Tool) -> None:
+    editor = client(acme.editor)
+    address = f"/tools/{drafted.pk}/draft"
+    answer = editor.post(address, TYPED | {"description": "New words.", "review": "1"})
+    assert answer["Location"] == f"{address}/review"
+    draft = draft_of(acme, drafted)
+    assert draft is not None
+    assert (draft.revision, draft.description) == (2, "New words.")
+    typed = TYPED | {"revision": "2", "description": "New words.", "review": "1"}
+    assert editor.post(address, typed)["Location"] == f"{address}/review"
+    draft = draft_of(acme, drafted)
+    assert draft is not None
+    assert draft.revision == 2  # its replay stays valid
+    broken = editor.post(address, typed | {"input_schema": "{ broken"})
+    assert broken.status_code == 200
+    assert "{ broken" in unescape(broken.content.decode())
+    assert "data-unsaved" in broken.content.decode()
+
+
 def test_drafts_are_for_editors(acme: Cast, globex: Cast, drafted: Tool) -> None:
     for user, status in ((acme.viewer, 403), (acme.auditor, 403), (globex.admin, 404)):
         one = client(user)
