@@ -7,7 +7,6 @@ would be unknown, and each mixture of such columns a statement to prepare of its
 """
 
 import struct
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -161,18 +160,12 @@ _DUMPERS = [
         (DayArray, "date"),
     )
 ]
-_NEVER_BY_ITSELF = sys.maxsize
 _adapted: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 def adapt(connection: psycopg.Connection[Any]) -> None:
-    """Make a connection take these arrays as parameters, and prepare statements that ask for it.
-
-    Done once for each connection. Django never prepares any, and planning these statements
-    costs more than running them when a request has few events.
-    """
+    """Make a connection take these arrays as parameters. Done once for each connection."""
     if connection not in _adapted:
-        connection.prepare_threshold = _NEVER_BY_ITSELF
         for kind, dumper in _DUMPERS:
             connection.adapters.register_dumper(kind, dumper)
         _adapted.add(connection)

@@ -85,6 +85,9 @@ TEMPLATES = [
 ]
 
 
+_prepares = env.boolean("TOOLTRAIL_DATABASE_PREPARE", default=True)
+
+
 def _database(url: str | None, *, is_pooled: bool = False) -> dict[str, Any]:
     parameters = conninfo_to_dict(url or "")
     # A host that is gone without a word must not hold a request for minutes.
@@ -97,6 +100,7 @@ def _database(url: str | None, *, is_pooled: bool = False) -> dict[str, Any]:
         "HOST": parameters.pop("host", ""),
         "PORT": str(parameters.pop("port", "")),
         "OPTIONS": limits | parameters | ({"pool": {"max_idle": 300.0}} if is_pooled else {}),
+        "PREPARE": _prepares,
         # Without a pool: one lasting connection per thread.
         "CONN_MAX_AGE": 0 if is_pooled else None,
         "CONN_HEALTH_CHECKS": True,  # a restarted PostgreSQL is found out between requests

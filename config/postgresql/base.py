@@ -7,6 +7,7 @@ itself, so it is told at once when that fails; and while it fails, one thread at
 And it has cursors whose statements are prepared.
 """
 
+import secrets
 import select
 import sys
 import threading
@@ -19,8 +20,9 @@ from weakref import WeakKeyDictionary
 import psycopg
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
+from psycopg import sql
 from psycopg.abc import Params
-from psycopg.pq import TransactionStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 
 _TRY_AGAIN_S = 0.2
 """While PostgreSQL is away it is tried this often, by one of all requests."""
@@ -146,13 +148,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
             pools.setdefault(self.alias, ConnectionPool(connect, options["max_idle"]))
         return pools[self.alias]
 
+    def _configure_connection(self, connection: psycopg.Connection[Any]) -> bool:
+        has_written: bool = cast(Any, super())._configure_connection(connection)
+        if self.settings_dict.get("PREPARE", True) and _carries_prepared(connection):
+            # Those statements that ask for it, none by itself; without it, psycopg prepares none.
+            connection.prepare_threshold = sys.maxsize
+        return has_written
+
     def preparing_cursor(self) -> CursorWrapper:
         """A cursor whose statements PostgreSQL prepares, inside an open transaction.
 
-        Django prepares none, for the sake of poolers: see docs/adr/0006.
+        Django prepares none, for the sake of poolers: see docs/adr/0006. None are prepared where
+        a pooler cannot carry them.
         """
         connection = cast(psycopg.Connection[Any], self.connection)
-        connection.prepare_threshold = sys.maxsize  # those that ask for it, none by itself
         return cast(CursorWrapper, cast(Any, self)._prepare_cursor(_PreparingCursor(connection)))
 
 
@@ -161,6 +170,34 @@ class _PreparingCursor(psycopg.Cursor[tuple[Any, ...]]):
 
     def execute(self, query: Any, params: Params | None = None, **_: Any) -> Self:
         return super().execute(query, params, prepare=True, binary=True)
+
+
+def is_pooled(connection: psycopg.Connection[Any]) -> bool:
+    """Whether a pooler is between us and the server: it gives process ids of its own."""
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return row is None or row[0] != connection.info.backend_pid
+
+
+def _carries_prepared(connection: psycopg.Connection[Any]) -> bool:
+    """Whether a prepared statement is found again in the next transaction.
+
+    A pooler that keeps track of them gives them names of its own on the server. One that passes
+    ours on (PgBouncer before 1.21, or with max_prepared_statements = 0) loses them.
+    """
+    if not is_pooled(connection):
+        return True
+    name = f"tooltrail_{secrets.token_hex(8)}"
+    with connection.transaction():
+        made = connection.pgconn.prepare(name.encode(), b"SELECT 1")
+        if made.status != ExecStatus.COMMAND_OK:
+            return False
+        found = connection.execute(
+            "SELECT FROM pg_prepared_statements WHERE name = %s", [name], prepare=False
+        ).fetchone()
+        if found is None:
+            return True
+        connection.execute(sql.SQL("DEALLOCATE {}").format(sql.Identifier(name)))
+        return False
 
 
 def _is_alive(connection: psycopg.Connection[Any]) -> bool:

@@ -127,7 +127,8 @@ def test_init_says_in_one_line_what_is_in_the_way(tmp_path: Path) -> None:
         (os.environ["DATABASE_URL"], "permission denied"),
         ("no address", "missing"),
     ):
-        done = manage("database", "init", "--admin-url", admin_url, TOOLTRAIL_VAR=str(tmp_path))
+        arguments = ("database", "init", "--rotate", "--admin-url", admin_url)
+        done = manage(*arguments, TOOLTRAIL_VAR=str(tmp_path))
         assert done.returncode != 0
         assert done.stdout == ""
         assert reason in done.stderr

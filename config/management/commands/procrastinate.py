@@ -3,14 +3,18 @@
 import logging
 import os
 import signal
-from typing import Any
+from typing import Any, cast
 
+import psycopg
 from django.core.management.base import CommandError
+from django.db import connection
 from procrastinate.contrib.django.management.commands import procrastinate
 
 from config import schema
+from config.postgresql.base import is_pooled
 
 _log = logging.getLogger(__name__)
+_POLLING_S = 1.0
 
 
 class Command(procrastinate.Command):
@@ -24,6 +28,9 @@ class Command(procrastinate.Command):
             except schema.SchemaError as error:
                 raise CommandError(str(error)) from error
             schema.watch(_stop)
+            if is_pooled(cast(psycopg.Connection[Any], connection.connection)):
+                # LISTEN needs a session of its own, which a pooler does not give.
+                options |= {"listen_notify": False, "fetch_job_polling_interval": _POLLING_S}
         super().handle(*args, **options)
 
 
