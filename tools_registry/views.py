@@ -4,6 +4,7 @@ import json
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
@@ -117,7 +118,8 @@ def tool_diff(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 def tool_find(request: TenantRequest) -> HttpResponseBase:
     """Lead from a call to its tool: `?name=…&version=…`, the version a number or a digest.
 
-    A version the registry does not know leads to the tool; an unknown tool is a 404.
+    A version the registry does not know leads to the tool, whose page says so; an unknown tool is
+    a 404.
     """
     name = request.GET.get("name", "").replace("\0", "")
     tool = get_object_or_404(Tool, tenant=request.tenant, name=name)
@@ -129,6 +131,13 @@ def tool_find(request: TenantRequest) -> HttpResponseBase:
         version = versions.filter(digest=wanted).first()
     if tool.current_number == 0:
         raise Http404("no version yet")
+    if wanted and version is None:
+        named = wanted[:VALUE_LENGTH]
+        messages.warning(
+            request,
+            f"Version {named if named.isprintable() else ascii(named)} is not registered."
+            f" This is version {tool.current_number}, the current one.",
+        )
     return redirect(version or tool)
 
 

@@ -25,7 +25,7 @@ def reliability(found: dict[str, Any]) -> Section:
     """How much ran, and what failed."""
     own = found["reliability"]
     tools = Table(
-        "Tools, the worst first",
+        "Tools, most failed and violating calls first",
         [Column("Tool"), *numbers("Calls", "Failed", "Error rate", "Break schema", "p50", "p95")],
         [
             [

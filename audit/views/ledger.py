@@ -1,5 +1,6 @@
 """The ledger: how it stands, proofs, keys, and reading all of it again."""
 
+import json
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
-from tooltrail.ledger import NO_INVOCATION
+from tooltrail.ledger import NO_INVOCATION, Kind
 from tooltrail.ledger.lines import to_base64
 
 from audit.ledger import checks, proofs
@@ -24,8 +25,9 @@ from audit.ledger_models import CheckState, LedgerCheck, LedgerCheckpoint
 from audit.queries.call_list import call_day
 from audit.tasks import check_ledger
 from config.htmx import render_page
-from tenants.access import TenantRequest, tenant_page
+from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import record_action
+from tenants.models import Role
 
 PAGE_SIZE = 25
 LATE = timedelta(seconds=60)
@@ -98,8 +100,10 @@ def ledger_entry(request: TenantRequest, index: int) -> HttpResponse:
     if proof is not None and proof.leaf != view.leaf:
         proof, is_altered = None, True
         problem = "The leaf in the log is not the one that was signed."
+    may_see_actions = has_role(request.membership, Role.AUDITOR)
     context: dict[str, Any] = {
         "entry": view,
+        "action": _action_of(view) if may_see_actions else None,
         "kind": "" if view.entry is None else view.entry.kind.name.lower(),
         "call_day": _call_day(view),
         "leaf": to_base64(view.leaf),
@@ -111,6 +115,14 @@ def ledger_entry(request: TenantRequest, index: int) -> HttpResponse:
         "erased": None if view.raw or view.fault else erased_of(index),
     }
     return render(request, "audit/ledger_entry.html", context)
+
+
+def _action_of(view: EntryView) -> dict[str, Any] | None:
+    """Who did what to what, of an entry that records an action and is unaltered."""
+    if view.fault or not view.raw or view.entry is None or view.entry.kind is not Kind.ACTION:
+        return None
+    action: dict[str, Any] = json.loads(view.raw)
+    return action
 
 
 @require_safe

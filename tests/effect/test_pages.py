@@ -99,6 +99,15 @@ def test_what_the_page_says_is_no_more_than_what_a_test_says(acme: Cast, at: dat
     assert "n = 200" in said
 
 
+def test_calls_that_name_another_version_are_counted_as_such(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    send_calls(acme, at - timedelta(hours=2), 3, tool_version="6")
+    send_calls(acme, at + timedelta(hours=2), 4, tool_version="7")
+    said = page(acme, tool)
+    assert "n = 0" in said
+    assert re.search(r"7 calls of these .* named other versions, and are not counted", said)
+
+
 def test_a_new_version_has_windows_as_long_as_it_has_been_there() -> None:
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
     of = windows(now - timedelta(hours=3), timedelta(days=7), now, UTC)

@@ -20,6 +20,7 @@ from audit.models import Batch
 from tenants.actions import record_action
 from tenants.models import Action
 from tenants.scope import tenant_scope
+from tests.audit.knocking import signed_in
 from tests.factories import Cast, make_call, send_events
 from tests.ledger.log import as_owner, keep, own_folder, stands
 
@@ -81,6 +82,17 @@ def test_an_action_becomes_an_entry(acme: Cast) -> None:
         "subject": "key 0",
         "details": {"scopes": ["read"], "name": "Zoë \u2028"},
     }
+
+
+def test_the_entry_of_an_action_says_which_to_those_who_may_see_actions(acme: Cast) -> None:
+    act(acme)
+    enter(acme)
+    page = signed_in(acme.auditor).get("/ledger/entries/0").content.decode()
+    for said in (acme.admin.username, "key.create", "key 0"):
+        assert said in page
+    page = signed_in(acme.viewer).get("/ledger/entries/0").content.decode()
+    assert "Entry" in page
+    assert "key.create" not in page
 
 
 def test_actions_enter_in_their_order_among_events_and_once(acme: Cast) -> None:

@@ -147,6 +147,11 @@ def test_a_call_leads_to_its_tool_by_number_or_digest(acme: Cast, client: Client
     for version in ("", "7", "sha256:none", "9" * 40, "\x00", "¹"):
         answer = client.get(reverse("tool_find"), {"name": tool.name, "version": version})
         assert answer["Location"] == reverse("tool_detail", args=[tool.pk])
+    answer = client.get(reverse("tool_find"), {"name": tool.name, "version": "4"}, follow=True)
+    assert "Version 4 is not registered. This is version 2" in answer.content.decode()
+    hostile = {"name": tool.name, "version": "<script>alert(1)"}
+    answer = client.get(reverse("tool_find"), hostile, follow=True)
+    assert "<script>alert" not in answer.content.decode()
 
 
 def test_what_is_not_there_is_a_404(acme: Cast, globex: Cast, client: Client) -> None:
