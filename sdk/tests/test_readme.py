@@ -105,6 +105,8 @@ def test_every_command_is_shown() -> None:
         timeout=60,
         check=True,
     )
-    (verbs,) = re.findall(r"usage: tooltrail \[-h\] \[--version\] (.*) \.\.\.", ran.stdout)
+    (verbs,) = re.findall(
+        r"usage: tooltrail \[-h\] \[--version\] (.*?) \.\.\.", " ".join(ran.stdout.split())
+    )
 
     assert {command[1] for command in COMMANDS} == set(verbs.split(" | "))

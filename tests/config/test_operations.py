@@ -1,10 +1,12 @@
 """What docs/operations.md, the Containerfile and the compose file name exists."""
 
+import configparser
 import json
 import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,39 @@ def test_the_container_is_built_with_options_that_uv_has() -> None:
 def test_the_containers_python_is_ours() -> None:
     (version,) = re.findall(r"^FROM .*/python:([\d.]+)", CONTAINERFILE, re.MULTILINE)
     assert version == (BASE_DIR / ".python-version").read_text().strip()
+    sdk = tomllib.loads((BASE_DIR / "sdk" / "pyproject.toml").read_text())["project"]
+    assert f"Programming Language :: Python :: {version}" in sdk["classifiers"]
+
+
+def test_the_service_runs_what_its_instructions_install() -> None:
+    running = (BASE_DIR / "docs" / "running.md").read_text()
+    (text,) = re.findall(r"^```ini\n(\[Unit\].*?)^```", running, re.DOTALL | re.MULTILINE)
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # systemd's names have capitals
+    unit.read_string(text)
+    service = unit["Service"]
+    python, script, *arguments = shlex.split(service["ExecStart"])
+    assert python == f"{service['WorkingDirectory']}/.venv/bin/python", "no uv, no network"
+    assert (BASE_DIR / script).exists()
+    parse(arguments)
+    # The one folder that the unit may write to.
+    assert service["Environment"] == f"TOOLTRAIL_VAR=/var/lib/{service['StateDirectory']}"
+    assert service["KillMode"] == "mixed"
+    assert unit["Install"]["WantedBy"] == "multi-user.target"
+    assert f"useradd --system --home-dir /var/lib/{service['User']}" in running
+
+
+def test_uv_downloads_no_python_by_itself() -> None:
+    project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())
+    assert project["tool"]["uv"]["python-downloads"] == "manual"
+
+
+def test_examples_do_not_collide_in_one_registry() -> None:
+    """The demo's key is what a newcomer has: an example with another's name prints a collision."""
+    names: list[str] = []
+    decorated = re.compile(r"^ *@trail\.tool\b.*\n *(?:async )?def (\w+)", re.MULTILINE)
+    for path in ("README.md", "sdk/README.md"):
+        names += set(decorated.findall((BASE_DIR / path).read_text()))
+    names += decorated.findall((BASE_DIR / "audit" / "demo" / "tools.py").read_text())
+    assert len(names) > 10
+    assert sorted(names) == sorted(set(names))
