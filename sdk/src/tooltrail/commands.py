@@ -98,6 +98,9 @@ def _parser() -> argparse.ArgumentParser:
         "file", nargs="?", help="NDJSON, one event a line, or a file of rejected/; - reads stdin"
     )
     send.add_argument("--adopt", metavar="OLD_KEY_ID", help="send what waits for an older key")
+    send.add_argument(
+        "--from", dest="from_url", metavar="OLD_URL", help="with --adopt: the server's old address"
+    )
     send.set_defaults(run=_send)
     querying.add_parser(verbs)
     verifying.add_parser(verbs)
@@ -125,7 +128,20 @@ def _status(options: argparse.Namespace) -> int:
 
 def _flush(options: argparse.Namespace) -> int:
     settings = _destination(options)
-    return 2 if settings is None else _ship(settings, options, None)
+    if settings is None:
+        return 2
+    code = _ship(settings, options, None)
+    # The same key at another address: the server has moved, and nothing would send these.
+    own = read_origin(make_root(settings.spool_dir, settings.url or "", settings.api_key or ""))
+    for root in _roots(settings.spool_dir or default_spool_dir()):
+        there = _describe(root)
+        if there["waiting"] and there["key_id"] == own["key_id"] and there["url"] != own["url"]:
+            _complain(
+                f"{there['waiting']} events wait for {there['url']}; to send them here: "
+                f"tooltrail send --adopt {there['key_id']} --from {there['url']}"
+            )
+            code = code or 1
+    return code
 
 
 def _destination(options: argparse.Namespace) -> Settings | None:
@@ -144,15 +160,16 @@ def _destination(options: argparse.Namespace) -> Settings | None:
 
 
 def _send(options: argparse.Namespace) -> int:
-    if (options.file is None) == (options.adopt is None):
+    if (options.file is None) == (options.adopt is None) or (options.from_url and options.file):
         _complain("tooltrail send takes either a file or --adopt OLD_KEY_ID")
         return 2
     settings = _destination(options)
     if settings is None:
         return 2
     if options.file is None:
-        if not _take_from_key(settings, options.adopt):
-            _complain(f"no events wait here for key {options.adopt} and {settings.url}")
+        url: str = options.from_url or settings.url or ""
+        if not _take_from_key(settings, options.adopt, url):
+            _complain(f"no events wait here for key {options.adopt} and {url}")
             return 2
         return _ship(settings, options, None)
     if options.file == "-":
@@ -261,8 +278,8 @@ def _feed(producer: Producer, source: _Source) -> None:
         producer.spool.enqueue(batch)
 
 
-def _take_from_key(settings: Settings, old_key_id: str) -> bool:
-    """Move what dead processes left under another key of this server to the present one.
+def _take_from_key(settings: Settings, old_key_id: str, old_url: str) -> bool:
+    """Move what dead processes left under another key or address to the present ones.
 
     Returns whether that key has ever written here.
     """
@@ -270,7 +287,7 @@ def _take_from_key(settings: Settings, old_key_id: str) -> bool:
     own = make_root(settings.spool_dir, url, settings.api_key or "")
     is_known = False
     for root in _roots(settings.spool_dir or default_spool_dir()):
-        if read_origin(root) != {"url": url, "key_id": old_key_id}:
+        if read_origin(root) != {"url": old_url.rstrip("/"), "key_id": old_key_id}:
             continue
         is_known = True
         for home in () if root == own else homes(root):

@@ -106,6 +106,25 @@ def test_send_adopts_another_key_s_events_when_told(server: Server, tmp_path: Pa
     assert main(["status"]) == 1, "the foreign key's still wait"
 
 
+def test_what_waits_for_the_server_s_old_address_is_named_and_can_be_sent(
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    leave_behind(server, tmp_path, KEY, 2)
+    old, new = server.url, server.url.replace("127.0.0.1", "localhost")
+    assert old != new
+    assert main(["flush", "--url", new]) == 1
+    said = capsys.readouterr().err
+    assert f"2 events wait for {old}" in said
+    assert not server.events
+    command = said.partition("tooltrail send ")[2].split()
+    assert main(["send", *command, "--url", new]) == 0
+    assert len(server.events) == 2
+    assert main(["flush", "--url", new]) == 0
+
+
 def test_a_key_nobody_used_here_is_no_success(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
