@@ -224,9 +224,9 @@ def _json(text: str) -> Any:
     data = text.encode()
     try:
         if start in "{[":
-            _SKIP.decode(data)
             if is_too_deep(data, MAX_VALUE_DEPTH):
                 return text
+            _SKIP.decode(data)
         # A text may look like a number: only one that is written so in JSON is one.
         elif msgspec.json.encode(msgspec.json.decode(data)) != data:
             return text

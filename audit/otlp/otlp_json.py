@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from audit.decode import without_unsafe_escapes
+from audit.decode import is_too_deep, without_unsafe_escapes
 from audit.limits import LimitExceededError
 from audit.otlp.spans import (
     MAX_SPAN_BYTES,
@@ -29,6 +29,8 @@ from audit.otlp.spans import (
 _MAX_OBJECTS = 1_000_000
 """Braces in a body: what is made of it takes memory by its objects, not by its bytes."""
 _MAX_DEPTH = 100  # of an attribute's value, as protobuf has it
+_MAX_BODY_DEPTH = 4 * _MAX_DEPTH + 100
+"""Brackets within each other. A level of a value takes up to four, in `kvlistValue`."""
 
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 
@@ -47,6 +49,8 @@ def read_json(body: bytes) -> Received:
     """
     if body.count(b"{") + body.count(b"[") > _MAX_OBJECTS:
         raise LimitExceededError("too_many_values", f"more than {_MAX_OBJECTS} objects and arrays")
+    if is_too_deep(body, _MAX_BODY_DEPTH):
+        raise UnreadableTraceError("the JSON is nested too deep")
     request = _decode(body)
     received = Received()
     count = 0
