@@ -10,7 +10,8 @@ from datetime import UTC
 from typing import Any
 from uuid import UUID
 
-from audit.call_export import Form, csv_rows, ndjson
+from audit.call_export import Form, ndjson
+from audit.csv_file import csv_rows
 from audit.queries.actions import ActionFilter, Place, action_page
 from tenants.models import Action
 from tenants.scope import tenant_scope

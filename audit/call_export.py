@@ -5,26 +5,23 @@ number of calls and none is held open for a slow reader. All forms end with the 
 calls: without it, a file was cut off.
 """
 
-import csv
-import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from audit.call_document import COLUMNS, document
 from audit.call_filter import CallFilter
+from audit.csv_file import csv_rows
 from audit.queries.call_list import NEWEST, Cursor, call_chunk, violations_of
 from audit.withheld import without_messages
 from tenants.scope import tenant_scope
 
 CHUNK = 1_000
 """Calls read and written at once."""
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What makes a spreadsheet calculate a cell (OWASP, CSV injection)."""
 
 type Document = dict[str, Any]
 
@@ -64,22 +61,9 @@ def ndjson(found: Iterator[list[Document]]) -> Iterator[bytes]:
     yield json.dumps({"count": count}).encode() + b"\n"
 
 
-def csv_rows(found: Iterator[list[Document]], columns: Sequence[str] = COLUMNS) -> Iterator[bytes]:
-    """A header, a row a document, and `# count,n` as the last.
-
-    Texts that a spreadsheet would calculate begin with `'`.
-    """
-    count = 0
-    yield _csv([tuple(columns)])
-    for documents in found:
-        count += len(documents)
-        yield _csv([tuple(_cell(one[name]) for name in columns) for one in documents])
-    yield _csv([("# count", count)])
-
-
 FORMS: dict[str, Form] = {
     "ndjson": Form(ndjson, "application/x-ndjson"),
-    "csv": Form(csv_rows, "text/csv; charset=utf-8"),
+    "csv": Form(partial(csv_rows, columns=COLUMNS), "text/csv; charset=utf-8"),
 }
 """By the ending of the file's name."""
 
@@ -89,15 +73,3 @@ except ImportError:  # the extra `parquet` is not installed
     pass
 else:
     FORMS["parquet"] = Form(parquet, "application/vnd.apache.parquet")
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
-
-
-def _csv(rows: list[tuple[Any, ...]]) -> bytes:
-    written = io.StringIO()
-    csv.writer(written).writerows(rows)
-    return written.getvalue().encode()

@@ -36,7 +36,7 @@ class _Refusal(HttpResponse):
 
 
 class IntakeDoor:
-    """Middleware, to be the first: lets requests to the intake in while there are places."""
+    """Middleware before all that works: lets requests to the intake in while there are places."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -1,19 +1,18 @@
 """The inbox as a file: NDJSON or CSV, streamed in pages of one short transaction each."""
 
 import base64
-import csv
-import io
-import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+from audit.call_export import Form, ndjson
+from audit.csv_file import csv_rows
 from audit.models import RejectedEvent
 from audit.queries.inbox import InboxFilter, inbox_lines
 from tenants.scope import tenant_scope
 
 _CHUNK = 100  # lines; 64 KiB each at most
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 COLUMNS = (
     "id",
@@ -36,29 +35,21 @@ COLUMNS = (
 """Members and columns. Of `raw` and `raw_base64` one is there: the first for UTF-8."""
 
 
-def ndjson(tenant_id: UUID, wanted: InboxFilter) -> Iterator[bytes]:
-    """An object a line, newest first, and `{"count": n}` as the last: without it, it was cut."""
-    count = 0
-    for lines in _chunks(tenant_id, wanted):
-        count += len(lines)
-        yield b"".join(json.dumps(_document(line)).encode() + b"\n" for line in lines)
-    yield json.dumps({"count": count}).encode() + b"\n"
+FORMS = {
+    "ndjson": Form(ndjson, "application/x-ndjson"),
+    "csv": Form(partial(csv_rows, columns=COLUMNS), "text/csv; charset=utf-8"),
+}
+"""By the ending of the file's name."""
 
 
-def csv_rows(tenant_id: UUID, wanted: InboxFilter) -> Iterator[bytes]:
-    """A header and a row a line; texts that a spreadsheet would calculate begin with `'`."""
-    yield _csv([COLUMNS])
-    for lines in _chunks(tenant_id, wanted):
-        yield _csv([tuple(map(_cell, _document(line).values())) for line in lines])
-
-
-def _chunks(tenant_id: UUID, wanted: InboxFilter) -> Iterator[list[RejectedEvent]]:
+def chunks(tenant_id: UUID, wanted: InboxFilter) -> Iterator[list[dict[str, Any]]]:
+    """The lines that match, newest first, as documents. One scope for each chunk."""
     before: UUID | None = None
     while True:
         with tenant_scope(tenant_id):
             lines = inbox_lines(wanted, before=before, size=_CHUNK)
         if lines:
-            yield lines
+            yield [_document(line) for line in lines]
         if len(lines) < _CHUNK:
             return
         before = lines[-1].id
@@ -89,15 +80,3 @@ def _document(line: RejectedEvent) -> dict[str, Any]:
         line.redrive_edited,
     )
     return dict(zip(COLUMNS, values, strict=True))
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
-
-
-def _csv(rows: list[tuple[Any, ...]]) -> bytes:
-    written = io.StringIO()
-    csv.writer(written).writerows(rows)
-    return written.getvalue().encode()

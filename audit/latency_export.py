@@ -6,7 +6,8 @@ Both forms end with the number of versions: without it, a file was cut off.
 from functools import partial
 from typing import Any
 
-from audit.call_export import Form, csv_rows, ndjson
+from audit.call_export import Form, ndjson
+from audit.csv_file import csv_rows
 from audit.latency import SHARES
 from audit.queries.latency import Latency, Spent
 

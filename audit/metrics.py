@@ -87,7 +87,7 @@ class Counters:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._values = memoryview(_mapped(path)).cast("d")
 
     def add(self, amounts: Mapping[str, float]) -> None:

@@ -12,6 +12,7 @@ from audit.retention import DAYS_MAX, INDEX_DAYS_MIN, PAYLOAD_DAYS_MIN, WARN_UND
 from tenants.models import Tenant, TenantSetting
 from tenants.zones import zone_names
 
+_DIGITS_MAX = len(str(DAYS_MAX))
 _FOR_EVER = "Empty: for ever."
 
 
@@ -76,8 +77,9 @@ class TenantForm(forms.Form):
         """What is kept for less than half a year, by what the form says now."""
         found = []
         for name, words in (("payload_days", "payloads"), ("index_days", "the index")):
-            value = str(self[name].value() or "")
-            if value.isdecimal() and int(value) < WARN_UNDER_DAYS:
+            value = str(self[name].value() or "").strip()
+            # Shorter than a number that int() refuses to read.
+            if len(value) <= _DIGITS_MAX and value.isdecimal() and int(value) < WARN_UNDER_DAYS:
                 found.append(words)
         return found
 

@@ -120,6 +120,19 @@ def told(codes: Iterable[str]) -> dict[str, Any]:
     return {"responses": dict(sorted(responses.items()))}
 
 
+class NotStoredMiddleware:
+    """Answers under `/api/` and `/v1/` may hold payloads: no cache may keep one."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if request.path.startswith((API, "/v1/")):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
 class ProblemMiddleware:
     """Puts into words what others refuse under `/api/` without any, such as a wrong method."""
 

@@ -16,7 +16,8 @@ from tenants.theme import THEMES, remember_theme
 def choose_theme(request: HttpRequest) -> HttpResponse:
     """Remember the theme (`light`, `dark`; anything else is the system's) and go back."""
     back = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(
+    # `redirect` takes anything else for a view's name.
+    if not back.startswith("/") or not url_has_allowed_host_and_scheme(
         back, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     ):
         back = "/"

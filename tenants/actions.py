@@ -51,11 +51,17 @@ def record_actions(
     Action.objects.bulk_create(actions, ignore_conflicts=True)  # their ids are new
 
 
-def record_look(tenant_id: UUID, user: User | str, verb: str, subject: str, **details: Any) -> None:
-    """The same of what is done over and over, as looking is: once a minute, of the first time."""
+def record_look(
+    tenant_id: UUID, user: User | str, verb: str, subject: str, *, apart: str = "", **details: Any
+) -> None:
+    """The same of what readers do over and over: once a minute, with the first one's details.
+
+    So reading cannot make the ledger grow without end. An export of payloads is recorded for
+    each query: `apart` is the query, and two queries are two entries.
+    """
     action = _action(tenant_id, user, verb, subject, details)
     minute = int(timezone.now().timestamp()) // 60
-    action.id = uuid5(tenant_id, f"{action.user_name}\n{verb}\n{action.subject}\n{minute}")
+    action.id = uuid5(tenant_id, f"{action.user_name}\n{verb}\n{action.subject}\n{minute}\n{apart}")
     Action.objects.bulk_create([action], ignore_conflicts=True)
 
 

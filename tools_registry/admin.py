@@ -4,18 +4,17 @@ The form shows the current contract. Changing it publishes the next version: wha
 published stays as it was, the database sees to that.
 """
 
-import json
 from typing import Any, cast
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from pydantic import ValidationError as ContractError
 
 from tenants.access import TenantRequest
 from tenants.admin_site import TenantModelAdmin, site
 from tools_registry.changes import Publisher, record_change
+from tools_registry.documents import DocumentField
 from tools_registry.models import ChangeKind, OnCollision, Tool, ToolVersion
 from tools_registry.schemas import ToolContract, judging_problems
 from tools_registry.tools import describe_tool
@@ -30,33 +29,6 @@ _CONTRACT = (
     "on_collision",
     "meta",
 )
-
-
-class _Indented(json.JSONEncoder):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "indent": 2})
-
-
-class DocumentField(forms.JSONField):
-    """A JSON document typed by a person."""
-
-    def __init__(self, *, rows: int = 16, **options: Any) -> None:
-        widget = forms.Textarea(attrs={"rows": rows, "cols": 80, "spellcheck": "false"})
-        super().__init__(encoder=_Indented, widget=widget, **options)
-
-    def to_python(self, value: Any) -> Any:
-        """The document. Raises ValidationError, also for what is too deep or too long a number."""
-        try:
-            return super().to_python(value)
-        except (RecursionError, ValueError) as error:
-            raise ValidationError(self.error_messages["invalid"], code="invalid") from error
-
-    def bound_data(self, data: Any, initial: Any) -> Any:
-        """What was typed, to be shown again."""
-        try:
-            return super().bound_data(data, initial)
-        except (RecursionError, ValueError):
-            return ""
 
 
 class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time

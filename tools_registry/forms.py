@@ -7,6 +7,7 @@ from django.contrib.postgres.forms import SimpleArrayField
 from tooltrail.events import NAME_MAX_LENGTH
 
 from tools_registry.changes import REASON_MAX_LENGTH
+from tools_registry.documents import DocumentField
 from tools_registry.models import Tool
 from tools_registry.schemas import check_meta, check_name
 
@@ -46,7 +47,7 @@ class DescriptionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         forms.CharField(max_length=_TAG_LENGTH), max_length=TAGS_MAX, required=False
     )
     link = forms.URLField(max_length=2000, required=False, assume_scheme="https")
-    meta = forms.JSONField(required=False, label="Labels")
+    meta = DocumentField(required=False, label="Labels", rows=3)
 
     class Meta:
         model = Tool

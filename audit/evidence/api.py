@@ -14,7 +14,7 @@ from audit.evidence.stretch import NotSignedError, stretch_of
 from audit.read_api.ranges import Ranged
 from audit.time_range import TimeRange
 from config.problems import ProblemError, told
-from tenants.actions import record_action
+from tenants.actions import record_look
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.keys import actor_of
 from tenants.models import ApiKey, Scope, Tenant
@@ -91,7 +91,13 @@ def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> Http
         key = ApiKey.objects.filter(tenant_id=tenant.pk, key_id=identity.key_id).first()
         made_by = key.name if key else identity.key_id
         wanted = Wanted(tenant, stretch, of, made_by, now, report, previous)
-        record_action(tenant, actor_of(identity), "evidence.export", **wanted.on_record())
+        record_look(
+            tenant.pk,
+            actor_of(identity),
+            "evidence.export",
+            apart=request.GET.urlencode(),
+            **wanted.on_record(),
+        )
     return StreamingHttpResponse(
         bundle(wanted),
         content_type="application/zip",

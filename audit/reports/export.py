@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from audit.call_export import csv_rows
+from audit.csv_file import csv_rows
 from audit.queries.reports import Report
 from audit.reports.pdf import pdf
 from config.instants import iso

@@ -15,7 +15,7 @@ from audit.forms import ActionFilterForm
 from audit.queries.actions import VERBS, ActionFilter, Place, action_page
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action
+from tenants.actions import record_look
 from tenants.models import Action, Role
 
 PAGE_SIZE = 50
@@ -54,7 +54,7 @@ def action_list(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page(role=Role.AUDITOR)
 def action_export(request: TenantRequest, kind: str) -> HttpResponseBase:
-    """Every action that matches the address' filters, as NDJSON or CSV. It is put on record."""
+    """Every action that matches the address' filters, as NDJSON or CSV. It is recorded."""
     if kind not in FORMS:
         raise Http404("no such form of export")
     form = ActionFilterForm(request.GET)
@@ -63,7 +63,7 @@ def action_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     now = timezone.now()
     if request.method != "HEAD":
         query = request.GET.urlencode()
-        record_action(request.tenant, request.user, "action.export", kind, query=query)
+        record_look(request.tenant.id, request.user, "action.export", kind, query=query)
     name = f"actions-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
     return StreamingHttpResponse(
         FORMS[kind].write(chunks(request.tenant.id, form.wanted(now))),

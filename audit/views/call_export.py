@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 from audit.call_export import FORMS, chunks
 from audit.call_query import parse
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action
+from tenants.actions import record_look
 
 
 @require_safe
@@ -16,7 +16,7 @@ def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     """Every call the address' query asks for, as NDJSON, CSV or Parquet.
 
     For every member: it holds what the pages show them, hence for who sees no payloads no
-    message of an error. It is put on record.
+    message of an error. It is put on record, once a minute.
     """
     if kind not in FORMS:
         raise Http404("no such form of export")
@@ -27,7 +27,7 @@ def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     with_messages = request.membership.sees_payloads
     found = chunks(request.tenant.id, query.wanted, now, with_messages=with_messages)
     if request.method != "HEAD":
-        record_action(request.tenant, request.user, "call.export", kind, query=str(query))
+        record_look(request.tenant.id, request.user, "call.export", kind, query=str(query))
     name = f"calls-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
     return StreamingHttpResponse(
         form.write(found),

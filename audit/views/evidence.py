@@ -14,7 +14,7 @@ from audit.evidence.stretch import NotSignedError, stretch_of
 from audit.ledger_models import LedgerCheckpoint
 from audit.time_range import LENGTHS, TimeRange, read
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action
+from tenants.actions import record_look
 from tenants.models import Role
 
 
@@ -55,7 +55,10 @@ def evidence_bundle(request: TenantRequest) -> HttpResponseBase:
         return _refused(request, str(error))
     wanted = Wanted(request.tenant, stretch, of, request.user.get_username(), now, report, previous)
     if request.method != "HEAD":
-        record_action(request.tenant, request.user, "evidence.export", **wanted.on_record())
+        apart = request.GET.urlencode()
+        record_look(
+            request.tenant.id, request.user, "evidence.export", apart=apart, **wanted.on_record()
+        )
     return StreamingHttpResponse(
         bundle(wanted),
         content_type="application/zip",

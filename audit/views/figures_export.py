@@ -10,7 +10,7 @@ from audit.call_export import Form
 from audit.time_range import TimeRange
 from audit.views.time_range import asked_range
 from tenants.access import TenantRequest
-from tenants.actions import record_action
+from tenants.actions import record_look
 
 
 def figures_file(
@@ -33,7 +33,7 @@ def figures_file(
         return HttpResponse(asked.problem, status=400, content_type="text/plain")
     found = documents(asked.range)
     if request.method != "HEAD":
-        record_action(request.tenant, request.user, action, kind, query=request.GET.urlencode())
+        record_look(request.tenant.id, request.user, action, kind, query=request.GET.urlencode())
     form = forms[kind]
     name = f"{of}-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
     return HttpResponse(

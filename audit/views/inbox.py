@@ -1,6 +1,5 @@
 """The inbox: refused lines, what is wrong with each, and what somebody did about it."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -19,15 +18,11 @@ from audit.queries.inbox import InboxFilter, InboxRow, inbox_line, inbox_page
 from audit.reveal import is_shown, reveal, reveals
 from config.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_action, record_look
+from tenants.actions import record_look
 from tenants.models import Role
 
 PAGE_SIZE = 50
 
-_EXPORTS: dict[str, tuple[Callable[[UUID, InboxFilter], Iterator[bytes]], str]] = {
-    "ndjson": (exports.ndjson, "application/x-ndjson"),
-    "csv": (exports.csv_rows, "text/csv; charset=utf-8"),
-}
 _SENT = {
     Resolution.ACCEPTED: "The event is stored.",
     Resolution.DUPLICATE: "The very same event was stored already: nothing was lost.",
@@ -166,26 +161,28 @@ def inbox_discard_all(request: TenantRequest) -> HttpResponseBase:
 @tenant_page(role=Role.AUDITOR)
 def inbox_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     """Every line that matches the address' filters, as a file."""
-    if kind not in _EXPORTS:
+    if kind not in exports.FORMS:
         raise Http404("no such form of export")
     form = InboxFilterForm(request.GET)
     if not form.is_valid():  # an export must not hold more than was asked for
         raise Http404("no such filter")
-    write, content_type = _EXPORTS[kind]
+    written = exports.FORMS[kind]
     wanted = form.wanted(timezone.now())
-    record_action(
-        request.tenant,
-        request.user,
-        "inbox.export",
-        kind,
-        state=wanted.state,
-        code=wanted.code,
-        since=wanted.since and wanted.since.isoformat(),
-    )
+    if request.method != "HEAD":
+        record_look(
+            request.tenant.id,
+            request.user,
+            "inbox.export",
+            kind,
+            apart=request.GET.urlencode(),
+            state=wanted.state,
+            code=wanted.code,
+            since=wanted.since and wanted.since.isoformat(),
+        )
     name = f"inbox-{request.tenant.slug}-{timezone.now():%Y%m%dT%H%M%SZ}.{kind}"
     return StreamingHttpResponse(
-        write(request.tenant.id, wanted),
-        content_type=content_type,
+        written.write(exports.chunks(request.tenant.id, wanted)),
+        content_type=written.content_type,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 

@@ -13,6 +13,7 @@ import pytest
 from audit import call_export
 from audit.call_document import COLUMNS
 from audit.call_filter import CallFilter
+from audit.csv_file import is_formula
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
@@ -75,7 +76,10 @@ def test_csv_has_a_header_and_a_count(acme: Cast) -> None:
     assert rows[-1] == ["# count", "3"]
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
+@pytest.mark.parametrize(
+    "start",
+    ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", " =", "\xa0=", "\u3000＠"],
+)
 def test_a_spreadsheet_calculates_nothing(acme: Cast, start: str) -> None:
     hostile = f'{start}HYPERLINK("http://evil.example")'
     error = {"type": hostile, "code": hostile, "message": hostile}
@@ -88,7 +92,7 @@ def test_a_spreadsheet_calculates_nothing(acme: Cast, start: str) -> None:
     cells = dict(zip(rows[0], rows[1], strict=True))
     for name in ("tool_name", "trace_id", "run_id", "error_type", "error_code"):
         assert cells[name] == f"'{hostile}", name
-    assert not any(cell.startswith(call_export._FORMULA) for cell in rows[1])
+    assert not any(is_formula(cell) for cell in rows[1])
 
 
 def test_who_exported_what_is_on_record(acme: Cast) -> None:
@@ -97,6 +101,27 @@ def test_who_exported_what_is_on_record(acme: Cast) -> None:
         action = Action.objects.get(tenant_id=acme.tenant.id, verb="call.export")
     assert (action.user_id, action.subject) == (acme.viewer.pk, "csv")
     assert action.details == {"query": "state:ok tool:a"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/calls/export.csv?q=tool:",
+        "/violations/export.csv?n=",
+        "/latency/export.csv?n=",
+        "/tools/export.json?n=",
+    ],
+)
+def test_a_reader_cannot_make_the_ledger_grow(acme: Cast, path: str) -> None:
+    client = signed_in(acme.viewer)
+    with tenant_scope(acme.tenant.id):
+        before = Action.objects.filter(tenant_id=acme.tenant.id).count()
+    for number in range(12):
+        assert client.get(f"{path}{number}").status_code == 200
+    client.head(f"{path}head")
+    with tenant_scope(acme.tenant.id):
+        added = Action.objects.filter(tenant_id=acme.tenant.id).count() - before
+    assert 1 <= added <= 2  # a minute may have ended meanwhile
 
 
 def test_what_cannot_be_read_exports_nothing(acme: Cast) -> None:

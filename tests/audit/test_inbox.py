@@ -513,10 +513,25 @@ def test_an_export_holds_every_line_and_ends_with_their_number(acme: Cast) -> No
 
 
 def test_no_cell_of_a_csv_is_a_formula(acme: Cast) -> None:
-    refuse(acme, b"=1+1", b'@SUM(A1)"\xc3\xa9"')
-    header, *rows = csv.reader(io.StringIO(export(acme.auditor, "/inbox/export.csv").decode()))
+    refuse(acme, b"=1+1", b'@SUM(A1)"\xc3\xa9"', "\u3000＝1+1".encode())
+    header, *rows, last = csv.reader(
+        io.StringIO(export(acme.auditor, "/inbox/export.csv").decode())
+    )
     column = header.index("raw")
-    assert [row[column] for row in rows] == ['\'@SUM(A1)"é"', "'=1+1"]
+    assert [row[column] for row in rows] == ["'\u3000＝1+1", '\'@SUM(A1)"é"', "'=1+1"]
+    assert last == ["# count", "3"]
+
+
+def test_every_different_export_of_refused_lines_is_on_record(acme: Cast) -> None:
+    """They are payloads: another query shows others, so it is another entry."""
+    refuse(acme, b"{")
+    for _ in range(5):
+        for query in ("", "?state=all"):
+            export(acme.auditor, f"/inbox/export.csv{query}")
+    signed_in(acme.auditor).head("/inbox/export.csv?state=discarded")
+    with tenant_scope(acme.tenant.id):
+        made = Action.objects.filter(tenant=acme.tenant, verb="inbox.export").count()
+    assert 2 <= made <= 4  # a minute may have ended meanwhile
 
 
 def test_an_export_is_the_auditors(acme: Cast) -> None:

@@ -133,6 +133,16 @@ def test_a_wrong_contract_is_not_published_and_says_why(
         assert not Tool.objects.exists()
 
 
+@pytest.mark.parametrize("member", ["input_schema", "output_schema", "meta"])
+@pytest.mark.parametrize("text", ['{"a":"\\ud800"}', '{"\\ud800":1}'])
+def test_a_lone_surrogate_is_refused(acme: Cast, client: Client, member: str, text: str) -> None:
+    tool = _register(acme)
+    answer = client.post(_change(tool), _typed(**{member: text}))
+    assert answer.status_code == 200
+    assert "lone surrogate" in answer.context["adminform"].form.errors[member][0]
+    assert len(_descriptions(acme, tool)) == 1
+
+
 def test_a_taken_name_is_refused_within_the_tenant_only(
     acme: Cast, globex: Cast, client: Client
 ) -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action
+from tenants.actions import record_look
 from tools_registry.exchange.export import current_contracts, export_registry
 from tools_registry.exchange.providers import PROVIDERS, Definition, Provider, define
 from tools_registry.models import Tool
@@ -24,9 +24,9 @@ REMARKS_MAX = 100
 @require_safe
 @tenant_page()
 def registry_export(request: TenantRequest) -> HttpResponseBase:
-    """All tools with all versions as JSON: what an import takes. It is put on record."""
+    """All tools with all versions as JSON: what an import takes. It is recorded, once a minute."""
     if request.method != "HEAD":
-        record_action(request.tenant, request.user, "registry.export", "registry")
+        record_look(request.tenant.id, request.user, "registry.export", "registry")
     name = f"registry-{request.tenant.slug}-{timezone.now():%Y%m%dT%H%M%SZ}.json"
     return StreamingHttpResponse(
         export_registry(request.tenant.id),
