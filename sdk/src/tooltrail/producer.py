@@ -27,8 +27,8 @@ class Stats:
     """What became of the events of this process, counted since it began.
 
     emitted = written + what was dropped while writing. `adopted` are a dead process's, `sent`
-    counts every attempt, `rejected` lie in the server's inbox, `waiting` are not acknowledged
-    yet, declared losses included. `dropped` counts events by reason.
+    is the same number as `acknowledged`, `rejected` lie in the server's inbox, `waiting` are not
+    acknowledged yet, declared losses included. `dropped` counts events by reason.
     """
 
     emitted: int = 0
@@ -97,8 +97,9 @@ class Producer:
         """The counters of both."""
         counts = self.spool.snapshot()
         if self.shipper is not None:
-            for name in ("sent", "acknowledged", "duplicates", "rejected"):
+            for name in ("acknowledged", "duplicates", "rejected"):
                 counts[name] = getattr(self.shipper, name)
+            counts["sent"] = self.shipper.acknowledged
         return Stats(**counts)
 
 

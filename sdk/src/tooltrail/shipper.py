@@ -46,7 +46,7 @@ class Shipper:
         max_age_days: float,
         keeps_all: bool = False,
     ) -> None:
-        self.sent = self.acknowledged = self.duplicates = self.rejected = 0
+        self.acknowledged = self.duplicates = self.rejected = 0
         self._spool = spool
         self._transport = transport
         self._announcer = announcer
@@ -213,7 +213,6 @@ class Shipper:
         if not lines:
             self._spool.discard(batch)
             return True
-        self.sent += len(lines)
         self._last_batch_at = time.monotonic()
         try:
             answer = self._transport.post_events(lines, batch.id)

@@ -78,6 +78,21 @@ def test_every_spool_mode_ships(make_trail: MakeTrail, server: Server, mode: str
     assert numbers(server) == list(range(6))
 
 
+def test_an_attempt_that_was_not_acknowledged_does_not_count_as_sent(
+    make_trail: MakeTrail, server: Server
+) -> None:
+    refuses = True
+    server.plan = lambda request: (503, {}, {"Retry-After": "0"}) if refuses else None
+    trail = make_trail()
+    calls(trail, 2)
+    server.wait(lambda: sum(bool(request.batch_id) for request in server.requests) >= 3)
+    stats = trail.stats()
+    assert (stats.sent, stats.acknowledged, stats.waiting) == (0, 0, 4)
+    refuses = False
+    assert trail.flush(20)
+    assert trail.stats().sent == 4
+
+
 FAILURES: dict[str, Reply] = {
     "no answer": (0, {}, {}),
     "busy": (503, {}, {"Retry-After": "0"}),
