@@ -55,9 +55,10 @@ class TooDeepError(Exception):
 
 def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent:
     """Read one line. Raises RefusedLineError, or TooDeepError for the limit on nesting."""
-    if is_too_deep(raw):
-        raise TooDeepError
     line = without_unsafe_escapes(raw)
+    if is_too_deep(line):
+        _thorough(line, raw)  # what is no event goes to the inbox, however deep it seems
+        raise TooDeepError
     try:
         event = _fast(line)
         _check(event, instants)

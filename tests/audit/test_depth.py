@@ -74,6 +74,7 @@ def nested(depth: int, opening: bytes = b"[", closing: bytes = b"]") -> bytes:
         ("otlp", b'{"x":"\\ud800","resourceSpans":%b}', "UnreadableTraceError"),
         ("line", END, "TooDeepError"),
         ("line", b'{"type":"toolExecutionEnd","unknown":%b}', "TooDeepError"),
+        ("line", b'{"type":"gap","x":"\\ud800","unknown":%b}', "TooDeepError"),
         ("text", b"%b", "kept as text"),
     ],
 )
