@@ -80,7 +80,7 @@ def name_of(process: psutil.Process) -> str:
     command = " ".join(process.cmdline())
     for mark, name in {
         "config.supervise": "supervisor",
-        "granian": "web server",
+        "config.web_server": "web server",
         "procrastinate worker": "worker",
         "while read": "guardian",
         "multiprocessing": "web server",

@@ -14,7 +14,8 @@ class RunSQLFile(RunSQL):
     """
 
     def __init__(self, name: str) -> None:
-        folder = Path(inspect.stack()[1].filename).parent
+        caller = inspect.currentframe().f_back  # type: ignore[union-attr]  # CPython has frames
+        folder = Path(inspect.getfile(caller)).parent  # type: ignore[arg-type]
         down = folder / f"{name}.down.sql"
         super().__init__(
             (folder / f"{name}.sql").read_text(),

@@ -39,7 +39,7 @@ _WEB_STOP_S = 0.8  # and what its clients left of theirs
 _DATABASE_STOP_S = 1.8  # likewise
 _RESTART_MAX_S = 60.0
 _LIVED_S = 5.0
-"""Who lived as long did not fail at its start: it is started again after a second."""
+"""A process that lived longer did not fail while it started: it is restarted immediately."""
 _LOOK_EVERY_S = 1.0
 _READY_EVERY_S = 0.05
 WEB_THREADS = 16
@@ -58,14 +58,10 @@ kill -s KILL -- $g
 
 
 def web_command(host: str, port: int, processes: int = WEB_PROCESSES) -> list[str]:
-    """How the web server is started. A process that dies is replaced, unless at once again."""
+    """How the web server is started. It replaces a web process that dies."""
     return [
-        *(sys.executable, "-m", "granian", "--interface", "wsgi", "config.wsgi:application"),
-        *("--host", host, "--port", str(port), "--no-ws", "--http", "1"),
+        *(sys.executable, "-m", "config.web_server", "--host", host, "--port", str(port)),
         *("--workers", str(processes), "--blocking-threads", str(WEB_THREADS)),
-        *("--respawn-failed-workers", "--respawn-interval", "0"),
-        # Its warnings are about the number of threads, most of which wait for the database.
-        *("--workers-kill-timeout", "2", "--log-level", "error"),
     ]
 
 
@@ -121,10 +117,10 @@ class Child:
             self.signal(signal.SIGKILL)  # what it left behind
             self._process = None
             if now - self._started_at > _LIVED_S:
-                self._restart_delay_s = 1.0
+                self._restart_delay_s = 0.0
             _say(f"the {self.name} ended with {_reason(code)}; starting it again")
             self._restart_at = now + self._restart_delay_s
-            self._restart_delay_s = min(self._restart_delay_s * 2, _RESTART_MAX_S)
+            self._restart_delay_s = min(max(1.0, self._restart_delay_s * 2), _RESTART_MAX_S)
         if self._restart_at is None or now < self._restart_at:
             return False
         self.start()

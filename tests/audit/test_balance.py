@@ -144,7 +144,7 @@ def test_senders_one_process_accepted_are_served_by_both(installation: Installat
     address = urlsplit(facts["url"])
     assert address.hostname is not None
     assert address.port is not None
-    _, serving, stopped = installation.processes("granian")
+    _, serving, stopped = installation.processes("config.web_server")
     stopped.suspend()
     connections: list[http.client.HTTPConnection] = []
     while len(connections) < 4:  # whose each is, the system rolls

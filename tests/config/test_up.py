@@ -137,7 +137,7 @@ def test_the_demo_makes_calls_and_a_kill_takes_everything_along(
 def test_whatever_dies_is_started_again_and_ends_with_us(installation: Installation) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
-    for name, word in (("web server", "granian"), ("worker", "procrastinate")):
+    for name, word in (("web server", "config.web_server"), ("worker", "procrastinate")):
         old = until(partial(installation.processes, word))
         min(old, key=psutil.Process.create_time).kill()
         until(partial(_others, installation, word, {one.pid for one in old}))

@@ -1,17 +1,24 @@
 """The server killed under load: what it acknowledged is there once, and it comes back by itself."""
 
+import contextlib
 import os
 import random
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 
 import psutil
+import psycopg
+from tooltrail import Trail
 
-from config.instance import WEB_PROCESSES
+from config.database import DATABASE, with_database
 from tests.faults.load import TRANSIENT, Load, assert_kept
 from tests.installation import Installation, announcement, end, new_installation, until
+from tests.otlp.environment import run_framework
 
 
 def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: bool) -> None:
@@ -20,6 +27,7 @@ def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: 
     with new_installation() as installation:
         process = installation.up("--json", "--dev-tenant", "acme")
         facts = announcement(process)
+        server = web_server(process.pid)
         load = Load(facts["url"], facts["api_key"])
         senders = [threading.Thread(target=load.run) for _ in range(4)]
         for sender in senders:
@@ -28,7 +36,7 @@ def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: 
             for fault in faults:
                 load.wait_for(random.randint(4, 12))
                 if fault == "web":
-                    kill_a_web_process(installation, process.pid)
+                    until(partial(kill_a_web_process, server))
                 else:
                     stop_at_once(installation)
             load.wait_for(12)
@@ -38,38 +46,55 @@ def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: 
                 sender.join()
         assert load.statuses <= {HTTPStatus.OK, *TRANSIENT}
         assert_kept(installation, load)
+        assert web_server(process.pid) == server
         assert end(process) == 0
 
 
-def kill_a_web_process(installation: Installation, supervisor: int) -> None:
-    """Kill -9 one of those that serve, not the one that looks after them.
+def test_what_sdk_and_otlp_send_while_web_processes_are_killed_is_stored_once(
+    full: bool, tmp_path: Path
+) -> None:
+    with new_installation() as installation, ThreadPoolExecutor() as threads:
+        process = installation.up("--json", "--dev-tenant", "acme")
+        facts = announcement(process)
+        server = web_server(process.pid)
+        for_s = 60 if full else 8
+        key = f"x-api-key={facts['api_key']}"
+        by_otlp = threads.submit(run_framework, f"steady_otel.py {for_s}", facts["url"], key)
+        trail = Trail(facts["url"], facts["api_key"], spool_dir=tmp_path)
+        by_sdk = trail.tool(name="by_sdk")(lambda n: n)
+        deadline = time.monotonic() + for_s
+        made = kills = 0
+        while not by_otlp.done():
+            made += by_sdk(n=1)
+            if made % 30 == 0 and time.monotonic() < deadline:
+                kills += kill_a_web_process(server)
+            time.sleep(0.01)
+        assert trail.close(timeout=60)
+        url = with_database(installation.postgres.admin_url, DATABASE)
+        with psycopg.connect(url) as connection:
+            calls = "SELECT tool_name, count(*) FROM invocation WHERE state = 'ok' GROUP BY 1"
+            stored: dict[str, int] = dict(connection.execute(calls).fetchall())
+        assert stored == {"by_sdk": made, "by_otlp": int(by_otlp.result())}
+        assert kills > for_s
+        # Each was replaced by the server itself, which was never restarted.
+        assert web_server(process.pid) == server
+        assert end(process) == 0
 
-    Not before all serve: the web server gives up when one dies at once again, and is then
-    started anew as a whole, which is what most kills would hit otherwise.
-    """
 
-    def is_killed() -> bool:
-        try:
-            parents = [
-                child
-                for child in psutil.Process(supervisor).children()
-                if "granian" in " ".join(child.cmdline())
-            ]
-            serving = [each for one in parents for each in one.children()]
-            if len(serving) < WEB_PROCESSES or not all(has_served(installation, serving)):
-                return False
-            random.choice(serving).kill()
-        except psutil.NoSuchProcess:  # it is just being replaced
-            return False
-        return True
-
-    until(is_killed)
+def kill_a_web_process(server: psutil.Process) -> bool:
+    """Kill -9 one of those that serve or start to; says whether there was one."""
+    for child in random.sample(children := server.children(), len(children)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+            return True
+    return False
 
 
-def has_served(installation: Installation, processes: list[psutil.Process]) -> Iterator[bool]:
-    """Of each, whether it has answered a request yet: that it counts in a file of its own."""
-    for process in processes:
-        yield (installation.var / "metrics" / str(process.pid)).exists()
+def web_server(supervisor: int) -> psutil.Process:
+    """The parent of the web processes."""
+    children = psutil.Process(supervisor).children()
+    (server,) = [each for each in children if "config.web_server" in each.cmdline()]
+    return server
 
 
 def stop_at_once(installation: Installation) -> None:

@@ -44,10 +44,10 @@ def frameworks_python() -> str:
     return str(python)
 
 
-def run_framework(script: str, endpoint: str, headers: str) -> None:
+def run_framework(script: str, endpoint: str, headers: str) -> str:
     """Run a script of `frameworks`, configured by what its documentation page says to set.
 
-    Fails with what the script printed when it does not end well.
+    Returns what it printed. Fails with its errors when it does not end well.
     """
     name, *arguments = script.split()
     environment = {
@@ -66,6 +66,7 @@ def run_framework(script: str, endpoint: str, headers: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "Failed to export" not in done.stderr, done.stderr
+    return done.stdout
 
 
 def _install(*commands: list[str], is_last_try: bool = False) -> bool:
