@@ -30,7 +30,7 @@ from tooltrail.spool.home import (
 )
 from tooltrail.spool.lines import plain
 from tooltrail.spool.memory import MemorySpool
-from tooltrail.spool.segments import read_home
+from tooltrail.spool.segments import read_home, read_losses
 from tooltrail.version import __version__
 
 POLL_SECONDS = 0.2
@@ -120,6 +120,9 @@ def _status(options: argparse.Namespace) -> int:
         age = f", the oldest for {_age(root['oldest_seconds'])}" if root["waiting"] else ""
         _say(f"  {root['waiting']} events wait ({root['bytes'] / 1e6:.1f} MB){age}")
         _say(f"  {root['living']} processes write here, {root['dead']} have left events behind")
+        if root["lost"]:
+            _say(f"  {root['lost']} events were in memory only when their process was killed:")
+            _say("  they are lost, and declared to the server with what waits")
         if root["rejected"]:
             _say(f"  {root['rejected']} batches the server would not take: {root['rejected_dir']}")
             _say("  (each with its reason; tooltrail send FILE tries one again)")
@@ -302,12 +305,16 @@ def _roots(spool_dir: Path) -> list[Path]:
 
 
 def _describe(root: Path) -> dict[str, Any]:
-    waiting = size = living = dead = 0
+    waiting = size = living = dead = lost = 0
     oldest: float | None = None
     for home in homes(root):
         with claimed(home) as is_dead:
             dead += is_dead
             living += not is_dead
+            if is_dead:
+                losses = read_losses(home)
+                waiting += len(losses)
+                lost += sum(len(loss.numbers) for loss in losses)
         for path, count in read_home(home):
             with suppress(OSError):  # sent meanwhile
                 found = path.stat()
@@ -322,6 +329,7 @@ def _describe(root: Path) -> dict[str, Any]:
         "oldest_seconds": 0 if oldest is None else max(time.time() - oldest, 0),
         "living": living,
         "dead": dead,
+        "lost": lost,
         "rejected": len(list(rejected.glob("*.ndjson"))),
         "rejected_dir": str(rejected),
     }

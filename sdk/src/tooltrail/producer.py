@@ -26,9 +26,11 @@ _THREAD_ENDS_SECONDS = 0.5
 class Stats:
     """What became of the events of this process, counted since it began.
 
-    emitted = written + what was dropped while writing. `adopted` are a dead process's, `sent`
-    is the same number as `acknowledged`, `rejected` lie in the server's inbox, `waiting` are not
-    acknowledged yet, declared losses included. `dropped` counts events by reason.
+    `written` have been put in a file. The others of the `emitted` are in memory, were sent from
+    there, or were dropped. `in_memory` of those that wait are in no file. `adopted` are a dead
+    process's, `sent` is the same number as `acknowledged`, `rejected` lie in the server's inbox,
+    `waiting` are not acknowledged yet, declared losses included. `dropped` counts events by
+    reason.
     """
 
     emitted: int = 0
@@ -38,6 +40,7 @@ class Stats:
     acknowledged: int = 0
     duplicates: int = 0
     rejected: int = 0
+    in_memory: int = 0
     waiting: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
 

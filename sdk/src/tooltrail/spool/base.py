@@ -1,8 +1,9 @@
 """What every spool does: number events, cut them into batches, declare what it had to give up.
 
 Where the bytes lie is the business of `segments` (files) and `memory`; what a disk does not
-take waits in memory here, as far as that goes. A spool belongs to one process: it is the
-producer, and its numbers are contiguous from 0.
+take waits in memory here, as far as that goes, and a note on file says which numbers these are,
+so that they are declared lost if the process is killed. A spool belongs to one process: it is
+the producer, and its numbers are contiguous from 0.
 
 One segment becomes one batch, so nothing is copied between writing and sending and the batch
 id, given when the segment is sealed, is fixed before the first send.
@@ -33,7 +34,14 @@ from tooltrail.spool.lines import (
     seal_line,
 )
 from tooltrail.spool.loose import Loose
-from tooltrail.spool.losses import Loss, declared_in, reason_of
+from tooltrail.spool.losses import (
+    Loss,
+    damage,
+    declared_in,
+    gather,
+    held_in,
+    reason_of,
+)
 
 logger = logging.getLogger("tooltrail")
 
@@ -60,7 +68,7 @@ class Spool(ABC):
         self._member = b',"producer_id":%b,"producer_seq":' % to_json(self.producer_id)
         self._lock = threading.RLock()  # a signal handler may call a tool within append
         self._next_seq = 0
-        self._unwritten = 0  # of the numbers so far
+        self._unwritten = 0  # of the numbers so far: given up at once, or never in a file yet
         self._next_order = 0
         self._open_first_seq = 0
         self._open_count = 0  # lines in the open segment, gap lines included
@@ -70,6 +78,7 @@ class Spool(ABC):
         self._loose = Loose(spill_bytes)
         self._has_spilled = False
         self._losses: list[Loss] = []
+        self._noted: list[Loss] = []  # what the note on file says
         self._is_writing = False
         self._is_abandoned = False
         self._late: list[bytes] = []  # emitted in the middle of writing another
@@ -103,8 +112,10 @@ class Spool(ABC):
                 self._declare()
             self._add(line, seq)
         except OSError as error:
-            if not self._spill(line, error):
-                self._lose_new(seq, reason_of(error))
+            self._unwritten += 1
+            loss = Loss(self.producer_id, range(seq, seq + 1), reason_of(error))
+            if not self._spill(line, loss):
+                self._lose(self.producer_id, loss.numbers, loss.reason)
                 return False
         except BaseException:  # a signal handler that ends the process by raising
             self._lose_new(seq, "interrupted")
@@ -152,13 +163,17 @@ class Spool(ABC):
         elif self._open_count == 1:
             self._on_ready()
 
-    def _spill(self, line: bytes, error: OSError) -> bool:
-        """Keep in memory what the disk does not take; False if there is no room here, either."""
-        if not self._loose.take(line):
+    def _spill(self, line: bytes, loss: Loss) -> bool:
+        """Keep in memory what the disk does not take; False if there is no room here, either.
+
+        `loss` is what is lost with the line.
+        """
+        if not self._loose.take(line, loss):
             return False
+        self._note()
         if not self._has_spilled:
             self._has_spilled = True
-            logger.warning("tooltrail: %s: events wait in memory", reason_of(error))
+            logger.warning("tooltrail: %s: events wait in memory", loss.reason)
         if self._loose.is_a_batch:
             self._seal_spilled()
         elif self._loose.line_count == 1:
@@ -166,10 +181,13 @@ class Spool(ABC):
         return True
 
     def _seal_spilled(self) -> None:
-        size, lines = self._loose.line_bytes, self._loose.hand_over()
+        if not self._loose.line_count:
+            return
+        size = self._loose.line_bytes
+        lines, losses = self._loose.hand_over()
         first = first_number(lines, 0)
         batch = Batch(new_batch_id(), first, len(lines), size, order=self._take_order())
-        self._loose.keep(batch, lines)
+        self._loose.keep(batch, lines, losses)
         self._add_batch(batch)
 
     def _add_batch(self, batch: Batch) -> None:
@@ -192,8 +210,7 @@ class Spool(ABC):
         self._alone(self._seal)
 
     def _seal(self) -> None:
-        if self._loose.line_count:
-            self._seal_spilled()
+        self._seal_spilled()
         if not self._open_count:
             return
         first, count, size = self._open_first_seq, self._open_count, self._open_bytes
@@ -217,11 +234,18 @@ class Spool(ABC):
             line = seal_line(loss.event())  # from here on nothing is added to this loss
             try:
                 self._add(line, self._next_seq)
-            except OSError as error:
-                if not self._spill(line, error):
+            except OSError:
+                if not self._spill(line, loss):
                     loss.event_id = name
                     return
             del self._losses[0]
+            self._note()
+
+    def _note(self) -> None:
+        """Say on file what is in memory alone, where that has changed. Never raises."""
+        losses = gather((*self._loose.at_risk(), *self._losses))
+        if losses != self._noted and self._write_note(losses):
+            self._noted = losses
 
     def oldest(self) -> Batch | None:
         """The batch to send next."""
@@ -237,7 +261,9 @@ class Spool(ABC):
         """Forget a batch: the server has it."""
         with self._lock:
             self._forget(batch)
-            if not self._loose.drop(batch):
+            if self._loose.drop(batch):
+                self._note()
+            else:
                 self._erase(batch)
 
     def read(self, batch: Batch) -> list[bytes]:
@@ -263,6 +289,7 @@ class Spool(ABC):
             if not self._loose.drop(batch):  # there is nowhere to lay that
                 self._lay_aside(batch, reason)
             self._forget(batch)
+            self._note()
 
     def mend(self, batch: Batch) -> None:
         """Put what is whole of a damaged batch in its place, and note the rest as lost.
@@ -272,9 +299,13 @@ class Spool(ABC):
         found = self._salvage(batch)
         owner = next(iter(numbers(found.lines)), self.producer_id)
         # Other bytes, so another id: the first may have been sent.
-        self.replace(batch, [found.lines] if found.lines else [], is_slim=batch.is_slim)
-        for lost in found.lost:
-            self._lose(owner, lost, "damaged")
+        lines = found.lines + damage(owner, found)
+        self.replace(batch, [lines] if lines else [], is_slim=batch.is_slim)
+        self._count_damage(found)
+
+    def _count_damage(self, found: Salvage) -> None:
+        if found.lost:
+            self._count_lost("damaged", sum(map(len, found.lost)))
 
     def replace(self, batch: Batch, parts: list[list[bytes]], *, is_slim: bool) -> None:
         """Put other batches, with ids of their own, in a batch's place."""
@@ -288,7 +319,7 @@ class Spool(ABC):
         with self._lock:
             if self._loose.drop(batch):
                 for part, lines in zip(fresh, parts, strict=True):
-                    self._loose.keep(part, lines)
+                    self._loose.keep(part, lines, held_in(lines, "killed"))
             else:
                 self._swap(batch, list(zip(fresh, parts, strict=True)))
             at = self._batches.index(batch)
@@ -349,6 +380,14 @@ class Spool(ABC):
     @abstractmethod
     def _write(self, line: bytes) -> None:
         """Append to the open segment. Raises OSError, leaving no part of the line behind."""
+
+    @abstractmethod
+    def _write_note(self, losses: list[Loss]) -> bool:
+        """Put on file what is lost if the process is killed now; False if that failed."""
+
+    @abstractmethod
+    def _in_memory(self) -> int:
+        """How many of the lines that wait are in no file."""
 
     @abstractmethod
     def _close_segment(self, batch: Batch) -> None:
@@ -431,6 +470,7 @@ class Spool(ABC):
             loss = Loss(producer_id, lost, reason)
             if not (self._losses and self._losses[-1].takes_up(loss)):
                 self._losses.append(loss)
+            self._note()
 
     def _count_lost(self, reason: str, count: int) -> None:
         if reason not in self.dropped:
@@ -444,6 +484,7 @@ class Spool(ABC):
                 "emitted": self.emitted,
                 "written": self.emitted - self._unwritten,
                 "adopted": self.adopted,
+                "in_memory": self._in_memory(),
                 "waiting": self.waiting,
                 "dropped": dict(self.dropped),
             }

@@ -3,7 +3,8 @@
     <spool dir>/<hash of url and key id>/        the root, mode 0700
         origin.json                              url and key id, so that people can tell
         <producer id>/                           one process's home; `+…` if it needs another
-            lock                                 held (flock) for as long as it lives
+            lock                                 held (flock) for as long as it lives; in it
+                                                 the losses if it is killed now, of fixed size
             <first number>.open                  the segment being written
             <batch id>.<first>.<count>.batch     sealed; `.slim` once payloads were given up
         rejected/                                what the server will never take, and why
@@ -20,6 +21,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from tooltrail.settings import default_spool_dir
+from tooltrail.spool.lines import salvage, seal_line
+from tooltrail.spool.losses import Loss, declared_in
 
 # Not on Windows. Nor imported when needed: a fork in the middle of an import locks the child up.
 try:
@@ -30,6 +33,7 @@ else:
     HAS_FILE_LOCKS = True
 
 LOCK = "lock"
+NOTE_BYTES = 4096  # taken when the home is made: a full disk lets them be written over
 REJECTED = "rejected"
 ORIGIN = "origin.json"
 
@@ -85,6 +89,8 @@ def make_home(root: Path, producer_id: str) -> int:
     lock = os.open(draft / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError):  # no room: what others left can be sent from here all the same
+            write_note(lock, [])
         draft.rename(root / producer_id)
     except OSError:
         os.close(lock)
@@ -95,6 +101,26 @@ def make_home(root: Path, producer_id: str) -> int:
 def is_begun(home: Path) -> bool:
     """Whether somebody has begun to make this home."""
     return home.exists() or _draft(home).exists()
+
+
+def write_note(lock: int, losses: list[Loss]) -> None:
+    """Write what is lost if the holder of this lock is killed now. Raises OSError.
+
+    The bytes are written over in place, so that a full disk takes them. Losses beyond the
+    room of the note are left out, the last ones first.
+    """
+    text = b""
+    for line in (seal_line(loss.event()) for loss in losses):
+        if len(text) + len(line) <= NOTE_BYTES:
+            text += line
+    os.pwrite(lock, text.ljust(NOTE_BYTES, b"\n"), 0)
+
+
+def read_note(home: Path) -> list[Loss]:
+    """What the process of this home had in memory alone when it last said so."""
+    with suppress(OSError):
+        return declared_in(salvage((home / LOCK).read_bytes(), 0).lines)
+    return []
 
 
 def _draft(home: Path) -> Path:

@@ -1,7 +1,10 @@
 """What is in memory alone: lines a disk does not take, and the batches made of them."""
 
+from collections.abc import Iterable, Iterator
+
 from tooltrail.spool.batch import BATCH_BYTES, BATCH_EVENTS, Batch
 from tooltrail.spool.lines import open_lines
+from tooltrail.spool.losses import Loss, gather
 
 
 class Loose:
@@ -12,14 +15,17 @@ class Loose:
         self.line_bytes = 0
         self._max_bytes = max_bytes
         self._lines: list[bytes] = []
+        self._losses: list[Loss] = []  # if the open lines are lost
         self._batches: dict[str, list[bytes]] = {}
+        self._losses_of: dict[str, list[Loss]] = {}
         self._batch_bytes = 0
 
-    def take(self, line: bytes) -> bool:
-        """Keep a sealed line, if there is room."""
+    def take(self, line: bytes, loss: Loss) -> bool:
+        """Keep a sealed line, if there is room. `loss` is what is lost with it."""
         if self.line_bytes + self._batch_bytes + len(line) > self._max_bytes:
             return False
         self._lines.append(line)
+        self._losses = gather((*self._losses, loss))
         self.line_count += 1
         self.line_bytes += len(line)
         return True
@@ -29,15 +35,17 @@ class Loose:
         """Whether the lines are as many as travel together."""
         return self.line_count >= BATCH_EVENTS or self.line_bytes >= BATCH_BYTES
 
-    def hand_over(self) -> list[bytes]:
-        """The lines as events, no longer kept here."""
+    def hand_over(self) -> tuple[list[bytes], list[Loss]]:
+        """The lines as events, no longer kept here, and what is lost with them."""
         lines, self._lines = open_lines(b"".join(self._lines)), []
+        losses, self._losses = self._losses, []
         self.line_count = self.line_bytes = 0
-        return lines
+        return lines, losses
 
-    def keep(self, batch: Batch, lines: list[bytes]) -> None:
-        """Keep a batch, whatever its size."""
+    def keep(self, batch: Batch, lines: list[bytes], losses: Iterable[Loss] = ()) -> None:
+        """Keep a batch, whatever its size. `losses` are what is lost with it."""
         self._batches[batch.id] = lines
+        self._losses_of[batch.id] = gather(losses)
         self._batch_bytes += batch.size
 
     def get(self, batch: Batch) -> list[bytes] | None:
@@ -48,5 +56,12 @@ class Loose:
         """Forget a batch; whether it was here."""
         if self._batches.pop(batch.id, None) is None:
             return False
+        del self._losses_of[batch.id]
         self._batch_bytes -= batch.size
         return True
+
+    def at_risk(self) -> Iterator[Loss]:
+        """What is lost if the process is killed now."""
+        for losses in self._losses_of.values():
+            yield from losses
+        yield from self._losses

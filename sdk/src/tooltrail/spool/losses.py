@@ -5,11 +5,14 @@ Owns the form of a gap line; when something is given up is the spool's and the s
 
 import json
 import os
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import uuid_utils
 from pydantic_core import to_json
+
+from tooltrail.spool.lines import Salvage, numbers
 
 _GAP = b'{"type":"gap"'
 
@@ -21,7 +24,8 @@ class Loss:
     producer_id: str
     numbers: range
     reason: str
-    event_id: str | None = None  # of its gap event: from then on it keeps its extent
+    # Of its gap event: from then on it keeps its extent.
+    event_id: str | None = field(default=None, compare=False)
 
     @classmethod
     def read(cls, line: bytes) -> "Loss":
@@ -45,6 +49,19 @@ class Loss:
             }
         )
 
+    def without(self, held: Iterable[range]) -> "list[Loss]":
+        """What is left of this loss when some of its numbers are known not to be lost."""
+        left, start = [], self.numbers.start
+        for part in sorted(held, key=lambda each: each.start):
+            if part.start > start:
+                left.append(range(start, min(part.start, self.numbers.stop)))
+            start = max(start, part.stop)
+            if start >= self.numbers.stop:
+                break
+        else:
+            left.append(range(start, self.numbers.stop))
+        return [Loss(self.producer_id, numbers, self.reason) for numbers in left]
+
     def takes_up(self, other: "Loss") -> bool:
         """Make this one loss of both, if the other goes on where this one ends."""
         if (
@@ -55,6 +72,34 @@ class Loss:
             return False
         self.numbers = range(self.numbers.start, other.numbers.stop)
         return True
+
+
+def gather(losses: Iterable[Loss]) -> list[Loss]:
+    """One loss for each producer, from its first lost number to its last.
+
+    Numbers in between may not be lost: what is on file tells (`Loss.without`).
+    """
+    found: dict[str, Loss] = {}
+    for loss in losses:
+        whole = found.setdefault(
+            loss.producer_id, Loss(loss.producer_id, loss.numbers, loss.reason)
+        )
+        start = min(whole.numbers.start, loss.numbers.start)
+        whole.numbers = range(start, max(whole.numbers.stop, loss.numbers.stop))
+    return list(found.values())
+
+
+def damage(producer_id: str, found: Salvage) -> list[bytes]:
+    """The gap events of what is damaged, to be stored beside what is whole."""
+    return [Loss(producer_id, lost, "damaged").event() for lost in found.lost]
+
+
+def held_in(lines: list[bytes], reason: str) -> list[Loss]:
+    """What would be lost with these lines: their numbers, and the losses they declare."""
+    return [
+        *(Loss(owner, each, reason) for owner, held in numbers(lines).items() for each in held),
+        *declared_in(lines),
+    ]
 
 
 def declared_in(lines: list[bytes]) -> list[Loss]:

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from tooltrail.spool.base import Spool
 from tooltrail.spool.batch import Batch
 from tooltrail.spool.lines import Salvage, open_lines
+from tooltrail.spool.losses import Loss
 
 
 class MemorySpool(Spool):
@@ -21,6 +23,16 @@ class MemorySpool(Spool):
 
     def adopt(self, seconds: float = math.inf) -> None:
         """Nobody else can reach this memory."""
+
+    def _write_note(self, losses: list[Loss]) -> bool:
+        return True
+
+    def _in_memory(self) -> int:
+        return self.waiting
+
+    def snapshot(self) -> dict[str, Any]:
+        """The counters, at one instant. Nothing is written to a file here."""
+        return super().snapshot() | {"written": 0}
 
     def _write(self, line: bytes) -> None:
         self._segment.append(line)

@@ -22,6 +22,7 @@ from uuid import UUID
 from tooltrail.spool.base import SPILL_BYTES, Spool
 from tooltrail.spool.batch import Batch, DamagedError, new_batch_id
 from tooltrail.spool.home import (
+    LOCK,
     ORIGIN,
     REJECTED,
     claimed,
@@ -29,7 +30,9 @@ from tooltrail.spool.home import (
     is_begun,
     make_home,
     prune,
+    read_note,
     remove_home,
+    write_note,
 )
 from tooltrail.spool.lines import (
     LINE_OVERHEAD,
@@ -39,6 +42,7 @@ from tooltrail.spool.lines import (
     salvage,
     seal_line,
 )
+from tooltrail.spool.losses import Loss, damage, held_in
 
 _OPEN, _SEALED, _SLIM, _PART, _REPLACED = ".open", ".batch", ".slim", ".part", ".replaced"
 _CLOCKS_DIFFER_SECONDS = 60.0  # the file system's may be another machine's
@@ -81,8 +85,13 @@ class SegmentSpool(Spool):
                     self.give_up(batch, "no-file")
             if self._lock_fd < 0:
                 return
-            with suppress(OSError):
-                remove_home(self._home)
+            if self._fd >= 0:  # opened, but the disk took no line
+                descriptor, self._fd = self._fd, -1
+                os.close(descriptor)
+                self._path.unlink(missing_ok=True)
+            if not self._noted:  # else the next process declares what the note says
+                with suppress(OSError):
+                    remove_home(self._home)
             os.close(self._lock_fd)
             self._lock_fd = -1
 
@@ -151,7 +160,24 @@ class SegmentSpool(Spool):
                 if is_begun(self._home):  # we were interrupted while making it, lock in hand
                     self._home = self._root / f"{self.producer_id}+{secrets.token_hex(4)}"
                 self._lock_fd = make_home(self._root, self._home.name)
+                self._noted = []
+                self._note()  # what came before there was a file to say it in
                 self._sync(self._root)
+
+    def _write_note(self, losses: list[Loss]) -> bool:
+        if self._lock_fd < 0:
+            return False
+        try:
+            write_note(self._lock_fd, losses)
+            if self._fsync:
+                os.fdatasync(self._lock_fd)
+        except OSError:
+            return False
+        return True
+
+    def _in_memory(self) -> int:
+        loose = sum(b.count for b in self._batches if self._loose.get(b) is not None)
+        return loose + self._loose.line_count + len(self._losses)
 
     def _close_segment(self, batch: Batch) -> None:
         descriptor, self._fd = self._fd, -1  # first: an interrupt must not leave us a stranger's
@@ -191,13 +217,17 @@ class SegmentSpool(Spool):
 
     def _bring_home(self) -> None:
         """Put on file, under its id, what is in memory because the disk took nothing."""
+        self._alone(self._seal_spilled)
         with suppress(OSError):
             for batch in self.batches():
                 lines = self._loose.get(batch)
                 if lines is not None:
                     self._store(batch, lines)
                     with self._lock:
-                        self._loose.drop(batch)
+                        if self._loose.drop(batch):
+                            own = numbers(lines).get(self.producer_id, ())
+                            self._unwritten -= sum(map(len, own))
+                            self._note()
 
     def _erase(self, batch: Batch) -> None:
         self._batch_path(batch).unlink(missing_ok=True)
@@ -241,35 +271,43 @@ class SegmentSpool(Spool):
         """Move a dead process's events into this process's home. Raises OSError."""
         self._settle()
         _finish_replacements(home)
+        lost = _settle_note(home)
         for path in sorted(home.iterdir()):
             if path.suffix in (_OPEN, _SEALED, _SLIM):
                 with suppress(OSError):  # it stays; the others need not wait for it
                     self._take_segment(path)
+        if lost:
+            self._store_gaps(lost)
         remove_home(home)
+
+    def _store_gaps(self, losses: list[Loss]) -> None:
+        """Declare what a dead process had in memory alone. Raises OSError."""
+        self.enqueue([loss.event() for loss in losses])
+        for loss in losses:
+            self._count_lost(loss.reason, len(loss.numbers))
 
     def _take_segment(self, path: Path) -> None:
         batch = _parse_name(path)
         found = salvage(path.read_bytes(), batch.first_seq, batch.count)
         whole = not found.lost
         batch_id = batch.id if whole else new_batch_id()  # other bytes, so another id
-        count = len(found.lines)
-        size = sum(map(len, found.lines)) + LINE_OVERHEAD * count
+        owner = next(iter(numbers(found.lines)), path.parent.name.partition("+")[0])
+        lines = found.lines + damage(owner, found)  # in one file: it alone says what was lost
+        count = len(lines)
+        size = sum(map(len, lines)) + LINE_OVERHEAD * count
         order, since = self._take_order(), time.monotonic() - self._age_of(batch)
         mine = Batch(batch_id, batch.first_seq, count, size, batch.is_slim, order, since)
-        if whole and found.lines:
+        if whole and lines:
             path.rename(self._batch_path(mine))
-        elif found.lines:
-            self._store(mine, found.lines)
-        owner = next(iter(numbers(found.lines)), path.parent.name.partition("+")[0])
-        for lost in found.lost:
-            self._lose(owner, lost, "damaged")
-        if found.lines:
+        elif lines:
+            self._store(mine, lines)
+        self._count_damage(found)
+        if lines:
             with self._lock:
                 self._batches.append(mine)
                 self._batches.sort(key=lambda each: each.id)
                 self._sealed_bytes += size
                 self.adopted += count
-        self.declare()  # before its only trace is gone
         path.unlink(missing_ok=True)
 
     def _age_of(self, batch: Batch) -> float:
@@ -312,6 +350,38 @@ def _finish_replacements(home: Path) -> None:
             part.unlink()
     for old_id in replaced:
         (home / f"{old_id}{_REPLACED}").unlink()
+
+
+def _settle_note(home: Path) -> list[Loss]:
+    """What a dead process had in memory alone. Raises OSError.
+
+    Its note is written again with just that, as the files that tell are about to go.
+    """
+    lost = read_losses(home)
+    if lost:
+        lock = os.open(home / LOCK, os.O_RDWR)
+        try:
+            write_note(lock, lost)
+        finally:
+            os.close(lock)
+    return lost
+
+
+def read_losses(home: Path) -> list[Loss]:
+    """What a dead process had in memory alone: its note less what its files hold.
+
+    Raises OSError.
+    """
+    noted = read_note(home)
+    if not noted:
+        return []
+    held: dict[str, list[range]] = {}
+    for path in home.iterdir():
+        if path.suffix in (_OPEN, _SEALED, _SLIM):
+            lines = salvage(path.read_bytes(), _parse_name(path).first_seq).lines
+            for loss in held_in(lines, ""):
+                held.setdefault(loss.producer_id, []).append(loss.numbers)
+    return [part for loss in noted for part in loss.without(held.get(loss.producer_id, ()))]
 
 
 def read_home(home: Path) -> list[tuple[Path, int]]:
