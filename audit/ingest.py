@@ -91,13 +91,19 @@ def read_request(
 
     Raises LimitExceededError for a line nested too deep.
     """
-    return _read(tenant_id, hashlib.sha256(body).digest(), lines, batch_id, now)
+    return _read(tenant_id, hashlib.sha256(body).digest(), lines, batch_id, now, is_otlp=False)
 
 
 def _read(
-    tenant_id: UUID, body_sha256: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
+    tenant_id: UUID,
+    body_sha256: bytes,
+    lines: Sequence[Line],
+    batch_id: BatchId,
+    now: datetime,
+    *,
+    is_otlp: bool,
 ) -> IntakeRequest:
-    reading = read_lines(redacted(tenant_id, lines), batch_id.id, now)
+    reading = read_lines(redacted(tenant_id, lines, is_otlp=is_otlp), batch_id.id, now)
     judge_arrivals(tenant_id, reading.candidates)
     return IntakeRequest(tenant_id, body_sha256, reading, batch_id, now)
 
@@ -125,14 +131,20 @@ def record_batch(
 
 
 def record_in_scope(
-    tenant_id: UUID, body_sha256: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
+    tenant_id: UUID,
+    body_sha256: bytes,
+    lines: Sequence[Line],
+    batch_id: BatchId,
+    now: datetime,
+    *,
+    is_otlp: bool = False,
 ) -> str:
     """As `record_batch`, as a part of the transaction of the tenant's open scope.
 
     That transaction is the caller's, to be run by `with_retries` or given up. Of a request that
     becomes several batches each has the whole body's SHA-256.
     """
-    request = _read(tenant_id, body_sha256, lines, batch_id, now)
+    request = _read(tenant_id, body_sha256, lines, batch_id, now, is_otlp=is_otlp)
     (answer,) = _Recording([request]).run()
     _count_lags(request)
     return answer_of(answer)

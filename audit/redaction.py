@@ -8,18 +8,18 @@ Names, ids and times of the wire contract stay: without them an event would be n
 Rules are known for `BELIEVED_FOR` seconds; without any, that look is all a request pays.
 """
 
-import json
 import logging
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import OperationalError
 from pydantic.alias_generators import to_camel
-from tooltrail.redact import MARK, Redactor
+from tooltrail.redact import Redactor
+from tooltrail.redact_text import MARK, clean_json, decode
 
 from audit import wire
 from audit.body import Line
@@ -33,11 +33,9 @@ MAX_LENGTH = 300
 
 _log = logging.getLogger(__name__)
 _KNOWN_MAX = 10_000
-_MARK_JSON = json.dumps(MARK)
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
-_STRING = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")\s*(:?)', re.DOTALL)
-_JSON = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
 _PAYLOADS = {"args", "output"}
+_MARKS = re.compile(rf'(?:\\*")?{re.escape(MARK)}(?:\\*")?')
+"""A mark in a text, with the quotes that it may have brought: it may stand for an object."""
 _CONTRACT = {"type"} | {
     alias
     for struct in (wire.StartEvent, wire.EndEvent, wire.GapEvent)
@@ -51,9 +49,11 @@ _OF_SPANS = {"trace_id", "span_id", "parent_span_id"}
 
 
 class Redaction:
-    """A tenant's rules. Raises ValueError saying what is wrong with which."""
+    """A tenant's rules, with the SDK's if `defaults`. Raises ValueError saying what is wrong."""
 
-    def __init__(self, names: Sequence[str], patterns: Sequence[str]) -> None:
+    def __init__(
+        self, names: Sequence[str], patterns: Sequence[str], *, defaults: bool = False
+    ) -> None:
         for rules, what in ((names, "names"), (patterns, "patterns")):
             if len(rules) > MAX_RULES:
                 raise ValueError(f"{MAX_RULES} {what} at most, not {len(rules)}")
@@ -66,9 +66,8 @@ class Redaction:
             if Redactor(patterns={"": pattern}, defaults=False).is_secret_text(""):
                 raise ValueError(f"this would remove every text: {pattern}")
         self._redactor = Redactor(
-            keys=names, patterns={each: each for each in patterns}, defaults=False
+            keys=names, patterns={each: each for each in patterns}, defaults=defaults
         )
-        self._has_patterns = bool(patterns)
 
     def apply(self, lines: Sequence[Line]) -> list[Line]:
         """The lines without what the rules name."""
@@ -81,87 +80,27 @@ class Redaction:
         """
         try:
             text = raw.decode()
-            # Its search knows names as they are written, hence not as `\\u0070assword`.
-            is_plain = not self._has_patterns and "\\u00" not in text
-            if is_plain and self._redactor.is_harmless(text):
+            if self._redactor.is_harmless(text):
                 return raw
-            _JSON.decode(text)
+            decode(text)
         except (ValueError, RecursionError):
-            return _MARK_JSON[1:-1].encode()
-        if not self._may_hold(text):
-            return raw
-        parts: list[str] = []
-        done = 0
-        for start, end in self._found(text):
-            parts += (text[done:start], _MARK_JSON)
-            done = end
-        return "".join((*parts, text[done:])).encode() if parts else raw
-
-    def _may_hold(self, text: str) -> bool:
-        """Whether any name or text of well-formed JSON is to go, wherever it lies.
-
-        A fifth of the time that finding its place takes, and most lines hold none.
-        """
-        is_secret_name, is_secret_text = (
-            self._redactor.is_secret_name,
-            self._redactor.is_secret_text,
-        )
-        for token, colon in _STRING.findall(text):
-            if (is_secret_name if colon else is_secret_text)(_text_of(token)):
-                return True
-        return False
-
-    def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where in JSON known to be well-formed the values lie that must go."""
-        redactor = self._redactor
-        is_object: list[bool] = []  # of each container that is open
-        names: list[str] = []  # in each of them, of the member that is being read
-        awaits_name = False
-        hidden_at = hidden_depth = -1
-        for match in _TOKEN.finditer(text):
-            token = match[0]
-            first = token[0]
-            if first == ":":
-                continue
-            if first == ",":
-                awaits_name = is_object[-1]
-                continue
-            if first in "]}":
-                is_object.pop()
-                names.pop()
-                awaits_name = False
-                if len(is_object) == hidden_depth:
-                    yield hidden_at, match.end()
-                    hidden_at = hidden_depth = -1
-                continue
-            if awaits_name:
-                names[-1] = _text_of(token)
-                awaits_name = False
-                continue
-            if hidden_depth < 0 and is_object and not _is_kept(names, is_container=first in "[{"):
-                is_named = is_object[-1] and redactor.is_secret_name(names[-1])
-                if first in "[{":
-                    if is_named:
-                        hidden_at, hidden_depth = match.start(), len(is_object)
-                elif (is_named and first != "n") or (
-                    first == '"' and redactor.is_secret_text(_text_of(token))
-                ):
-                    yield match.span()
-            if first in "[{":
-                is_object.append(first == "{")
-                names.append("")
-                awaits_name = first == "{"
+            return MARK.encode()
+        cleaned = clean_json(self._redactor, text, _is_kept)
+        return raw if cleaned is text else cleaned.encode()
 
 
-def redacted(tenant_id: UUID, lines: Sequence[Line]) -> Sequence[Line]:
+def redacted(tenant_id: UUID, lines: Sequence[Line], *, is_otlp: bool) -> Sequence[Line]:
     """The lines as the tenant's admin wants them stored: the very same without rules.
+
+    What comes by OTLP is also cleaned by the SDK's default rules, unless the admin said no.
 
     A query every `BELIEVED_FOR` seconds, in the tenant's open scope or in one of its own. Raises
     django.db.OperationalError where rules cannot be applied, as when the database is away.
     """
-    until, redaction = _KNOWN.get(tenant_id, (0.0, None))
+    until, rules = _KNOWN.get(tenant_id, (0.0, _NO_RULES))
     if time.monotonic() >= until:
-        redaction = _look_up(tenant_id)
+        rules = _look_up(tenant_id)
+    redaction = rules.of_otlp if is_otlp else rules.of_events
     return lines if redaction is None else redaction.apply(lines)
 
 
@@ -179,23 +118,31 @@ def are_one_but_for_marks(raw: bytes, stored: bytes) -> bool:
     if mark not in raw and mark not in stored:
         return False
     try:
-        return _agree(_JSON.decode(raw.decode()), _JSON.decode(stored.decode()))
+        return _agree(decode(raw.decode()), decode(stored.decode()))
     except (ValueError, RecursionError):
         return False
 
 
-_KNOWN: dict[UUID, tuple[float, Redaction | None]] = {}
+class _Rules(NamedTuple):
+    of_events: Redaction | None
+    of_otlp: Redaction | None
 
 
-def _look_up(tenant_id: UUID) -> Redaction | None:
+_NO_RULES = _Rules(None, None)
+_KNOWN: dict[UUID, tuple[float, _Rules]] = {}
+
+
+def _look_up(tenant_id: UUID) -> _Rules:
     with tenant_scope(tenant_id):
-        rules = (
+        setting = (
             TenantSetting.objects.filter(tenant_id=tenant_id)
-            .values_list("redact_names", "redact_patterns")
+            .only("redact_names", "redact_patterns", "redact_otlp")
             .first()
-        )
+        ) or TenantSetting(tenant_id=tenant_id)
+    names, patterns = tuple(setting.redact_names), tuple(setting.redact_patterns)
     try:
-        redaction = _compiled(*map(tuple, rules)) if rules is not None and any(rules) else None
+        of_events = _compiled(names, patterns, defaults=False) if names or patterns else None
+        of_otlp = _compiled(names, patterns, defaults=True) if setting.redact_otlp else of_events
     except ValueError as error:
         # Rules were checked when they were saved; another release's engine may know less. What
         # they should keep out is not stored without them: senders keep it and come again.
@@ -203,36 +150,50 @@ def _look_up(tenant_id: UUID) -> Redaction | None:
         raise OperationalError("redaction rules cannot be applied") from error
     if len(_KNOWN) >= _KNOWN_MAX:
         _KNOWN.clear()
-    _KNOWN[tenant_id] = time.monotonic() + BELIEVED_FOR, redaction
-    return redaction
+    rules = _Rules(of_events, of_otlp)
+    _KNOWN[tenant_id] = time.monotonic() + BELIEVED_FOR, rules
+    return rules
 
 
-@lru_cache(maxsize=100)
-def _compiled(names: tuple[str, ...], patterns: tuple[str, ...]) -> Redaction:
-    return Redaction(names, patterns)
+@lru_cache(maxsize=200)
+def _compiled(names: tuple[str, ...], patterns: tuple[str, ...], *, defaults: bool) -> Redaction:
+    return Redaction(names, patterns, defaults=defaults)
 
 
-def _is_kept(names: Sequence[str], *, is_container: bool) -> bool:
+def _is_kept(names: Sequence[str], is_container: bool) -> bool:
     """Whether a value must stay for the event to be one; `names` lead to it."""
-    if len(names) == 1:
-        return names[0] in _CONTRACT and (not is_container or names[0] == "guard")
-    if names[0] == "guard":
-        return names[-1] in _OF_GUARD
-    return names[0] == "otlp" and names[-1] in _OF_SPANS
-
-
-def _text_of(token: str) -> str:
-    if "\\" not in token:
-        return token[1:-1]
-    text: str = _JSON.decode(token)
-    return text
+    match names:
+        case [name]:
+            return name in _CONTRACT and (not is_container or name == "guard")
+        case ["guard", name] | ["guard", "violations", "", name]:
+            return name in _OF_GUARD
+        case ["otlp", "span", *inner, name] | ["otlp", "merged", "", *inner, name]:
+            return name in _OF_SPANS and inner in ([], ["links", ""])
+    return False
 
 
 def _agree(one: Any, other: Any) -> bool:
-    if MARK in (one if isinstance(one, str) else "", other if isinstance(other, str) else ""):
+    if MARK in (one, other):
         return True
+    if isinstance(one, str) and isinstance(other, str):
+        return one == other or _fits(one, other) or _fits(other, one)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_agree(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_agree, one, other))
     return bool(one == other)
+
+
+def _fits(cleaned: str, other: str) -> bool:
+    """Whether a text could be the other one with marks in place of parts of it."""
+    first, *more = _MARKS.split(cleaned)
+    if not more or not other.startswith(first):
+        return False
+    *between, last = more
+    at = len(first)
+    for part in between:
+        at = other.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return len(other) - at >= len(last) and other.endswith(last)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from django import forms
-from tooltrail.redact import MARK
+from tooltrail.redact_text import MARK
 
 from audit.limits import MAX_LINE_BYTES
 from audit.redaction import MAX_LENGTH, MAX_RULES, Redaction
@@ -109,12 +109,18 @@ class RedactionForm(forms.Form):
             attrs={"class": "form-control mono", "rows": 5, "spellcheck": "false"}
         ),
     )
+    otlp = forms.BooleanField(
+        required=False,
+        label="Remove from OpenTelemetry spans what the SDK removes by default",
+        help_text="Passwords, tokens, keys, cookies and authorization headers: by name and form.",
+    )
     sample = forms.CharField(
         required=False,
         strip=False,
         max_length=MAX_LINE_BYTES,
         label="Try it on a sample",
-        help_text="Arguments or an output as JSON, or any text. It is not stored.",
+        help_text="Arguments or an output as JSON, or any text. It is not stored. The SDK's"
+        " default rules are applied to it if the box above is ticked.",
         widget=forms.Textarea(
             attrs={"class": "form-control mono", "rows": 6, "spellcheck": "false"}
         ),

@@ -81,6 +81,8 @@ class TenantSetting(models.Model):
     """How long calls can be looked up; None: for ever."""
     redact_names = ArrayField(models.TextField(), default=list)
     redact_patterns = ArrayField(models.TextField(), default=list)
+    redact_otlp = models.BooleanField(default=True, db_default=True)
+    """Whether the SDK's default rules apply to OTLP, which no SDK of ours redacted."""
     erased_to = models.BigIntegerField(default=0)
     """Retention has erased the payloads of the events below this ledger index."""
     index_from = models.DateField(null=True, blank=True)

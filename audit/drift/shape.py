@@ -14,7 +14,7 @@ from datetime import date
 from typing import Any, Final
 from uuid import UUID
 
-from tooltrail.redact import MARK
+from tooltrail.redact_text import MARK
 
 from audit.drift.declared import REST, Declared, Place
 from audit.masking import is_name

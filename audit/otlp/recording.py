@@ -84,7 +84,9 @@ def _record(
         stored: set[UUID] = set()
         for calls, lines in _batches(mapped.calls):
             batch_id = BatchId(uuid_utils.compat.uuid7())
-            answer = json.loads(record_in_scope(tenant_id, body_sha256, lines, batch_id, now))
+            answer = json.loads(
+                record_in_scope(tenant_id, body_sha256, lines, batch_id, now, is_otlp=True)
+            )
             recorded.events["accepted"] += answer["accepted"]
             recorded.events["duplicates"] += answer["duplicates"]
             recorded.events["rejected"] += len(answer["rejected"])

@@ -20,7 +20,7 @@ import msgspec
 from tooltrail.guard import SchemaError, Violation
 from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
 from tooltrail.guard.strip import strip
-from tooltrail.redact import MARK
+from tooltrail.redact_text import MARK
 
 Side = Literal["output", "args"]
 Skipped = Literal["erased", "nothing", "incomplete", "replaced"]

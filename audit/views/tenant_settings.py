@@ -66,18 +66,25 @@ def redaction_settings(request: TenantRequest) -> HttpResponseBase:
     current = {
         "names": "\n".join(setting.redact_names),
         "patterns": "\n".join(setting.redact_patterns),
+        "otlp": setting.redact_otlp,
     }
     form = RedactionForm(request.POST or None, initial=current)
     result: str | None = None
     removed = 0
     if form.is_valid():
         names, patterns = form.cleaned_data["names"], form.cleaned_data["patterns"]
+        otlp = form.cleaned_data["otlp"]
         if "try" in request.POST:
-            result, removed = try_rules(Redaction(names, patterns), form.cleaned_data["sample"])
+            rules = Redaction(names, patterns, defaults=otlp)
+            result, removed = try_rules(rules, form.cleaned_data["sample"])
         else:
             TenantSetting.objects.update_or_create(
                 tenant=request.tenant,
-                defaults={"redact_names": names, "redact_patterns": patterns},
+                defaults={
+                    "redact_names": names,
+                    "redact_patterns": patterns,
+                    "redact_otlp": otlp,
+                },
             )
             forget_rules(request.tenant.id)
             record_action(
@@ -87,6 +94,7 @@ def redaction_settings(request: TenantRequest) -> HttpResponseBase:
                 f"{len(names)} names, {len(patterns)} patterns",
                 names=names,
                 patterns=patterns,
+                otlp_defaults=otlp,
             )
             messages.success(request, "Saved. Every server applies the rules within 5 seconds.")
             return redirect("redaction_settings")

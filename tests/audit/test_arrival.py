@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from tooltrail.guard import validate
 from tooltrail.ledger import Kind
-from tooltrail.redact import MARK
+from tooltrail.redact_text import MARK
 
 from audit import arrival
 from audit.hold_match import read_batch

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tooltrail.ledger import Entry, Kind, commit_of, leaf_of
-from tooltrail.redact import MARK
+from tooltrail.redact_text import MARK
 
 from audit.body import Line
 from audit.instants import microseconds
@@ -24,6 +24,9 @@ from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
 from tests.audit.posting import lines, new_batch_id, post
 from tests.factories import Cast, make_call, make_ingest_key, send_events
+from tests.otlp.sending import JSON as JSON_TYPE
+from tests.otlp.sending import pairs, request, span
+from tests.otlp.sending import post as post_spans
 
 MAIL = r"[a-z.]+@[a-z.]+"
 
@@ -270,9 +273,9 @@ def test_one_tenants_rules_are_not_anothers(acme: Cast, globex: Cast) -> None:
 
 def test_without_rules_lines_are_the_same_and_nothing_is_asked_again(acme: Cast) -> None:
     some = [Line(1, b"{}")]
-    assert redacted(acme.tenant.id, some) is some
+    assert redacted(acme.tenant.id, some, is_otlp=False) is some
     with CaptureQueriesContext(connection) as queries:
-        assert redacted(acme.tenant.id, some) is some
+        assert redacted(acme.tenant.id, some, is_otlp=False) is some
     assert not queries.captured_queries
 
 
@@ -287,3 +290,106 @@ def test_events_that_differ_elsewhere_are_not_one() -> None:
     assert differ({"a": [MARK]}, {"a": ["x", "y"]})
     assert differ({"a": 1}, {"a": 2})
     assert not are_one_but_for_marks(b'{"a":"[redacted]"', b'{"a":"x"')
+
+
+SECRETS = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "log_in",
+    "gen_ai.tool.call.arguments": '{"user":"ada","password":"hunter2"}',
+    "gen_ai.tool.call.result": json.dumps({"body": json.dumps({"access_token": "hunter2"})}),
+    "http.request.header.authorization": "Basic hunter2",
+    "input.value": "{'user': 'ada', 'api_key': 'hunter2'}",
+    "app.login": {"kvlistValue": {"values": [{"key": "pwd", "value": {"stringValue": "hunter2"}}]}},
+}
+
+
+def secret_span() -> dict[str, Any]:
+    """A failed call that has a secret wherever a span can have one."""
+    exception = {
+        "exception.type": "LoginError",
+        "exception.message": 'refused: {"password": "hunter2"}',
+        "exception.stacktrace": "in log_in\n  password='hunter2'",
+    }
+    return span(
+        "execute_tool log_in",
+        attributes=SECRETS,
+        status={"code": 2, "message": "refused: password=hunter2"},
+        events=[{"name": "exception", "timeUnixNano": "1", "attributes": pairs(exception)}],
+        links=[
+            {
+                "traceId": "0" * 31 + "1",
+                "spanId": "0" * 15 + "1",
+                "attributes": pairs({"jwt": "hunter2"}),
+            }
+        ],
+    )
+
+
+def send_spans(cast: Cast, *spans: dict[str, Any]) -> None:
+    answer = post_spans(make_ingest_key(cast.tenant), request(*spans, secret="hunter2"), JSON_TYPE)
+    assert (answer.status_code, answer.rejected) == (200, 0)
+
+
+def test_what_comes_by_otlp_has_the_sdks_default_rules_in_every_part(acme: Cast) -> None:
+    send_spans(acme, secret_span())
+    send_events(acme.tenant, make_call(args={"password": "of an SDK that was asked not to"}))
+    text = everything(acme)
+    assert "hunter2" not in text
+    assert text.count(MARK) > 10
+    assert "log_in" in text
+    assert '{\\"user\\":\\"ada\\",\\"password\\":\\"[redacted]\\"}' in text
+    assert "of an SDK that was asked not to" in text
+    send_spans(acme, secret_span())  # another call, same rules
+    assert reindex(acme.tenant.id, repair=False, progress=lambda done, size: None).is_clean
+
+
+def test_an_admin_can_turn_the_default_rules_off_and_a_span_sent_again_is_the_same(
+    acme: Cast,
+) -> None:
+    sent = secret_span()
+    send_spans(acme, sent)
+    with tenant_scope(acme.tenant.id):
+        TenantSetting.objects.update_or_create(
+            tenant=acme.tenant, defaults={"redact_otlp": False, "redact_names": ["pwd"]}
+        )
+    forget_rules(acme.tenant.id)
+    send_spans(acme, sent)
+    send_spans(acme, secret_span())
+    text = everything(acme)
+    assert '\\"password\\":\\"hunter2\\"' in text
+    assert '"pwd":"[redacted]"' in text or '"pwd": "[redacted]"' in text
+    with tenant_scope(acme.tenant.id):
+        assert Invocation.objects.for_tenant(acme.tenant.id).count() == 2
+        assert not RejectedEvent.objects.for_tenant(acme.tenant.id).exists()
+
+
+def test_only_the_ids_of_a_span_stay_whatever_its_attributes_are_called(acme: Cast) -> None:
+    set_rules(acme, ["id", "code", "path"], [])
+    call = make_call(
+        guard={
+            "strategy": "throw",
+            "outcome": "failed",
+            "violations": [{"path": "$.a", "code": "PATTERN_MISMATCH", "detail": {"code": "x1"}}],
+            "custom": {"path": "x2"},
+        }
+    )
+    send_events(acme.tenant, call)
+    send_spans(acme, span(attributes=SECRETS | {"trace_id": "x3", "my.span_id": "x4"}))
+    text = everything(acme)
+    for kept in ("$.a", "PATTERN_MISMATCH"):
+        assert kept in text
+    for gone in ("x1", "x2", "x3", "x4"):
+        assert f'"{gone}"' not in text
+
+
+def test_texts_with_marks_agree_only_where_nothing_else_differs() -> None:
+    def agree(one: str, other: str) -> bool:
+        return are_one_but_for_marks(json.dumps([one]).encode(), json.dumps([other]).encode())
+
+    assert agree(MARK, "anything")
+    assert agree('{"password": "[redacted]", "n": 1}', '{"password": "hunter2", "n": 1}')
+    assert agree('{"password": {"a": 1}, "n": 1}', '{"password": "[redacted]", "n": 1}')
+    assert agree("a=[redacted]&b=[redacted]", "a=1&b=2")
+    assert not agree('{"password": "[redacted]", "n": 1}', '{"password": "hunter2", "n": 2}')
+    assert not agree('{"password": "[redacted]", "n": 1}', '{"other": "hunter2", "n": 1}')
+    assert not agree("aXa", f"aXa{MARK}aXa")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from genson import SchemaBuilder
-from tooltrail.redact import MARK
+from tooltrail.redact_text import MARK
 
 from audit.drift import shape as shapes
 from audit.drift.declared import Declared

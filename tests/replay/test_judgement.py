@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 from tooltrail.guard import validate
-from tooltrail.redact import MARK
+from tooltrail.redact_text import MARK
 
 from audit.replay.judgement import PASSED, Judge, Kind, UnusableSchemaError, Verdict
 from audit.replay.tally import KINDS_MAX, SAMPLES_MAX, Tally

@@ -55,11 +55,15 @@ def test_what_erases_is_confirmed_and_rules_are_tried_before_they_are_saved(
     page.get_by_role("button", name="Try on the sample").click()
     expect(page.get_by_text("1 value would be removed")).to_be_visible()
     expect(page.locator("#result")).to_contain_text('{"iban": "[redacted]"}')
+    box = page.get_by_label("Remove from OpenTelemetry spans")
+    expect(box).to_be_checked()
+    box.uncheck()
     page.get_by_role("button", name="Save rules").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
     with tenant_scope(acme.tenant.id):
         setting = TenantSetting.objects.get(tenant=acme.tenant)
     assert (setting.payload_days, setting.redact_names) == (90, ["iban"])
+    assert setting.redact_otlp is False
 
 
 def test_a_viewers_theme_and_zone_are_theirs_on_every_page(page: Page, acme: Cast) -> None:

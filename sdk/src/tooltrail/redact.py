@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema, to_jsonable_python
 
-MARK = "[redacted]"
+from tooltrail.redact_text import MARK, TEXTS_DEEP_MAX, is_json_like, without_named
+
 NOTES_MAX = 100  # more removals than this in one payload are made, but not listed
 DEPTH_MAX = 56  # the server takes 64 levels, an event around the payload needs a few
 _NAMES_REMEMBERED = 4096
@@ -51,7 +52,9 @@ SECRET_PATTERNS = {
         r"|\btt_[0-9a-f-]{32,36}_"
     ),
 }
-"""Texts that carry a credential in a well-known form; such a text is removed whole."""
+"""Texts that carry a credential in a well-known form; such a text is removed whole.
+
+Of a text that is JSON only the member goes that carries it."""
 
 # What each of these patterns leaves in JSON text, where a `\b` may have become a `\n`.
 _PATTERN_TRACES = (
@@ -59,7 +62,7 @@ _PATTERN_TRACES = (
     r"|sk-[0-9A-Za-z_-]{20}|tt_[0-9a-f-]{32}"
 )
 # Between two words of a name in JSON text: anything but letters and digits, escapes included.
-_BETWEEN_WORDS = r"(?:[^0-9A-Za-z\\]|\\[a-z\\\"/]|\\u[0-9A-Fa-f]{4})*"
+_BETWEEN_WORDS = r"(?:[^0-9A-Za-z\\]|\\+(?:u[0-9A-Fa-f]{4}|[a-z\"/])?)*"
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PATH_PART = re.compile(r"\.([^.\[\]]+)|\[(\*|\d+)\]")
@@ -112,6 +115,7 @@ class Redactor:
             self._has_own_patterns
             or self._paths
             or self._trace(text)
+            or "\\u00" in text  # a name in escapes
             or text.count("{") + text.count("[") > DEPTH_MAX
         )
 
@@ -143,6 +147,25 @@ class Redactor:
         """Whether a text is removed because of what it holds."""
         return self._any_pattern is not None and bool(self._any_pattern(text))
 
+    def clean_text(self, text: str, deep: int = 0) -> tuple[str, str | None]:
+        """The text without secrets, and why it was changed: the same object and None if not.
+
+        By name in JSON and in pairs such as `name=value`; removed whole if a pattern is found in
+        what is left. `deep` is how many texts this one lies in.
+        """
+        left = text
+        # Own patterns are searched for in the members of JSON, too; the trace knows all others.
+        if self._trace(text) or "\\u00" in text or (self._has_own_patterns and is_json_like(text)):
+            if deep > TEXTS_DEEP_MAX:
+                return MARK, "too deep"
+            left = without_named(self, text, deep)
+        elif not self._has_own_patterns:
+            return text, None
+        if self._any_pattern is not None and self._any_pattern(left):
+            found = (reason for reason, search in self._patterns.items() if search(left))
+            return MARK, next(found, "pattern")
+        return (text, None) if left == text else (left, "name")
+
     def reason_at(self, path: str) -> str | None:
         """Why a text about what lies at `path` is removed; None: it may stay.
 
@@ -162,7 +185,7 @@ class Redactor:
         """Whether this is plain JSON without a secret."""
         kind = type(value)
         if kind is str:
-            return self._any_pattern is None or not self._any_pattern(value)
+            return self.clean_text(value)[1] is None
         if value is None or kind is int or kind is bool or kind is float:
             return True
         if depth == 0:
@@ -188,10 +211,10 @@ class Redactor:
         self, value: Any, path: str, wanted: list[_PathParts], depth: int, notes: list[Note]
     ) -> Any:
         if isinstance(value, str):
-            if self._any_pattern is None or not self._any_pattern(value):
-                return value
-            found = (reason for reason, search in self._patterns.items() if search(value))
-            return _removed(path, next(found, "pattern"), notes)
+            text, reason = self.clean_text(value)
+            if reason is not None:
+                _note(path, reason, notes)
+            return text
         if not isinstance(value, dict | list):
             return value
         if depth == 0:
@@ -219,9 +242,13 @@ def opaque(value: Any) -> str:
 
 
 def _removed(path: str, reason: str, notes: list[Note]) -> str:
+    _note(path, reason, notes)
+    return MARK
+
+
+def _note(path: str, reason: str, notes: list[Note]) -> None:
     if len(notes) < NOTES_MAX:
         notes.append({"path": path, "reason": reason})
-    return MARK
 
 
 def _words(name: str) -> list[str]:

@@ -2,13 +2,15 @@
 
 import json
 import string
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tooltrail.capture import Capture, encode_json
-from tooltrail.redact import MARK, SECRET_ENDINGS, SECRET_WORDS, Note, Redactor
+from tooltrail.redact import SECRET_ENDINGS, SECRET_WORDS, Note, Redactor
+from tooltrail.redact_text import MARK, TEXTS_DEEP_MAX
 from tooltrail.testing import MemoryTrail
 
 REDACTOR = Redactor()
@@ -199,3 +201,72 @@ def test_of_meta_only_figures_are_kept_where_values_are_not(
         "attempt": 2,
     }
     assert "Lovelace" not in json.dumps(trail.events)
+
+
+JSON_TEXT = json.dumps({"user": "ada", "password": "hunter2", "n": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (JSON_TEXT, '{"user": "ada", "password": "[redacted]", "n": 1}'),
+        # Spacing, numbers and doubled members stay as they were written.
+        ('[ {"n":1e400,"pwd":[1,2] , "n":1}]', '[ {"n":1e400,"pwd":"[redacted]" , "n":1}]'),
+        (' {"a":{"credentials":{"user":"u"}}}\n', ' {"a":{"credentials":"[redacted]"}}\n'),
+        ('{"a":"see","auth":null}', '{"a":"see","auth":null}'),
+        ('{"\\u0070assword":"hunter2"}', '{"\\u0070assword":"[redacted]"}'),
+        # A member with a well-known form goes alone, the rest of the text stays.
+        (f'{{"a":"{TOKEN}","b":1}}', '{"a":"[redacted]","b":1}'),
+        # What is no JSON: cut off, Python's repr, an address, a message that quotes.
+        ('{"user":"ada","password":"hunt', '{"user":"ada","password":"[redacted]'),
+        ('{"user":"ada","secrets":["a","b', '{"user":"ada","secrets":[redacted]'),
+        ("{'password': 'hunter2', 'n': 1}", "{'password': '[redacted]', 'n': 1}"),
+        ("{'password': b'hun\\'ter2', 'n': 1}", "{'password': b'[redacted]', 'n': 1}"),
+        ("Login(user='ada', password='hunter2')", "Login(user='ada', password='[redacted]')"),
+        ("GET /x?api_key=hunter2&page=2", "GET /x?api_key=[redacted]&page=2"),
+        ('no login with {"password": "hunter2"}', 'no login with {"password": "[redacted]"}'),
+        (r'sent "{\"password\":\"hunter2\",\"n\":1}"',
+         r'sent "{\"password\":\"[redacted]\",\"n\":1}"'),
+        # Prose, and names that are none.
+        ("Unexpected token: '<' at 1, no password given", None),
+        ("max_tokens=5, tokens=[1, 2], author='ada'", None),
+        ('{"max_tokens": 5', None),
+    ],
+)  # fmt: skip
+def test_names_are_found_within_texts(text: str, left: str | None) -> None:
+    expected = text if left is None or left == text else left
+    cleaned, notes = encode({"a": [text]})
+    assert cleaned == {"a": [expected]}
+    reason = [] if expected == text else [{"path": "$.args.a[0]", "reason": "name"}]
+    assert notes == reason or f'"{TOKEN}"' in text
+    assert REDACTOR.clean_text(expected) == (expected, None)
+
+
+def test_json_in_json_in_json_is_cleaned_however_deep() -> None:
+    value: Any = {"password": "hunter2", "kept": "x"}
+    for depth in range(12):
+        value = {"body": json.dumps(value)}
+        (text,) = value.values()
+        cleaned, reason = REDACTOR.clean_text(text)
+        assert "hunter2" not in cleaned
+        assert reason is not None
+        assert ("kept" in cleaned) is (depth <= TEXTS_DEEP_MAX)
+
+
+def test_own_patterns_are_searched_for_within_json_texts() -> None:
+    redactor = Redactor(patterns={"iban": r"^DE\d+$"})
+    assert encode('{"to":"DE89","n":"x"}', redactor) == (
+        '{"to":"[redacted]","n":"x"}',
+        [{"path": "$.args", "reason": "name"}],
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ['"a' * 60_000, "\\" * 120_000, "password=" * 13_000, "'x' :" * 24_000, "a-" * 60_000,
+             '{"password":' * 10_000, "[" * 100_000 + "password", '"pwd":\\"' * 15_000,
+             'password="' + "\\" * 120_000],
+)  # fmt: skip
+def test_hostile_texts_cost_time_linear_to_their_length(text: str) -> None:
+    began = time.process_time()
+    REDACTOR.clean_text(text + ' password="x"')
+    assert time.process_time() - began < 10  # quadratic took minutes

@@ -1,0 +1,170 @@
+"""Finds secrets by name inside texts: JSON, and what looks like `name=value`.
+
+Payloads often hold texts that are JSON themselves: arguments as a model wrote them, attributes
+of spans, bodies in error messages. Everything but what is removed stays character by character.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+MARK = "[redacted]"
+TEXTS_DEEP_MAX = 8
+"""JSON in a text in JSON in a text …: a text that lies deeper is removed whole."""
+
+MARK_JSON = json.dumps(MARK)
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
+_JSON = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
+# A quoted name and a colon, as in JSON that was cut off and in Python's repr; or a bare name and
+# an equals sign. `token: unexpected` is prose. All repetitions are bounded: time is linear.
+_NAME = re.compile(
+    r"""(?P<quote>\\{0,15}["'])(?P<quoted>[^"'\\]{1,80})(?P=quote)\s{0,20}:\s{0,20}"""
+    r"""|(?<![\w-])(?P<bare>[\w-]{1,80})="""
+)
+_QUOTE = re.compile(r"""(?<!\\)(\\*)(["'])""")
+_OPENING = re.compile(r"""[A-Za-z]{0,2}(\\*)(["'])""")  # Python's b'…', too
+_BARE_VALUE = re.compile(r"""[^\s,;&"'}\])]*""")
+
+
+class Rules(Protocol):
+    """What counts as a secret: `tooltrail.redact.Redactor`."""
+
+    def is_secret_name(self, name: Any) -> bool:
+        """Whether a member of this name is a secret."""
+
+    def clean_text(self, text: str, deep: int = 0) -> tuple[str, str | None]:
+        """The text without secrets, and why it was changed."""
+
+
+def decode(text: str) -> Any:
+    """Decode JSON, numbers as text. Raises ValueError or RecursionError."""
+    return _JSON.decode(text)
+
+
+def is_json_like(text: str) -> bool:
+    """Whether a text begins as JSON does that has texts within."""
+    return text.lstrip()[:1] in ("{", "[", '"')
+
+
+def without_named(rules: Rules, text: str, deep: int) -> str:
+    """The text without the values of secret names: the same object if it has none."""
+    if is_json_like(text):
+        try:
+            decode(text)
+        except ValueError:
+            return _without_pairs(rules, text)
+        except RecursionError:
+            return MARK
+        return clean_json(rules, text, deep=deep + 1)
+    return _without_pairs(rules, text)
+
+
+def clean_json(
+    rules: Rules,
+    text: str,
+    is_kept: Callable[[Sequence[str], bool], bool] | None = None,
+    deep: int = 0,
+) -> str:
+    """Well-formed JSON without its secrets: the same object if it has none.
+
+    `is_kept` is asked with the names that lead to a value ("" for the items of a list) and
+    whether it is a container; what it says yes to stays.
+    """
+    parts: list[str] = []
+    done = 0
+    for start, end, instead in _found(rules, text, is_kept, deep):
+        parts += (text[done:start], instead)
+        done = end
+    return "".join((*parts, text[done:])) if parts else text
+
+
+def _found(
+    rules: Rules,
+    text: str,
+    is_kept: Callable[[Sequence[str], bool], bool] | None,
+    deep: int,
+) -> Iterator[tuple[int, int, str]]:
+    """Where in JSON the values lie that must change, and what comes in their place."""
+    is_object: list[bool] = []  # of each container that is open
+    names: list[str] = []  # in each of them, of the member that is being read
+    awaits_name = False
+    hidden_at = hidden_depth = -1
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        first = token[0]
+        if first == ":":
+            continue
+        if first == ",":
+            awaits_name = is_object[-1]
+            continue
+        if first in "]}":
+            is_object.pop()
+            names.pop()
+            awaits_name = False
+            if len(is_object) == hidden_depth:
+                yield hidden_at, match.end(), MARK_JSON
+                hidden_at = hidden_depth = -1
+            continue
+        if awaits_name:
+            names[-1] = text_of(token)
+            awaits_name = False
+            continue
+        is_container = first in "[{"
+        if hidden_depth < 0 and not (is_kept is not None and is_kept(names, is_container)):
+            is_named = bool(is_object) and is_object[-1] and rules.is_secret_name(names[-1])
+            if is_container:
+                if is_named:
+                    hidden_at, hidden_depth = match.start(), len(is_object)
+            elif is_named and first != "n":
+                yield *match.span(), MARK_JSON
+            elif first == '"':
+                value = text_of(token)
+                cleaned, _ = rules.clean_text(value, deep)
+                if cleaned is not value:
+                    yield *match.span(), json.dumps(cleaned)
+        if is_container:
+            is_object.append(first == "{")
+            names.append("")
+            awaits_name = first == "{"
+
+
+def text_of(token: str) -> str:
+    """The text that a token of JSON stands for."""
+    if "\\" not in token:
+        return token[1:-1]
+    text: str = _JSON.decode(token)
+    return text
+
+
+def _without_pairs(rules: Rules, text: str) -> str:
+    """A text that is no JSON, without the values of secret names."""
+    parts: list[str] = []
+    done = at = 0
+    while match := _NAME.search(text, at):
+        at = match.end()
+        if rules.is_secret_name(match["quoted"] or match["bare"]):
+            start, at = _value(text, at)
+            if start < at:
+                parts += (text[done:start], MARK)
+                done = at
+    return "".join((*parts, text[done:])) if parts else text
+
+
+def _value(text: str, start: int) -> tuple[int, int]:
+    """Where the value begins and ends that follows a name.
+
+    What is not closed, and a container, reaches to the end of the text.
+    """
+    opening = _OPENING.match(text, start)
+    if opening is None:
+        if text.startswith(MARK, start):
+            return start, start
+        if text[start : start + 1] in ("{", "[", "("):
+            return start, len(text)
+        bare = _BARE_VALUE.match(text, start)
+        return start, bare.end() if bare else start
+    for closing in _QUOTE.finditer(text, opening.end()):
+        if closing[2] == opening[2] and len(closing[1]) <= len(opening[1]):
+            return opening.end(), closing.start()
+    return opening.end(), len(text)
