@@ -1,20 +1,22 @@
 """Editing tools by hand.
 
-The form shows the current contract. Changing it publishes the next version: what was
-published stays as it was, the database sees to that.
+The form shows the current contract. A new tool's contract is its first version. A changed one
+becomes a draft: its review says what it would break, and only there it is published.
 """
 
 from typing import Any, cast
 
 from django import forms
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from pydantic import ValidationError as ContractError
 
 from tenants.access import TenantRequest
 from tenants.admin_site import TenantModelAdmin, site
 from tools_registry.changes import Publisher, record_change
 from tools_registry.documents import DocumentField
+from tools_registry.drafts import DraftExistsError, create_draft, find_draft
 from tools_registry.models import ChangeKind, OnCollision, Tool, ToolVersion
 from tools_registry.schemas import ToolContract, judging_problems
 from tools_registry.tools import describe_tool
@@ -82,21 +84,25 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         if self.current is None:
             if Tool.objects.filter(name=name).exists():
                 self.add_error("name", "A tool of this name is registered already.")
-        elif self.publishes:
-            self._refuse_earlier_version()
+        elif self.changes_contract:
+            self._refuse_draft()
         elif self.contract.meta != self.current.meta:
             self.add_error("meta", "Labels alone do not make another version.")
         return cleaned
 
     @property
-    def publishes(self) -> bool:
+    def changes_contract(self) -> bool:
         """Whether what was typed is another contract than the current one."""
         return self.current is None or self.contract.digest != self.current.digest
 
-    def _refuse_earlier_version(self) -> None:
+    def _refuse_draft(self) -> None:
+        """Refuse an earlier version's contract, and one beside somebody's draft."""
         earlier = ToolVersion.objects.filter(digest=self.contract.digest).first()
         if earlier is not None:
             self.add_error(None, f"This is version {earlier.number} already.")
+        draft = find_draft(self.instance)
+        if draft is not None:
+            self.add_error(None, str(DraftExistsError(draft)))
 
 
 class PublishedVersions(admin.TabularInline):  # type: ignore[type-arg]  # as ToolForm
@@ -119,7 +125,7 @@ class PublishedVersions(admin.TabularInline):  # type: ignore[type-arg]  # as To
         return True
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False: a version comes of changing the contract."""
+        """False: a version comes from publishing a draft."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -146,7 +152,8 @@ class ToolAdmin(TenantModelAdmin):
             "Contract",
             {
                 "fields": _CONTRACT,
-                "description": "Saving another contract publishes it as the next version.",
+                "description": "Saving a changed contract makes a draft. Its review page says"
+                " what it would break, and publishes it.",
             },
         ),
     )
@@ -160,7 +167,7 @@ class ToolAdmin(TenantModelAdmin):
         return obj.get_absolute_url()
 
     def save_model(self, request: HttpRequest, obj: Tool, form: Any, change: bool) -> None:
-        """Store the notes, and publish the contract if it is another one."""
+        """Store the notes; a new tool's contract is published, a changed one becomes a draft."""
         request = cast(TenantRequest, request)
         by = Publisher(request.user)
         if change:
@@ -170,8 +177,16 @@ class ToolAdmin(TenantModelAdmin):
             obj.tenant = request.tenant
             obj.save()
             record_change(obj, ChangeKind.CREATED, by)
-        if form.publishes:
+        if form.current is None:
             publish_version(obj, form.contract, by)
+        elif form.changes_contract:
+            create_draft(obj, form.contract, by)
+
+    def response_change(self, request: HttpRequest, obj: Tool) -> HttpResponse:
+        """The review, if there is a draft."""
+        if find_draft(obj) is not None:
+            return redirect("draft_review", obj.pk)
+        return super().response_change(request, obj)
 
     # The two return nothing where the stubs say a log entry: nothing reads it.
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Django's admin within the session's tenant: editing notes, publishing versions."""
+"""Django's admin within the session's tenant: editing notes and drafts, making tools."""
 
 import json
 import uuid
@@ -16,7 +16,7 @@ from tenants.scope import tenant_scope
 from tests.factories import Cast
 from tests.tools_registry.contracts import make_contract
 from tools_registry.changes import Publisher, timeline
-from tools_registry.models import Tool, ToolVersion
+from tools_registry.models import Tool, ToolDraft, ToolVersion
 from tools_registry.schemas import ToolContract
 from tools_registry.versions import register_contracts
 
@@ -80,14 +80,33 @@ def test_notes_are_edited_without_publishing(acme: Cast, client: Client) -> None
     assert len(_descriptions(acme, tool)) == 1
 
 
-def test_another_contract_becomes_the_next_version(acme: Cast, client: Client) -> None:
+def test_a_changed_contract_becomes_a_draft_and_is_published_by_its_review(
+    acme: Cast, client: Client
+) -> None:
     tool = _register(acme)
-    assert client.post(_change(tool), _typed(description="Better.")).status_code == 302
+    schema = {"type": "object", "properties": {}, "required": ["zone"]}
+    answer = client.post(_change(tool), _typed(description="Better.", input_schema=schema))
+    review = reverse("draft_review", args=[tool.pk])
+    assert (answer.status_code, answer["Location"]) == (302, review)
+    assert _descriptions(acme, tool) == ["Tells the weather."]
+    # It breaks callers, so the review asks for a reason.
+    publish = reverse("draft_publish", args=[tool.pk])
+    assert client.post(publish, {"revision": 1}).status_code == 422
+    assert _descriptions(acme, tool) == ["Tells the weather."]
+    assert client.post(publish, {"revision": 1, "reason": "zones"}).status_code == 302
     with tenant_scope(acme.tenant.id):
         version = ToolVersion.objects.get(number=2)
         assert (version.created_by, version.created_by_key) == (acme.editor.username, "")
-        assert Tool.objects.get().latest_number == 2
     assert _descriptions(acme, tool) == ["Tells the weather.", "Better."]
+
+
+def test_a_draft_of_somebody_is_not_overwritten(acme: Cast, client: Client) -> None:
+    tool = _register(acme)
+    assert client.post(_change(tool), _typed(description="Better.")).status_code == 302
+    answer = client.post(_change(tool), _typed(description="Best."))
+    assert "works on a draft of this tool already" in answer.content.decode()
+    with tenant_scope(acme.tenant.id):
+        assert ToolDraft.objects.get().description == "Better."
 
 
 def test_a_tool_is_made_with_its_first_version(acme: Cast, client: Client) -> None:
@@ -156,6 +175,7 @@ def test_a_taken_name_is_refused_within_the_tenant_only(
 def test_an_earlier_contract_is_not_published_again(acme: Cast, client: Client) -> None:
     tool = _register(acme)
     client.post(_change(tool), _typed(description="Better."))
+    client.post(reverse("draft_publish", args=[tool.pk]), {"revision": 1})
     answer = client.post(_change(tool), _typed())
     assert "This is version 1 already." in answer.content.decode()
     answer = client.post(_change(tool), _typed(description="Better.", meta={"a": 1}))
@@ -188,10 +208,10 @@ def test_deeds_are_on_the_tenants_record(acme: Cast, client: Client) -> None:
     with tenant_scope(acme.tenant.id):
         actions = list(Action.objects.exclude(user_id=None).order_by("id"))
         changes = timeline(tool, size=9)
-    assert [action.verb for action in actions] == ["tool.describe", "tool.publish"]
+    assert [action.verb for action in actions] == ["tool.describe", "tool.draft"]
     assert {action.subject for action in actions} == {"get_weather"}
     assert {action.user_name for action in actions} == {acme.editor.username}
-    assert [change.kind for change in changes] == ["published", "described", "published"]
+    assert [change.kind for change in changes] == ["draft_made", "described", "published"]
 
 
 @pytest.mark.parametrize("role", ["viewer", "auditor"])

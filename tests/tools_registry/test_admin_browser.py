@@ -1,6 +1,7 @@
 """An editor publishes a version in a real browser, under the real content security policy."""
 
 import json
+import re
 
 from playwright.sync_api import Page, expect
 
@@ -36,7 +37,7 @@ def test_an_editor_publishes_the_next_version_and_reads_it(
 
     page.goto("/tools/")
     page.get_by_role("link", name="get_weather").click()
-    page.get_by_role("link", name="Edit or publish").click()
+    page.get_by_role("link", name="Edit in the admin").click()
     expect(page.get_by_label("Description")).to_have_value("Tells the weather.")
     page.get_by_label("Notes").fill("Ask Ann.")
     page.get_by_label("Description").fill("Tells the weather in a city.")
@@ -47,8 +48,9 @@ def test_an_editor_publishes_the_next_version_and_reads_it(
     page.get_by_label("Input schema").fill(json.dumps(schema))
     page.get_by_role("button", name="Save", exact=True).click()
 
-    expect(page.get_by_role("link", name="get_weather").first).to_be_visible()
     expect(page.get_by_text("their_tool")).to_have_count(0)
+    page.get_by_label("Reason").fill("Towns, too.")
+    page.get_by_role("button", name="Publish").click()
     page.goto("/tools/")
     page.get_by_role("link", name="get_weather").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("version 2")
@@ -95,7 +97,9 @@ def test_an_editor_makes_a_tool_and_nothing_can_be_deleted(page: Page, acme: Cas
     expect(page.locator("#versions-group tr.form-row")).to_have_count(1)
     page.get_by_label("Output schema").fill("")
     page.get_by_role("button", name="Save and continue editing").click()
-    expect(page.locator("#versions-group tr.form-row")).to_have_count(2)
+    expect(page).to_have_url(re.compile(f"/tools/{tool.pk}/draft/review"))
+    page.goto(f"/admin/tools_registry/tool/{tool.pk}/change/")
+    expect(page.locator("#versions-group tr.form-row")).to_have_count(1)
     # Neither deleting nor a history outside the tenant's own record, here or in the list.
     expect(page.get_by_role("link", name="Delete")).to_have_count(0)
     expect(page.get_by_role("link", name="History")).to_have_count(0)
