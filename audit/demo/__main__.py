@@ -22,10 +22,11 @@ from tooltrail import Trail
 from audit.demo import clock
 from audit.demo.agents import Agents
 from audit.demo.library import Library
-from audit.demo.tools import make_tools
+from audit.demo.tools import RELEASES, make_tools
 from audit.demo.upstream import Upstream
 
 HISTORY_PACE = 40.0  # a day's 2,000 calls, lived through in well under a minute
+RELEASED_AGO = timedelta(hours=8)  # since then the history has the tools' second release
 CALLS_PER_TRACE = 7  # about; how many traces make the history asked for
 _SEED = 20
 
@@ -75,7 +76,6 @@ def _live_through_history(
 ) -> None:
     """Execute a day's traces for real, at `HISTORY_PACE` and with the clock set back."""
     upstream = Upstream(library.documents, HISTORY_PACE)
-    agents = Agents(trail, make_tools(trail, library, upstream))
     rng = random.Random(_SEED)  # noqa: S311
     now = datetime.now(UTC)
     # More by day than by night: the smaller of two draws leans towards now.
@@ -84,14 +84,19 @@ def _live_through_history(
         for _ in range(calls // CALLS_PER_TRACE)
     )
 
-    def live(number: int, at: datetime, seed: int) -> None:
-        if not stop.is_set():
-            with clock.living_at(at, HISTORY_PACE):
-                agents.run(number, random.Random(seed))  # noqa: S311
+    for release in RELEASES:
+        agents = Agents(trail, make_tools(trail, library, upstream, release))
 
-    with ThreadPoolExecutor(8) as pool:
-        for number, at in enumerate(moments):
-            pool.submit(live, number, at, rng.getrandbits(32))
+        def live(number: int, at: datetime, seed: int, agents: Agents = agents) -> None:
+            if not stop.is_set():
+                with clock.living_at(at, HISTORY_PACE):
+                    agents.run(number, random.Random(seed))  # noqa: S311
+
+        with ThreadPoolExecutor(8) as pool:
+            for number, at in enumerate(moments):
+                if (at > now - RELEASED_AGO) == (release == RELEASES[-1]):
+                    pool.submit(live, number, at, rng.getrandbits(32))
+        trail.flush(timeout=30)  # the registry numbers versions in the order they come
     with clock.living_at(now - timedelta(hours=3), 1):
         agents.leave_hanging(len(moments))
     upstream.close()

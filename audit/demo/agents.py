@@ -42,10 +42,10 @@ class Agents:
         # In turn instead of by chance, so that every one of them occurs.
         self._flaws = {tool: cycle(FLAWS) for tool in (tools.get_weather, tools.get_forecast)}
         self._weighted: list[tuple[Agent, int]] = [
-            (trail.tool(version="7", name="answer_question")(self._answer_question), 38),
-            (trail.tool(version="2", name="plan_trip")(self._plan_trip), 26),
+            (trail.tool(version="1", name="answer_question")(self._answer_question), 38),
+            (trail.tool(version="1", name="plan_trip")(self._plan_trip), 26),
             (trail.tool(version="1", name="nightly_report")(self._nightly_report), 16),
-            (trail.tool(version="3", name="triage_ticket")(self._triage_ticket), 14),
+            (trail.tool(version="1", name="triage_ticket")(self._triage_ticket), 14),
             (trail.tool(version="1", name="watch_job")(self._watch_job), 6),
         ]
 

@@ -20,18 +20,35 @@ from tooltrail import Trail
 from audit.demo.library import Library, count_tokens, summarise
 from audit.demo.upstream import Upstream
 
-WEATHER_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
+RELEASES = (1, 2)
+"""The weather tools were released twice: the second time with a stricter schema."""
+
+
+def _weather_schema(**stricter: Any) -> dict[str, Any]:
+    properties = {
         "city": {"type": "string"},
-        "station": {"type": "string", "pattern": "^[A-Z]{2}[0-9]{2}$"},
-        "temperature": {"type": "number", "minimum": -90, "maximum": 60},
-        "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
-        "humidity": {"type": "integer", "minimum": 0, "maximum": 100},
+        "station": {"type": "string"},
+        "temperature": {"type": "number"},
+        "unit": {"type": "string"},
+        "humidity": {"type": "integer"},
         "description": {"type": "string"},
-    },
-    "required": ["city", "temperature", "unit", "description"],
-    "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": properties | stricter,
+        "required": ["city", "temperature", "unit", "description"],
+        "additionalProperties": False,
+    }
+
+
+WEATHER_SCHEMAS = {
+    1: _weather_schema(),
+    2: _weather_schema(
+        station={"type": "string", "pattern": "^[A-Z]{2}[0-9]{2}$"},
+        temperature={"type": "number", "minimum": -90, "maximum": 60},
+        unit={"type": "string", "enum": ["celsius", "fahrenheit"]},
+        humidity={"type": "integer", "minimum": 0, "maximum": 100},
+    ),
 }
 SUMMARY_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -68,8 +85,13 @@ class Tools:
     notify_user: Callable[..., Any]
 
 
-def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
-    """Make the tools, recorded by `trail`, working on `library` and `upstream`."""
+def make_tools(
+    trail: Trail, library: Library, upstream: Upstream, release: int = RELEASES[-1]
+) -> Tools:
+    """Make the tools of a release, recorded by `trail`, working on `library` and `upstream`.
+
+    The versions are the numbers that the registry gives them.
+    """
     terms: dict[str, list[dict[str, str | float]]] = {}
 
     def get(path: str, timeout_ms: int = 2_000) -> bytes:
@@ -84,7 +106,7 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
                 raise TimeoutError(f"no answer within {timeout_ms:,} ms from /{path}") from error
             raise
 
-    @trail.tool(version="3", timeouts_ms=1_000)
+    @trail.tool(version="1", timeouts_ms=1_000)
     def search_docs(query: str, limit: int = 5) -> Any:
         """Find documents by full text, best first."""
         call = trail.current()
@@ -107,7 +129,7 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
         upstream.sleep(12)
         return library.read(name)[:4_000]
 
-    @trail.tool(version="2", timeouts_ms=2_000)
+    @trail.tool(version="1", timeouts_ms=2_000)
     def fetch_page(page: int, mood: str | None = None, attempt: int = 1) -> Any:
         """Fetch a page over HTTP; `attempt` counts the tries."""
         trail.current().attempt = attempt
@@ -136,13 +158,23 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
     def weather_of(city: str, flaw: str | None) -> Any:
         return json.loads(get(f"weather?city={city}" + (f"&flaw={flaw}" if flaw else "")))
 
-    @trail.tool(version="4", output_schema=WEATHER_SCHEMA, on_invalid="throw", timeouts_ms=2_000)
+    @trail.tool(
+        version=str(release),
+        output_schema=WEATHER_SCHEMAS[release],
+        on_collision="replace",
+        on_invalid="throw",
+        timeouts_ms=2_000,
+    )
     def get_weather(city: str, flaw: str | None = None) -> Any:
         """The weather in a city now. An answer that breaks its schema is refused."""
         return weather_of(city, flaw)
 
     @trail.tool(
-        version="2", output_schema=WEATHER_SCHEMA, on_invalid="coerce-and-warn", timeouts_ms=2_000
+        version=str(release),
+        output_schema=WEATHER_SCHEMAS[release],
+        on_collision="replace",
+        on_invalid="coerce-and-warn",
+        timeouts_ms=2_000,
     )
     def get_forecast(city: str, flaw: str | None = None) -> Any:
         """Tomorrow's weather. Numbers sent as text are put right and noted."""
@@ -164,7 +196,7 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
             raise ArithmeticError(done.stderr.strip().rsplit("\n", 1)[-1])
         return {"expression": expression, "value": json.loads(done.stdout)}
 
-    @trail.tool(version="5", output_schema=SUMMARY_SCHEMA, on_invalid="strip-extra")
+    @trail.tool(version="1", output_schema=SUMMARY_SCHEMA, on_invalid="strip-extra")
     def summarise_text(text: str, sentences: int = 3) -> Any:
         """Summarise a text by its weightiest sentences, and count the tokens."""
         summary = summarise(text, sentences)
@@ -172,7 +204,7 @@ def make_tools(trail: Trail, library: Library, upstream: Upstream) -> Tools:
         trail.current().token_usage = {"prompt": prompt, "completion": completion}
         upstream.sleep(180 + completion * 3)
         answer: dict[str, Any] = {"summary": summary, "tokens": completion}
-        if completion % 9 == 0:  # a model that adds what nobody asked for, now and then
+        if completion % 5 == 0:  # a model that adds what nobody asked for, now and then
             answer["model"] = "frequency-1"
         return answer
 

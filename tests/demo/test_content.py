@@ -148,6 +148,34 @@ def test_tokens_contexts_and_tools_are_there(demo: Demo) -> None:
     assert described >= 3
 
 
+def test_the_registry_has_every_version_that_calls_name(demo: Demo) -> None:
+    unknown = demo.query(
+        "SELECT DISTINCT tool_name, tool_version FROM invocation WHERE tool_version <> ''"
+        " AND NOT EXISTS (SELECT FROM tool JOIN tool_version published"
+        " ON published.tenant_id = tool.tenant_id AND published.tool_id = tool.id"
+        " WHERE tool.tenant_id = invocation.tenant_id AND tool.name = invocation.tool_name"
+        " AND published.number::text = invocation.tool_version)"
+    )
+    assert unknown == []
+
+
+def test_a_stricter_version_brings_kinds_of_violations(demo: Demo) -> None:
+    kinds: dict[str, set[str]] = {"1": set(), "2": set()}
+    for version, code in demo.query(
+        "SELECT tool_version, code FROM violation WHERE tool_name = 'get_weather'"
+    ):
+        kinds[version].add(code)
+    assert kinds["1"]
+    assert kinds["2"] > kinds["1"]
+    [(looser, stricter)] = demo.query(
+        "SELECT min(started_at) FILTER (WHERE tool_version = '1') < %s - interval '8 hours',"
+        " min(started_at) FILTER (WHERE tool_version = '2') < %s - interval '1 hour'"
+        " FROM invocation WHERE tool_name = 'get_weather'",
+        *(demo.begun_at,) * 2,
+    )
+    assert (looser, stricter) == (True, True)
+
+
 def test_after_the_history_comes_a_trickle(demo: Demo) -> None:
     def calls() -> int:
         request = Request(
