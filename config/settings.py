@@ -23,6 +23,8 @@ CSRF_TRUSTED_ORIGINS = env.words("TOOLTRAIL_ORIGINS")
 
 WEB_PROCESSES: int = instance.WEB_PROCESSES
 EVENTS_PER_SECOND: int = env.integer("TOOLTRAIL_EVENTS_PER_SECOND", 0)  # of one API key; 0: any
+# Trusted proxies in front, each of which appends to X-Forwarded-For (`config.proxies`).
+PROXIES: int = env.integer("TOOLTRAIL_PROXIES", 0)
 METRICS_DIR = instance.VAR / "metrics"
 METRICS_TOKEN = env.text("TOOLTRAIL_METRICS_TOKEN", "")
 # The worker's own: the private key, and what was signed last. Web servers do not read it.

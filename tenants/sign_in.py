@@ -2,7 +2,8 @@
 
 Failures are counted in the database, because several processes serve the same form. They
 are counted per name **and** address, so that nobody can lock others out by failing in
-their name; behind a proxy all share one address, hence there one count per name.
+their name. Behind a proxy the address is the one that `TOOLTRAIL_PROXIES` makes trustworthy
+(`config.proxies`); without it all clients share one address, hence one count per name.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from config.proxies import client_address
 from tenants.actions import record_everywhere
 from tenants.models import SignInFailure, User
 
@@ -58,7 +60,7 @@ class SignInForm(AuthenticationForm):
     def _digest(self) -> bytes:
         # A digest, because people do type their password into the wrong field.
         name = self.cleaned_data.get("username", "").casefold()
-        address = self.request.META.get("REMOTE_ADDR", "") if self.request else ""
+        address = client_address(self.request) if self.request else ""
         return hashlib.sha256(f"{name}\0{address}".encode()).digest()
 
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -62,6 +63,31 @@ def test_after_too_many_failures_even_the_right_password_waits(acme: Cast) -> No
     assert not _sign_in(client, name, PASSWORD)
     assert not _sign_in(client, name.upper(), PASSWORD), "another spelling is no way around"
     assert _sign_in(client, name, PASSWORD, address="192.0.2.2"), "others are not locked out"
+
+
+def _sign_in_through_proxy(name: str, password: str, hops: str) -> bool:
+    form = {"username": name, "password": password}
+    headers = {"X-Forwarded-For": hops}
+    answer = Client().post(reverse("login"), form, headers=headers, REMOTE_ADDR="192.0.2.1")
+    return answer.status_code == 302
+
+
+def test_nobody_is_locked_out_by_another_client_of_a_trusted_proxy(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "PROXIES", 1)
+    name = acme.viewer.username
+    for number in range(FAILURES_ALLOWED):
+        assert not _sign_in_through_proxy(name, "wrong", f"10.0.0.{number}, 198.51.100.1")
+    assert not _sign_in_through_proxy(name, PASSWORD, "10.9.9.9, 198.51.100.1"), "forged hop"
+    assert _sign_in_through_proxy(name, PASSWORD, "198.51.100.2")
+
+
+def test_without_a_trusted_proxy_the_header_is_not_believed(acme: Cast) -> None:
+    name = acme.viewer.username
+    for number in range(FAILURES_ALLOWED):
+        assert not _sign_in_through_proxy(name, "wrong", f"198.51.100.{number}")
+    assert not _sign_in_through_proxy(name, PASSWORD, "198.51.100.99")
 
 
 def test_failures_are_forgotten(acme: Cast) -> None:
