@@ -18,6 +18,7 @@ Kind = Literal["bars", "lines", "heat"]
 Unit = Literal["count", "share", "duration"]
 """Numbers as they are, shares from 0 to 1, durations in milliseconds."""
 
+_ARTICLES = {"minute": "a ", "hour": "an ", "day": "a ", "week": "a "}
 _NO_BREAK_DASH = "\N{WORD JOINER}–\N{WORD JOINER}"
 
 
@@ -28,6 +29,8 @@ class Slot:
     label: str
     name: str
     query: str
+    is_partial: bool = False
+    """A part of a step only, at an end of the range: drawn dimmed, as its value tells less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class Chart:
             "kind": self.kind,
             "unit": self.unit,
             "slots": [[slot.label, slot.name, slot.query] for slot in self.slots],
+            "partial": [n for n, slot in enumerate(self.slots) if slot.is_partial],
             "series": [
                 {
                     "name": one.name,
@@ -118,11 +122,14 @@ def time_slots(of: TimeRange) -> list[Slot]:
     """The parts of a range as slots, named by the viewer's clock."""
     days = of.step >= timedelta(days=1)
     slots = []
-    for start, end in of.parts:
+    for (start, end), is_whole in zip(of.parts, of.is_whole, strict=True):
         there = local(start, of.zone)
         is_midnight = there.hour == there.minute == 0
         label = short_day(there) if days or is_midnight else f"{there:%H:%M}"
-        slots.append(Slot(label, _stretch(start, end, of), range_query(start, end)))
+        name = _stretch(start, end, of)
+        if not is_whole:
+            name += f" (part of {_ARTICLES.get(of.step_name, '')}{of.step_name})"
+        slots.append(Slot(label, name, range_query(start, end), is_partial=not is_whole))
     return slots
 
 

@@ -15,6 +15,9 @@ import msgspec
 LOOP = 3
 """So many identical calls in one trace are a loop."""
 
+ARGUMENTS_SHOWN = 160
+"""Characters of a repeat's arguments that are listed."""
+
 Verdict = Literal["same", "different", "unknown"]
 """All results that were compared are one, or they are not; or fewer than two are known."""
 
@@ -99,6 +102,22 @@ def compare(results: Sequence[bytes | None]) -> Verdict:
 
 class _End(msgspec.Struct):
     output: Any = msgspec.UNSET
+
+
+class _Start(msgspec.Struct):
+    args: msgspec.Raw
+
+
+def arguments_text(raw: bytes | None) -> str | None:
+    """The beginning of a start event's arguments as one line; None if it was erased."""
+    if raw is None:
+        return None
+    try:
+        args = bytes(msgspec.json.decode(raw, type=_Start).args)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None  # JSON that is right and that no parser here takes
+    text = " ".join(args[: 4 * ARGUMENTS_SHOWN].decode(errors="replace").split())
+    return text if len(text) <= ARGUMENTS_SHOWN else text[: ARGUMENTS_SHOWN - 1] + "…"
 
 
 def result_digest(raw: bytes | None) -> bytes | None:

@@ -83,6 +83,12 @@ class TimeRange:
         """From and to of each part, in UTC."""
         return list(pairwise(self.bounds))
 
+    @property
+    def is_whole(self) -> list[bool]:
+        """Of each part whether it is a whole step: the first and the last may be cut off."""
+        strokes = set(self._strokes())
+        return [start in strokes and end in strokes for start, end in self.parts]
+
     def _strokes(self) -> Iterator[datetime]:
         """Where the wall's clock shows a multiple of the step, in UTC and in order."""
         step = self.step

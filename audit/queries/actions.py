@@ -27,6 +27,7 @@ VERBS = {
     "hold.": "Holds",
     "tool.": "Tools",
     "registry.": "Registry",
+    "repeat.": "Repeats: arguments looked at, exported",
     "polling.": "Polling tools",
 }
 """What is done to what: how verbs begin, and what people call it."""

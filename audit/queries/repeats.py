@@ -5,7 +5,7 @@ once, up to `CALLS`; of a range with more the newest whole hours, and the answer
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ from audit.repetition import (
     InTrace,
     Repeat,
     Verdict,
+    arguments_text,
     compare,
     loops,
     repeats,
@@ -121,6 +122,27 @@ def compare_results(
         if time.monotonic() - began > COMPARE_SECONDS:
             break
     return compared
+
+
+def newest_arguments(
+    of: TimeRange,
+    found: Repeats,
+    calls: Iterable[InTrace | Repeat],
+    tool: str | None,
+    polling: Sequence[str],
+) -> dict[tuple[str, str], str]:
+    """The arguments of each one's newest call, by tool and call id, as a short line of JSON.
+
+    Of calls without a start, or with an erased one, none. A statement, and one to the log.
+    """
+    wanted = sorted({(one.tool_name, one.call_id) for one in calls})
+    parameters = _parameters(of, tool, polling)
+    parameters |= {"start": found.since, "first_day": found.since.astimezone(UTC).date()}
+    parameters |= {"tools": [name for name, _ in wanted], "call_ids": [pk for _, pk in wanted]}
+    places = {(row[2], row[3]): (row[0], row[1]) for row in rows("newest_arguments", parameters)}
+    events = read_events(current_tenant_id(), places)
+    texts = {places[place]: arguments_text(event.raw) for place, event in events.items()}
+    return {key: text for key, text in texts.items() if text is not None}
 
 
 def _looping(repeated: list[tuple[Any, ...]], parameters: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -66,3 +66,18 @@ WHERE {{repeats_looked_at}}
   AND state = 'ok'
 ORDER BY started_at DESC
 LIMIT %(result_limit)s
+
+-- newest_arguments --
+-- Where the newest start of each of some tools' call ids lies in the log.
+SELECT wanted.tool_name, wanted.call_id, newest.start_batch_id, newest.start_pos
+FROM unnest(%(tools)s::text[], %(call_ids)s::text[]) AS wanted (tool_name, call_id)
+CROSS JOIN LATERAL (
+    SELECT start_batch_id, start_pos
+    FROM invocation
+    WHERE {{repeats_looked_at}}
+      AND tool_name = wanted.tool_name
+      AND call_id = wanted.call_id
+      AND start_batch_id IS NOT NULL
+    ORDER BY started_at DESC
+    LIMIT 1
+) AS newest

@@ -1,6 +1,7 @@
 """Repeats: identical calls, loops, what a cache would save, and tools that are meant to poll."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,15 @@ from audit.polling import (
     remove_polling_tool,
 )
 from audit.queries.latency import ToolFilter
-from audit.queries.repeats import COMPARED, RESULTS, Compared, compare_results, find_repeats
+from audit.queries.repeats import (
+    COMPARED,
+    RESULTS,
+    Compared,
+    Repeats,
+    compare_results,
+    find_repeats,
+    newest_arguments,
+)
 from audit.repeats_export import FORMS, documents
 from audit.repetition import InTrace, Repeat
 from audit.time_range import LENGTHS, TimeRange
@@ -30,7 +39,7 @@ from audit.views.figures_export import figures_file
 from audit.views.time_range import asked_range, range_bar
 from config.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_action
+from tenants.actions import record_action, record_look
 from tenants.models import Role
 
 LOOPS_SHOWN, REPEATS_SHOWN = 15, 20
@@ -42,6 +51,8 @@ class Row[R: InTrace | Repeat]:
 
     one: R
     query: str
+    arguments: str
+    """Of the newest call, for those who may see payloads; empty for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,7 @@ class ComparedRow:
 
     one: Compared
     query: str
+    arguments: str
 
 
 @require_safe
@@ -60,21 +72,24 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
     asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
     polling = polling_tools()
     found = find_repeats(asked.range, tool, polling)
+    looping, frequent = found.loops[:LOOPS_SHOWN], found.repeats[:REPEATS_SHOWN]
+    arguments = _arguments(request, asked.range, found, [*looping, *frequent])
     context: dict[str, Any] = {
         **range_bar(request, asked),
         "found": found,
         "tool": tool,
         "within": range_query(found.since, asked.range.end),
         "loops": [
-            Row(one, _query(asked.range, one, trace_id=one.trace_id))
-            for one in found.loops[:LOOPS_SHOWN]
+            Row(one, _query(asked.range, one, trace_id=one.trace_id), arguments(one))
+            for one in looping
         ],
-        "repeats": [Row(one, _query(asked.range, one)) for one in found.repeats[:REPEATS_SHOWN]],
+        "repeats": [Row(one, _query(asked.range, one), arguments(one)) for one in frequent],
         "more_loops": found.loop_count - min(LOOPS_SHOWN, len(found.loops)),
         "more_repeats": found.repeated - min(REPEATS_SHOWN, len(found.repeats)),
         "wasted_us": sum(one.wasted_us for one in found.loops),
         "wasted_tokens": sum(one.wasted_tokens for one in found.loops),
         "is_part": found.loop_count > len(found.loops),
+        "shows_arguments": request.membership.sees_payloads,
         "polling": polling,
         "may_edit": has_role(request.membership, Role.EDITOR),
         "exports": tuple(FORMS),
@@ -96,7 +111,10 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
     for one in compared:
         by_tool[one.repeat.tool_name] += one.verdict != "unknown"
         differing[one.repeat.tool_name] += one.verdict == "different"
-    rows = [ComparedRow(one, _query(asked.range, one.repeat)) for one in compared]
+    arguments = _arguments(request, asked.range, found, [one.repeat for one in compared])
+    rows = [
+        ComparedRow(one, _query(asked.range, one.repeat), arguments(one.repeat)) for one in compared
+    ]
     context: dict[str, Any] = {
         "range": asked.range,
         "asked": asked,
@@ -163,6 +181,19 @@ def _back(request: TenantRequest) -> HttpResponseBase:
     name = request.POST.get("range", "")
     address = reverse("repeat_page")
     return redirect(f"{address}?range={name}" if name in LENGTHS else address)
+
+
+def _arguments(
+    request: TenantRequest, of: TimeRange, found: Repeats, calls: Sequence[InTrace | Repeat]
+) -> Callable[[InTrace | Repeat], str]:
+    """What says the arguments of calls, for those who may see them. It is put on record."""
+    texts: dict[tuple[str, str], str] = {}
+    if request.membership.sees_payloads and calls:
+        tool = ToolFilter.read(request.GET).tool
+        texts = newest_arguments(of, found, calls, tool, polling_tools())
+        query = request.GET.urlencode()
+        record_look(request.tenant.id, request.user, "repeat.view", "arguments", query=query)
+    return lambda one: texts.get((one.tool_name, one.call_id), "")
 
 
 def _query(of: TimeRange, one: InTrace | Repeat, trace_id: str = "") -> str:

@@ -62,23 +62,36 @@
         emphasis: { disabled: true },
       }];
     }
-    return chart.series.map((one, n) => {
+    const isPartial = (n) => chart.partial.includes(n);
+    return chart.series.flatMap((one, n) => {
       const color = colour(one.look);
       if (chart.kind === "bars") {
+        const dimmed = { color: colour(one.look, 0.4) };
         return {
-          type: "bar", name: one.name, data: one.values, stack: "all", color,
+          type: "bar", name: one.name, stack: "all", color,
+          data: one.values.map((value, at) => isPartial(at) ? { value, itemStyle: dimmed } : value),
           barCategoryGap: "18%", barMaxWidth: 34, barMinWidth: 1,
           itemStyle: { borderRadius: n === last ? [2, 2, 0, 0] : 0 },
           emphasis: { itemStyle: { color: colour(one.look, 0.75) } },
         };
       }
-      return {
+      const line = {
         type: "line", name: one.name, data: one.values, color, connectNulls: false,
         symbol: "circle", symbolSize: 5, showSymbol: one.values.length < 3,
         showAllSymbol: false, lineStyle: { width: n ? 1.5 : 2, type: dashes[n % 3] },
         areaStyle: chart.series.length === 1 ? { color: colour(one.look, 0.14) } : undefined,
         emphasis: { disabled: true },
       };
+      if (!chart.partial.length) return line;
+      // To and from a part of a step the line is thin and dim, and takes no clicks of its own.
+      const near = (at) => isPartial(at - 1) || isPartial(at) || isPartial(at + 1);
+      return [
+        { ...line, data: one.values.map((value, at) => isPartial(at) ? null : value) },
+        {
+          ...line, data: one.values.map((value, at) => near(at) ? value : null), silent: true,
+          color: colour(one.look, 0.45), areaStyle: undefined, lineStyle: { width: 1, type: [2, 3] },
+        },
+      ];
     });
   }
 
@@ -137,7 +150,8 @@
       };
       instance.on("click", ({ dataIndex, seriesIndex, value, event }) => {
         const { slots, series: all, kind } = instance.chart;
-        const [slot, one] = kind === "heat" ? [slots[value[0]], all[value[1]]] : [slots[dataIndex], all[seriesIndex]];
+        const ofLines = kind === "lines" && instance.chart.partial.length ? seriesIndex / 2 : seriesIndex;
+        const [slot, one] = kind === "heat" ? [slots[value[0]], all[value[1]]] : [slots[dataIndex], all[ofLines]];
         open(figure, `${slot[2]} ${one.query}`, event?.event);
       });
       zr.on("click", (event) => {

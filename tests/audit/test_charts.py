@@ -81,6 +81,34 @@ def test_slots_are_named_by_the_viewers_clock_and_ask_for_exactly_their_calls() 
         assert (query.wanted.since, query.wanted.until) == (start, end)
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "partial"),
+    [
+        ("2026-11-21T12:30Z", "2026-11-22T12:01Z", "both"),
+        ("2026-11-21T12:00Z", "2026-11-22T12:01Z", "last"),
+        ("2026-11-21T12:00Z", "2026-11-22T12:00Z", "none"),
+    ],
+)
+def test_parts_of_a_step_are_marked(start: str, end: str, partial: str) -> None:
+    """One minute of calls drawn like an hour's made an error rate the peak of the day."""
+    of = TimeRange(datetime.fromisoformat(start), datetime.fromisoformat(end), UTC)
+    slots = time_slots(of)
+    expected = {"both": [0, len(slots) - 1], "last": [len(slots) - 1], "none": []}[partial]
+    assert [n for n, slot in enumerate(slots) if slot.is_partial] == expected
+    assert all(("(part of an hour)" in slot.name) is slot.is_partial for slot in slots)
+    chart = Chart("c", "C", "bars", "count", slots, [Series("a", "ok", [1] * len(slots))])
+    assert chart.island["partial"] == expected
+
+
+def test_a_day_with_an_hour_less_is_whole() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    of = TimeRange(
+        datetime(2026, 3, 20, tzinfo=berlin), datetime(2026, 4, 10, tzinfo=berlin), berlin
+    )
+    assert len(of.is_whole) == 21
+    assert all(of.is_whole)
+
+
 def test_a_query_of_a_stretch_loses_no_microsecond() -> None:
     wanted = parse(range_query(END - timedelta(microseconds=1), END)).wanted
     assert (wanted.since, wanted.until) == (END - timedelta(microseconds=1), END)

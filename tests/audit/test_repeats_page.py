@@ -214,6 +214,33 @@ def test_results_say_what_a_cache_would_do_and_which_tool_differs(cast: Cast) ->
     assert "search" in page.partition("Not deterministic")[0]
 
 
+def test_arguments_are_shown_to_those_who_may_see_them_and_it_is_on_record(acme: Cast) -> None:
+    """Of the newest call, cut to a line; once a minute, however often the page is asked for."""
+    args = ({"city": "Lagos"}, {"city": "<b>Lima</b>", "note": "x" * 400})
+    events = [
+        event
+        for n, one in enumerate(args)
+        for ago in (3, 2, 1)
+        for event in make_call(
+            started_at=NOW - timedelta(minutes=ago), args=one, call_id=f"{n:064x}", trace_id=f"t{n}"
+        )
+    ]
+    send_events(acme.tenant, events, key=make_ingest_key(acme.tenant))
+    for address in ("/repeats/?range=24h", "/repeats/results?range=24h"):
+        shown = text(signed_in(acme.editor).get(address).content.decode())
+        assert '{"city":"Lagos"}' in shown.replace(": ", ":")
+        assert "<b>Lima</b>" in shown
+        assert re.search("x{50,130}…", shown)
+        for user in (acme.viewer, acme.auditor):
+            page = signed_in(user).get(address).content.decode()
+            assert "Lagos" not in page
+            assert "0" * 10 in page
+    with tenant_scope(acme.tenant.id):
+        looks = Action.objects.filter(tenant=acme.tenant, verb="repeat.view")
+        assert {one.user_name for one in looks} == {acme.editor.username}
+        assert len(looks) <= 2  # a minute may have ended
+
+
 def test_links_lead_to_the_calls_that_are_counted(cast: Cast) -> None:
     page = signed_in(cast.viewer).get("/repeats/?range=7d").content.decode()
     links = re.findall(r'href="(/calls/\?q=[^"]*)">([\d,]+)<', page)
