@@ -19,7 +19,8 @@ from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from tenants.models import Membership, Role, Tenant, User
-from tenants.scope import tenant_scope, user_scope
+from tenants.scope import tenant_scope
+from tenants.sessions import choose, memberships_of, record_session
 from tenants.zones import zone_of
 
 SESSION_TENANT = "tenant_id"
@@ -77,7 +78,9 @@ def tenant_page[**P](
                 return _ask_to_sign_in(request)
             entered = enter_tenant(request)
             if entered is None:
-                context = {"suspended": _suspended(request.user.pk)}
+                context = {
+                    "suspended": [one.tenant.name for one in memberships_of(request.user.pk)]
+                }
                 return render(request, "tenants/no_tenant.html", context, status=403)
             if not has_role(entered.membership, role):
                 raise PermissionDenied(f"This page is for the role {role.label.lower()}.")
@@ -99,38 +102,29 @@ def tenant_page[**P](
 
 
 def enter_tenant(request: HttpRequest) -> TenantRequest | None:
-    """Give a signed-in request its tenant: the session's, else the first by name.
+    """Give a signed-in request its tenant: the session's, the one chosen last, or the oldest.
 
     None when the user belongs to no tenant, or to suspended ones alone. The session is asked,
     never trusted: a tenant somebody was removed from is as good as none chosen.
     """
     request = cast(TenantRequest, request)
-    with user_scope(request.user.pk):
-        request.memberships = list(
-            Membership.objects.filter(user_id=request.user.pk, tenant__suspended_at=None)
-            .select_related("tenant")
-            .order_by("tenant__name", "tenant_id")
-        )
-    if not request.memberships:
-        return None
+    everywhere = memberships_of(request.user.pk)
+    request.memberships = [one for one in everywhere if one.tenant.suspended_at is None]
     chosen = request.session.get(SESSION_TENANT)
-    request.membership = next(
-        (one for one in request.memberships if str(one.tenant_id) == chosen),
-        request.memberships[0],
-    )
-    request.tenant = request.membership.tenant
+    membership = choose(request.memberships, chosen, request.user.last_tenant_id)
+    if membership is None:
+        return None
+    request.membership = membership
+    request.tenant = membership.tenant
     return request
 
 
-def _suspended(user_id: int) -> list[str]:
-    """The names of the suspended tenants a user belongs to."""
-    with user_scope(user_id):
-        mine = Membership.objects.filter(user_id=user_id)
-        return list(
-            mine.exclude(tenant__suspended_at=None)
-            .order_by("tenant__name")
-            .values_list("tenant__name", flat=True)
-        )
+def open_session(request: HttpRequest, user: User) -> None:
+    """After signing in: the session is in one tenant from now on, and there on record."""
+    membership = record_session(user, "session.start")
+    if membership is not None:
+        # Kept, so that a choice in another session does not move this one.
+        request.session[SESSION_TENANT] = str(membership.tenant_id)
 
 
 def _ask_to_sign_in(request: HttpRequest) -> HttpResponseBase:

@@ -9,8 +9,7 @@ from uuid import UUID, uuid5
 from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
-from tenants.models import Action, Membership, Tenant, User
-from tenants.scope import tenant_scope, user_scope
+from tenants.models import Action, Tenant, User
 
 THE_SERVER = "Tooltrail"
 _SUBJECT_MAX = 300
@@ -63,19 +62,6 @@ def record_look(
     minute = int(timezone.now().timestamp()) // 60
     action.id = uuid5(tenant_id, f"{action.user_name}\n{verb}\n{action.subject}\n{minute}\n{apart}")
     Action.objects.bulk_create([action], ignore_conflicts=True)
-
-
-def record_everywhere(user: User, verb: str, **details: Any) -> None:
-    """Write down, once a minute, what a user did in no tenant, in all they belong to.
-
-    Opens each tenant's scope, one after the other: none may be open.
-    """
-    with user_scope(user.pk):
-        memberships = Membership.objects.filter(user_id=user.pk)
-        tenant_ids = list(memberships.order_by("tenant_id").values_list("tenant_id", flat=True))
-    for tenant_id in tenant_ids:
-        with tenant_scope(tenant_id):
-            record_look(tenant_id, user, verb, user.get_username(), **details)
 
 
 def storable(value: Any) -> Any:

@@ -4,11 +4,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib.auth.forms import PasswordChangeForm
-from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.contrib.auth.forms import PasswordChangeForm, UserCreationForm
 from django.utils import timezone
 
-from tenants.models import ApiKey, Role, Scope, User
+from tenants.models import ApiKey, Invitation, Role, Scope, Tenant, User
 
 
 class KeyForm(forms.Form):
@@ -71,15 +70,14 @@ def _end_of(day: date | None) -> datetime | None:
         raise forms.ValidationError("That is beyond the calendar.") from None
 
 
-class MemberForm(forms.Form):
-    """A new member: somebody with an account, or a name to make one for."""
+class InvitationForm(forms.Form):
+    """An invitation: who it is for, and as what. No account is named: that is theirs to say."""
 
-    username = forms.CharField(
-        max_length=User._meta.get_field("username").max_length,
-        validators=[UnicodeUsernameValidator()],
-        widget=forms.TextInput(
-            attrs={"class": "form-control", "autocomplete": "off", "autocapitalize": "none"}
-        ),
+    label = forms.CharField(
+        max_length=Invitation._meta.get_field("label").max_length,
+        label="Who it is for",
+        help_text="A name or an address, for you and the record. It need not be a user name.",
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
     role = forms.TypedChoiceField(
         choices=Role.choices,
@@ -87,23 +85,43 @@ class MemberForm(forms.Form):
         initial=Role.VIEWER,
         widget=forms.Select(attrs={"class": "form-select"}),
     )
-    is_new = forms.BooleanField(
-        required=False,
-        label="Make a new account",
-        help_text="Its initial password is shown once.",
-    )
 
-    def clean(self) -> dict[str, Any]:
-        """Find the user, so that a mistyped name does not become an account of its own."""
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if name := cleaned.get("username"):
-            user = User.objects.filter(username=name).first()
-            if cleaned["is_new"] and user is not None:
-                self.add_error("username", "This account exists: add it without making one.")
-            if not cleaned["is_new"] and user is None:
-                self.add_error("username", "Nobody has this name. You can make a new account.")
-            cleaned["user"] = user
-        return cleaned
+
+class AccountForm(UserCreationForm[User]):
+    """A new account for who was invited: a name and twice a password, which nobody else knows.
+
+    The tenant's slug ends the name (`ada@acme`). Thus a name that is taken tells of this
+    tenant's accounts only, and everybody sees where an account was made.
+    """
+
+    _NAME_MAX = 80  # with `@` and a slug of 63 it fits into the column
+
+    class Meta:
+        model = User
+        fields = ("username",)
+
+    def __init__(self, *args: Any, tenant: Tenant, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.tenant = tenant
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "form-control"
+        name = self.fields["username"]
+        name.help_text = f"You sign in as this name with @{tenant.slug} at its end."
+        name.widget.attrs |= {
+            "maxlength": self._NAME_MAX,
+            "autofocus": False,
+            "autocapitalize": "none",
+        }
+
+    def clean_username(self) -> str:
+        """The whole name. Raises ValidationError for one with `@`, too long, or taken."""
+        name = self.cleaned_data["username"]
+        if "@" in name:
+            raise forms.ValidationError(f"Without @: @{self.tenant.slug} is added.")
+        if len(name) > self._NAME_MAX:
+            raise forms.ValidationError(f"At most {self._NAME_MAX} characters.")
+        self.cleaned_data["username"] = f"{name}@{self.tenant.slug}"
+        return super().clean_username()
 
 
 class RoleForm(forms.Form):
@@ -113,12 +131,18 @@ class RoleForm(forms.Form):
 
 
 class PasswordForm(PasswordChangeForm):
-    """The old password and twice the new one."""
+    """The old password and twice the new one, which only they know."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             field.widget.attrs["class"] = "form-control"
+
+    def save(self, commit: bool = True) -> User:
+        """Store it; other sessions of the user end with it."""
+        self.user.has_initial_password = False
+        user: User = super().save(commit)
+        return user
 
 
 ROLE_HELP = {

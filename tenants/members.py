@@ -1,17 +1,11 @@
 """Members of a tenant: adding, removing, roles, and the rule that an admin always remains.
 
+People are added by accepting an invitation (`tenants.invitations`).
+
 All functions need the tenant's scope.
 """
 
-from django.contrib.auth.password_validation import validate_password
-from django.db import IntegrityError, transaction
-from django.utils.crypto import get_random_string
-
 from tenants.models import Membership, Role, Tenant, User
-
-_PASSWORD_LENGTH = 20
-# Without the letters and digits that look alike: somebody may read it out.
-_PASSWORD_ALPHABET = "abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789"  # noqa: S105
 
 
 class LastAdminError(Exception):
@@ -20,10 +14,6 @@ class LastAdminError(Exception):
 
 class AlreadyMemberError(Exception):
     """The user is a member of this tenant already."""
-
-
-class NameTakenError(Exception):
-    """Another account has this user name."""
 
 
 def add_member(tenant: Tenant, user: User, role: Role) -> Membership:
@@ -35,23 +25,6 @@ def add_member(tenant: Tenant, user: User, role: Role) -> Membership:
         raise AlreadyMemberError
     _admit_to_admin_site(user, role)
     return membership
-
-
-def create_user(username: str) -> tuple[User, str]:
-    """Make a user with an initial password, which is returned and stored nowhere readable.
-
-    Raises NameTakenError.
-    """
-    password = get_random_string(_PASSWORD_LENGTH, _PASSWORD_ALPHABET)
-    user = User(username=username)
-    validate_password(password, user)
-    user.set_password(password)
-    try:
-        with transaction.atomic():
-            user.save(force_insert=True)
-    except IntegrityError as error:
-        raise NameTakenError from error
-    return user, password
 
 
 def change_role(membership: Membership, role: Role) -> None:

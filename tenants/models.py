@@ -29,6 +29,12 @@ class User(AbstractUser):
     """`light` or `dark`; '': the system's."""
     default_range = models.CharField(max_length=8, blank=True, default="")
     """What pages of figures show unasked, as in an address; '': theirs."""
+    last_tenant = models.ForeignKey(
+        "Tenant", models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    """Chosen last in the switcher, or joined: where the next session opens (`tenants.sessions`)."""
+    has_initial_password = models.BooleanField(default=False, db_default=False)
+    """Whether an admin knows the password: they made the account before there were invitations."""
 
     class Meta:
         db_table = "app_user"
@@ -157,6 +163,30 @@ class Membership(models.Model):
     def reaches_payloads(self) -> bool:
         """Whether this member is shown payloads, unasked or for a reason."""
         return self.sees_payloads or self.may_reveal
+
+
+class Invitation(models.Model):
+    """A link with which somebody becomes a member (`tenants.invitations`)."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
+    label = models.CharField(max_length=150)
+    """Who it is for, in the admin's words; no account's name."""
+    role = models.CharField(max_length=16, choices=Role)
+    token_sha256 = models.BinaryField()
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "invitation"
+
+    def __str__(self) -> str:
+        return f"{self.label} ({self.role})"
 
 
 class Scope(models.TextChoices):

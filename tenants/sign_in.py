@@ -1,4 +1,4 @@
-"""Signing in, and slowing down whoever guesses; refusals are on record where the name belongs.
+"""Signing in, and slowing down whoever guesses; refusals are on record where a session would open.
 
 Failures are counted in the database, because several processes serve the same form. They
 are counted per name **and** address, so that nobody can lock others out by failing in
@@ -15,8 +15,8 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from config.proxies import client_address
-from tenants.actions import record_everywhere
 from tenants.models import SignInFailure, User
+from tenants.sessions import record_session
 
 FAILURES_ALLOWED = 10
 """Within `FAILURES_COUNT_FOR`; guessing gets 960 tries a day, a forgetful person enough."""
@@ -55,7 +55,7 @@ class SignInForm(AuthenticationForm):
         name = self.cleaned_data.get("username", "")
         user = User.objects.filter(username=name).first() if name else None
         if user is not None:
-            record_everywhere(user, "session.refuse", reason=reason)
+            record_session(user, "session.refuse", reason=reason)
 
     def _digest(self) -> bytes:
         # A digest, because people do type their password into the wrong field.

@@ -12,31 +12,18 @@ from django.db import transaction
 from django.db.models import OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse_lazy
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from tenants.access import SESSION_TENANT, TenantRequest, tenant_page
-from tenants.actions import record_action, record_everywhere
-from tenants.forms import (
-    ROLE_HELP,
-    KeyForm,
-    MemberForm,
-    PasswordForm,
-    RoleForm,
-    RotationForm,
-)
+from tenants.access import SESSION_TENANT, TenantRequest, open_session, tenant_page
+from tenants.actions import record_action, record_look
+from tenants.forms import ROLE_HELP, InvitationForm, KeyForm, PasswordForm, RoleForm, RotationForm
+from tenants.invitations import invite, open_invitations, revoke
 from tenants.keys import create_key, revoke_key, rotate_key
-from tenants.members import (
-    AlreadyMemberError,
-    LastAdminError,
-    NameTakenError,
-    add_member,
-    change_role,
-    create_user,
-    remove_member,
-)
-from tenants.models import ApiKey, Membership, Role, User
+from tenants.members import LastAdminError, change_role, remove_member
+from tenants.models import ApiKey, Invitation, Membership, Role, User
+from tenants.sessions import record_session
 from tenants.sign_in import SignInForm
 from tenants.theme import remember_theme
 
@@ -46,11 +33,11 @@ _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 class _SignIn(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         user = form.get_user()
-        if isinstance(user, User):
-            record_everywhere(user, "session.start")
         response = super().form_valid(form)
-        if isinstance(user, User) and user.theme:
-            remember_theme(response, user.theme)
+        if isinstance(user, User):
+            open_session(self.request, user)
+            if user.theme:
+                remember_theme(response, user.theme)
         return response
 
 
@@ -66,7 +53,8 @@ sign_in = _form_methods(
 class _SignOut(LogoutView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if isinstance(request.user, User):
-            record_everywhere(request.user, "session.end")
+            chosen = request.session.get(SESSION_TENANT)
+            record_session(request.user, "session.end", chosen=chosen)
         return super().post(request, *args, **kwargs)
 
 
@@ -83,7 +71,13 @@ def tenant_switch(request: TenantRequest) -> HttpResponseBase:
     wanted = request.POST.get("tenant", "")
     if wanted not in {str(one.tenant_id) for one in request.memberships}:
         raise Http404("no such tenant")
+    user = request.user
+    if wanted != str(request.tenant.pk):
+        # In the one entered alone, and that has a scope of its own.
+        transaction.on_commit(lambda: record_session(user, "session.switch", chosen=wanted))
     request.session[SESSION_TENANT] = wanted
+    user.last_tenant_id = UUID(wanted)
+    user.save(update_fields=["last_tenant_id"])
     return redirect("home")
 
 
@@ -179,30 +173,26 @@ def key_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @_form_methods
 @tenant_page(role=Role.ADMIN)
 def member_list(request: TenantRequest) -> HttpResponseBase:
-    """All members, and the form to add one; a new account's password is shown here alone."""
-    form = MemberForm(request.POST or None)
-    new_account: tuple[User, str] | None = None
+    """All members and open invitations, and the form to invite: the link is shown here alone."""
+    form = InvitationForm(request.POST or None)
+    new_link: NewLink | None = None
     if form.is_valid():
-        role: Role = form.cleaned_data["role"]
-        user: User = form.cleaned_data["user"]
-        try:
-            if form.cleaned_data["is_new"]:
-                new_account = user, _ = create_user(form.cleaned_data["username"])
-            add_member(request.tenant, user, role)
-        except NameTakenError:
-            form.add_error("username", "This name is taken.")
-        except AlreadyMemberError:
-            form.add_error("username", "Is a member already.")
-        else:
-            record_action(
-                request.tenant,
-                request.user,
-                "member.add",
-                user.username,
-                role=role.value,
-                is_new_account=new_account is not None,
-            )
-            form = MemberForm()
+        invitation, token = invite(
+            request.tenant,
+            form.cleaned_data["label"],
+            form.cleaned_data["role"],
+            created_by=request.user,
+        )
+        record_action(
+            request.tenant,
+            request.user,
+            "member.invite",
+            invitation.label,
+            role=invitation.role,
+            expires_at=invitation.expires_at.isoformat(),
+        )
+        address = reverse("invitation_accept", args=[token])
+        form, new_link = InvitationForm(), NewLink(request.build_absolute_uri(address), invitation)
     members = (
         Membership.objects.filter(tenant=request.tenant)
         .select_related("user")
@@ -211,10 +201,34 @@ def member_list(request: TenantRequest) -> HttpResponseBase:
     context = {
         "form": form,
         "members": members,
-        "new_account": new_account,
+        "invitations": open_invitations(request.tenant, timezone.now()),
+        "new_link": new_link,
         "roles": [(role, ROLE_HELP[role]) for role in Role],
     }
     return render(request, "tenants/member_list.html", context)
+
+
+@dataclass(frozen=True)
+class NewLink:
+    """The link of an invitation, for the one page that shows it."""
+
+    address: str
+    invitation: Invitation
+
+
+@require_POST
+@tenant_page(role=Role.ADMIN)
+def invitation_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Close an invitation that nobody has accepted."""
+    invitation = get_object_or_404(Invitation, tenant=request.tenant, pk=pk)
+    if revoke(invitation):
+        record_action(
+            request.tenant, request.user, "member.uninvite", invitation.label, role=invitation.role
+        )
+        messages.success(request, f"The link for {invitation.label} no longer opens.")
+    else:
+        messages.error(request, f"The invitation for {invitation.label} is over already.")
+    return redirect("member_list")
 
 
 @require_POST
@@ -265,10 +279,10 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @tenant_page()
 def password_change(request: TenantRequest) -> HttpResponseBase:
     """Let the signed-in user choose another password."""
-    user, response = request.user, _PASSWORD_CHANGE(request)
+    response = _PASSWORD_CHANGE(request)
     if response.status_code == HTTPStatus.FOUND:
-        # In their other tenants, too, and those have scopes of their own.
-        transaction.on_commit(lambda: record_everywhere(user, "password.change"))
+        name = request.user.get_username()
+        record_look(request.tenant.pk, request.user, "password.change", name)
     return response
 
 

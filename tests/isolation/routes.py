@@ -360,6 +360,11 @@ ROUTES: dict[str, Visit] = {
     # sign-in and settings
     "login": Open("/login", "signing in", answers=FORM, signed_in={"GET": 302, "POST": 302}),
     "logout": Open("/logout", "signing out", answers=DEED),
+    "invitations/<str:token>": Open(
+        f"/invitations/{'0' * 32}_{'0' * 32}_{'x' * 43}",
+        "joining a tenant: to who has the link (tests/tenants/test_invitations.py)",
+        answers={"GET": 404, "POST": 404},
+    ),
     "switch-tenant": Object(lambda world: "/switch-tenant", is_read=False, answers=DEED),
     "settings/keys": Listing("/settings/keys", role=Role.ADMIN, answers=FORM),
     "settings/keys/<uuid:pk>/revoke": Object(
@@ -376,7 +381,7 @@ ROUTES: dict[str, Visit] = {
     ),
     "settings/members": Listing(
         "/settings/members",
-        data=lambda world: {"username": "", "role": "admin"},
+        data=lambda world: {"label": "", "role": "admin"},
         role=Role.ADMIN,
         answers=FORM,
     ),
@@ -388,6 +393,12 @@ ROUTES: dict[str, Visit] = {
     ),
     "settings/members/<uuid:pk>/remove": Object(
         lambda world: f"/settings/members/{world.membership.pk}/remove",
+        is_read=False,
+        role=Role.ADMIN,
+        answers=DEED,
+    ),
+    "settings/members/invitations/<uuid:pk>/revoke": Object(
+        lambda world: f"/settings/members/invitations/{world.invitation_id}/revoke",
         is_read=False,
         role=Role.ADMIN,
         answers=DEED,
@@ -640,6 +651,7 @@ def imagined(world: World) -> World:
         replay_id=uuid_utils.compat.uuid7(),
         hold_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
+        invitation_id=uuid_utils.compat.uuid7(),
         look_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),

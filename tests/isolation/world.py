@@ -44,6 +44,7 @@ _KEEPERS = {"ledger_tile", "ledger_checkpoint", "ledger_signer", "ledger_erasure
 _LEAVES = bytes(64)
 _FITTING: dict[str, dict[str, Any]] = {
     "batch": {"first_index": 0, "is_own": False},
+    "invitation": {"role": "viewer", "token_sha256": bytes(32), "revoked_at": None},
     "ledger_head": {"size": 2},
     "ledger_check": {"state": "failed", "missing": []},
     "erasure": {"state": "done", "step": "inbox"},
@@ -101,6 +102,7 @@ class World:
     import_id: UUID
     hold_id: UUID
     erasure_id: UUID
+    invitation_id: UUID
     api_key: ApiKey
     membership: Membership
 
@@ -141,6 +143,7 @@ def make_world(name: str) -> World:
         import_id=uuid.uuid4(),
         hold_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
+        invitation_id=uuid_utils.compat.uuid7(),
         api_key=create_key(tenant, canary, list(Scope))[0],
         membership=membership,
     )
@@ -221,6 +224,8 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
         return world.report_id
     if (table, column) in {("erasure", "id"), ("erasure_call", "erasure_id")}:
         return world.erasure_id
+    if (table, column) == ("invitation", "id"):
+        return world.invitation_id
     if (table, column) == ("legal_hold", "id"):
         return world.hold_id
     if (table, column) == ("tool_replay", "id"):

@@ -71,6 +71,8 @@ NARROWER = {
         "UPDATE (released_by)",
         "UPDATE (release_reason)",
     },
+    # Of an invitation only its end is written.
+    "invitation": {"SELECT", "INSERT", "DELETE", "UPDATE (accepted_at)", "UPDATE (revoked_at)"},
     # It would take everything of the tenant along.
     "tenant": {"SELECT", "INSERT", "UPDATE"},
     "tenant_setting": {"SELECT", "INSERT", "UPDATE"},

@@ -17,7 +17,7 @@ def done(tenant: Tenant) -> list[tuple[str, str]]:
         return list(found.values_list("verb", "user_name"))
 
 
-def test_signing_in_and_out_is_on_record_in_every_tenant_of_theirs(
+def test_signing_in_and_out_is_on_record_where_the_session_is_and_nowhere_else(
     acme: Cast, globex: Cast
 ) -> None:
     with tenant_scope(globex.tenant.id):
@@ -33,7 +33,54 @@ def test_signing_in_and_out_is_on_record_in_every_tenant_of_theirs(
     assert answer.status_code == 302
     client.post(reverse("logout"))
     verbs = ["session.refuse", "session.start", "password.change", "session.end"]
-    assert done(acme.tenant) == done(globex.tenant) == [(verb, name) for verb in verbs]
+    assert done(acme.tenant) == [(verb, name) for verb in verbs]
+    assert done(globex.tenant) == []
+
+
+def test_who_enters_a_tenant_is_on_record_there(acme: Cast, globex: Cast) -> None:
+    with tenant_scope(globex.tenant.id):
+        add_member(globex.tenant, acme.viewer, Role.VIEWER)
+    client, name = Client(), acme.viewer.username
+    client.post(reverse("login"), {"username": name, "password": PASSWORD})
+    for tenant in (globex.tenant, globex.tenant, acme.tenant):
+        client.post(reverse("tenant_switch"), {"tenant": str(tenant.id)})
+    client.post(reverse("logout"))
+    assert done(globex.tenant) == [("session.switch", name)]
+    assert [verb for verb, _ in done(acme.tenant)] == [
+        "session.start",
+        "session.switch",
+        "session.end",
+    ]
+
+
+def test_the_tenant_chosen_last_is_where_the_next_session_opens(acme: Cast, globex: Cast) -> None:
+    with tenant_scope(globex.tenant.id):
+        add_member(globex.tenant, acme.viewer, Role.VIEWER)
+    pair = {"username": acme.viewer.username, "password": PASSWORD}
+    first, other = Client(), Client()
+    for client in (first, other):
+        client.post(reverse("login"), pair)
+    first.post(reverse("tenant_switch"), {"tenant": str(globex.tenant.id)})
+    assert _shown(other) == acme.tenant, "a choice in one session does not move another"
+    again = Client()
+    again.post(reverse("login"), pair)
+    assert _shown(again) == globex.tenant
+    assert ("session.start", acme.viewer.username) in done(globex.tenant)
+
+
+def test_no_admin_moves_others_sessions_by_a_tenants_name(acme: Cast, globex: Cast) -> None:
+    with tenant_scope(globex.tenant.id):
+        add_member(globex.tenant, acme.viewer, Role.VIEWER)
+    Tenant.objects.filter(pk=globex.tenant.pk).update(name="!! first by name")
+    client = Client()
+    client.post(reverse("login"), {"username": acme.viewer.username, "password": PASSWORD})
+    assert _shown(client) == acme.tenant
+
+
+def _shown(client: Client) -> Tenant:
+    request = client.get(reverse("trace_list")).wsgi_request
+    tenant: Tenant = request.tenant  # type: ignore[attr-defined]  # set by tenants.access
+    return tenant
 
 
 def test_who_guesses_fills_no_record(acme: Cast) -> None:

@@ -1,6 +1,5 @@
-"""The members page: adding, removing, roles, and the admin who remains."""
+"""The members page: removing, roles, and the admin who remains. Joining is test_invitations.py."""
 
-import re
 import threading
 
 import pytest
@@ -11,7 +10,7 @@ from django.urls import reverse
 from tenants.members import LastAdminError, remove_member
 from tenants.models import Action, Membership, Role, User
 from tenants.scope import tenant_scope
-from tests.factories import Cast, make_user
+from tests.factories import Cast
 
 
 @pytest.fixture
@@ -30,49 +29,6 @@ def _existing(cast: Cast, user: User) -> Membership:
     member = _member(cast, user)
     assert member is not None
     return member
-
-
-def test_somebody_with_an_account_is_added(acme: Cast, client: Client) -> None:
-    user = make_user("newcomer")
-    client.post(reverse("member_list"), {"username": user.username, "role": "editor"})
-    assert _existing(acme, user).role == "editor"
-    user.refresh_from_db()
-    assert user.is_staff, "an editor may open the admin site"
-
-
-def test_a_new_account_gets_a_password_that_is_shown_once(acme: Cast, client: Client) -> None:
-    name = make_user("x").username + "-new"
-    answer = client.post(
-        reverse("member_list"), {"username": name, "role": "viewer", "is_new": "on"}
-    )
-    shown = re.search(r'value="(\w{20})" readonly', answer.content.decode())
-    assert shown is not None
-    assert shown[1] not in client.get(reverse("member_list")).content.decode()
-    assert Client().login(username=name, password=shown[1])
-    assert not User.objects.get(username=name).is_staff
-
-
-def test_a_mistyped_name_makes_no_account(acme: Cast, client: Client) -> None:
-    answer = client.post(reverse("member_list"), {"username": "no-such-user", "role": "viewer"})
-    assert answer.context["form"].errors["username"]
-    assert not User.objects.filter(username="no-such-user").exists()
-
-
-def test_an_existing_account_is_not_made_again(acme: Cast, client: Client) -> None:
-    user = make_user("taken")
-    answer = client.post(
-        reverse("member_list"), {"username": user.username, "role": "viewer", "is_new": "on"}
-    )
-    assert answer.context["form"].errors["username"]
-    assert _member(acme, user) is None
-
-
-def test_who_is_a_member_keeps_their_role(acme: Cast, client: Client) -> None:
-    answer = client.post(
-        reverse("member_list"), {"username": acme.viewer.username, "role": "admin"}
-    )
-    assert answer.context["form"].errors["username"]
-    assert _existing(acme, acme.viewer).role == "viewer"
 
 
 def test_a_role_is_changed(acme: Cast, client: Client) -> None:
@@ -129,12 +85,11 @@ def test_what_an_admin_does_with_members_is_on_record(acme: Cast, client: Client
     member = _existing(acme, acme.viewer)
     client.post(reverse("member_role", args=[member.pk]), {"role": "editor"})
     client.post(reverse("member_remove", args=[member.pk]))
-    user = make_user("newcomer")
-    client.post(reverse("member_list"), {"username": user.username, "role": "viewer"})
+    client.post(reverse("member_list"), {"label": "Nina", "role": "viewer"})
     with tenant_scope(acme.tenant.id):
         done = list(Action.objects.order_by("at").values_list("verb", "subject"))
     name = acme.viewer.username
-    assert done == [("member.role", name), ("member.remove", name), ("member.add", user.username)]
+    assert done == [("member.role", name), ("member.remove", name), ("member.invite", "Nina")]
 
 
 def test_another_tenants_member_is_not_there(acme: Cast, globex: Cast, client: Client) -> None:

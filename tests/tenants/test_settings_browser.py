@@ -1,11 +1,12 @@
 """Keys, members and the switcher in a real browser."""
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tenants.keys import authenticate, create_key
 from tenants.models import Membership, Role, Scope, TenantSetting
 from tenants.scope import tenant_scope
 from tests.factories import Cast, make_call, send_events
+from tests.server import LiveServer
 from tests.signing_in import sign_in
 
 
@@ -91,3 +92,31 @@ def test_the_switcher_leads_to_the_other_tenant(page: Page, acme: Cast, globex: 
     page.get_by_role("link", name="Members").click()
     expect(page.get_by_text(globex.viewer.username, exact=True)).to_be_visible()
     expect(page.get_by_text(acme.viewer.username)).to_have_count(0)
+
+
+def test_somebody_is_invited_and_joins_without_javascript(
+    page: Page, browser: Browser, live_server: LiveServer, acme: Cast
+) -> None:
+    sign_in(page, acme.admin)
+    page.get_by_role("link", name="Members").click()
+    page.get_by_label("Who it is for").fill("Nina from Support")
+    page.get_by_label("Role", exact=True).select_option(label="Auditor")
+    page.get_by_role("button", name="Make the link").click()
+    link = page.get_by_label("Invitation link").input_value()
+    assert link.startswith(live_server.url)
+    row = page.get_by_role("row").filter(has_text="Nina from Support")
+    expect(row).to_contain_text("Auditor")
+    with browser.new_context(java_script_enabled=False) as plain:
+        joining = plain.new_page()
+        joining.goto(link)
+        expect(joining.get_by_text("invites you as Auditor")).to_be_visible()
+        joining.get_by_label("Username").fill("nina")
+        joining.get_by_label("Password", exact=True).fill("a password of their own")
+        joining.get_by_label("Password confirmation").fill("a password of their own")
+        joining.get_by_role("button", name="Make the account and join").click()
+        expect(joining.get_by_text("You are now a member of")).to_be_visible()
+        joining.goto(link)
+        expect(joining.get_by_text("It has been accepted already")).to_be_visible()
+    page.get_by_role("link", name="Members").click()
+    expect(page.get_by_text(f"nina@{acme.tenant.slug}", exact=True)).to_be_visible()
+    expect(page.get_by_text("Nina from Support")).to_have_count(0)

@@ -1,0 +1,128 @@
+"""Invitations: how somebody becomes a member of a tenant.
+
+An admin makes a link that opens once; whoever has it accepts it, with an account they have or
+a new one whose password only they know. So nobody becomes a member unasked, and a name alone
+admits nobody: an account of that name may be another person's.
+
+The link's last part is a token `<tenant id>_<invitation id>_<secret>`. The tenant is in it, so
+that the tenant's scope is open before the invitation is looked up. Only the SHA-256 of the
+secret is stored: it has 256 random bits, so a slow hash would protect nothing.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from tenants.members import add_member
+from tenants.models import Invitation, Membership, Role, Tenant, User
+
+VALID_FOR = timedelta(days=7)
+KEPT_FOR = timedelta(days=30)
+"""How long an invitation that is over is kept, to say why its link does not open."""
+
+_SECRET_BYTES = 32
+_TOKEN = re.compile(r"([0-9a-f]{32})_([0-9a-f]{32})_([0-9A-Za-z_-]{43})")
+
+
+class InvitationOverError(Exception):
+    """The invitation was accepted, revoked, or has expired; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a link names."""
+
+    tenant_id: UUID
+    invitation_id: UUID
+    secret: str
+
+    def find(self, *, for_update: bool = False) -> Invitation | None:
+        """The invitation it opens, whether over or not. Needs the tenant's scope."""
+        invitations = Invitation.objects.select_related("tenant", "created_by")
+        if for_update:  # two may open the same link: the second one waits, and finds it over
+            invitations = invitations.select_for_update(of=("self",))
+        found = invitations.filter(tenant_id=self.tenant_id, pk=self.invitation_id).first()
+        if found is None or not hmac.compare_digest(_sha256(self.secret), found.token_sha256):
+            return None
+        return found
+
+
+def read_token(text: str) -> Token | None:
+    """The parts of a token's text; None if it is none."""
+    match = _TOKEN.fullmatch(text)
+    return Token(UUID(match[1]), UUID(match[2]), match[3]) if match else None
+
+
+def invite(
+    tenant: Tenant, label: str, role: Role, *, created_by: User | None = None
+) -> tuple[Invitation, str]:
+    """Store a new invitation and return it with its token, which is never shown again.
+
+    `label` says who it is for, in the admin's words. Needs the tenant's scope. Deletes what has
+    been over for `KEPT_FOR`.
+    """
+    now = timezone.now()
+    Invitation.objects.filter(tenant=tenant, expires_at__lt=now - KEPT_FOR).delete()
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    invitation = Invitation.objects.create(
+        tenant=tenant,
+        label=label,
+        role=role,
+        token_sha256=_sha256(secret),
+        created_by=created_by,
+        expires_at=now + VALID_FOR,
+    )
+    return invitation, f"{tenant.pk.hex}_{invitation.pk.hex}_{secret}"
+
+
+def check_open(invitation: Invitation, now: datetime) -> None:
+    """Raises InvitationOverError unless it can still be accepted."""
+    if invitation.accepted_at is not None:
+        raise InvitationOverError("It has been accepted already: a link opens once.")
+    if invitation.revoked_at is not None:
+        raise InvitationOverError("An admin has revoked it.")
+    if invitation.expires_at <= now:
+        raise InvitationOverError(f"It has expired: a link is valid for {VALID_FOR.days} days.")
+
+
+def accept(invitation: Invitation, user: User) -> Membership:
+    """Make `user` a member. Needs the tenant's scope, and the invitation found `for_update`.
+
+    Raises InvitationOverError, and AlreadyMemberError, which leaves the invitation open.
+    """
+    now = timezone.now()
+    check_open(invitation, now)
+    membership = add_member(invitation.tenant, user, Role(invitation.role))
+    _of(invitation).update(accepted_at=now)
+    user.last_tenant_id = invitation.tenant_id
+    user.save(update_fields=["last_tenant_id"])
+    return membership
+
+
+def revoke(invitation: Invitation) -> bool:
+    """Close an invitation; False if it was over for another reason than its time."""
+    is_open = _of(invitation).filter(accepted_at=None, revoked_at=None)
+    return is_open.update(revoked_at=timezone.now()) == 1
+
+
+def open_invitations(tenant: Tenant, now: datetime) -> list[Invitation]:
+    """Those that can still be accepted, the newest first. Needs the tenant's scope."""
+    found = Invitation.objects.filter(
+        tenant=tenant, accepted_at=None, revoked_at=None, expires_at__gt=now
+    )
+    return list(found.select_related("created_by").order_by("-created_at"))
+
+
+def _of(invitation: Invitation) -> QuerySet[Invitation]:
+    return Invitation.objects.filter(tenant_id=invitation.tenant_id, pk=invitation.pk)
+
+
+def _sha256(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

@@ -1,0 +1,110 @@
+"""The page behind an invitation's link: somebody becomes a member, with an old or a new account."""
+
+from http import HTTPStatus
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.db import IntegrityError, transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from tenants.access import SESSION_TENANT, open_session
+from tenants.actions import record_action
+from tenants.forms import ROLE_HELP, AccountForm
+from tenants.invitations import InvitationOverError, accept, check_open, read_token
+from tenants.members import AlreadyMemberError
+from tenants.models import Invitation, Membership, Role, User
+from tenants.scope import tenant_scope
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitation_accept(request: HttpRequest, token: str) -> HttpResponse:
+    """Show an invitation to whoever has its link, and accept it.
+
+    Who is signed in accepts with that account, everybody else makes one or signs in first.
+    404 for a link that never was, 410 for one that is over, 409 for who is a member already.
+    """
+    named = read_token(token)
+    if named is None:
+        raise Http404("no such invitation")
+    user = request.user if isinstance(request.user, User) else None
+    with tenant_scope(named.tenant_id):
+        invitation = named.find(for_update=request.method == "POST")
+        if invitation is None:
+            raise Http404("no such invitation")
+        form = AccountForm(request.POST or None, tenant=invitation.tenant) if not user else None
+        answer = _explain(request, invitation, user) or _accept(request, invitation, user, form)
+        if isinstance(answer, HttpResponse):
+            return answer
+        user, is_new = answer
+    if is_new:
+        login(request, user)
+        open_session(request, user)
+    request.session[SESSION_TENANT] = str(named.tenant_id)
+    messages.success(request, f"You are now a member of {invitation.tenant.name}.")
+    return redirect("home")
+
+
+def _explain(
+    request: HttpRequest, invitation: Invitation, user: User | None
+) -> HttpResponse | None:
+    """The page that says why this invitation cannot be accepted, if it cannot."""
+    try:
+        check_open(invitation, timezone.now())
+    except InvitationOverError as error:
+        return _page(request, invitation, HTTPStatus.GONE, over=str(error))
+    if invitation.tenant.suspended_at is not None:
+        suspended = "This tenant is suspended by the installation's operator."
+        return _page(request, invitation, HTTPStatus.GONE, over=suspended)
+    if user and Membership.objects.filter(tenant_id=invitation.tenant_id, user=user).exists():
+        return _page(request, invitation, HTTPStatus.CONFLICT, is_member=True)
+    return None
+
+
+def _accept(
+    request: HttpRequest, invitation: Invitation, user: User | None, form: AccountForm | None
+) -> HttpResponse | tuple[User, bool]:
+    """The page to accept on; or who has accepted, and whether with a new account."""
+    if request.method != "POST" or (user is not None and user.has_initial_password):
+        return _page(request, invitation, form=form)
+    if user is not None:
+        member = user
+    else:
+        assert form is not None
+        if not form.is_valid():
+            return _page(request, invitation, form=form)
+        try:
+            with transaction.atomic():
+                member = form.save()
+        except IntegrityError:  # somebody took the name a moment ago
+            form.add_error("username", "This name is taken.")
+            return _page(request, invitation, form=form)
+    try:
+        membership = accept(invitation, member)
+    except AlreadyMemberError:  # through another invitation, a moment ago
+        return _page(request, invitation, HTTPStatus.CONFLICT, is_member=True)
+    record_action(
+        invitation.tenant,
+        member,
+        "member.accept",
+        member.get_username(),
+        role=membership.role,
+        invitation=invitation.label,
+        invited_by=invitation.created_by.get_username() if invitation.created_by else None,
+        is_new_account=user is None,
+    )
+    return member, user is None
+
+
+def _page(
+    request: HttpRequest,
+    invitation: Invitation,
+    status: HTTPStatus = HTTPStatus.OK,
+    **context: object,
+) -> HttpResponse:
+    context |= {"invitation": invitation, "role_help": ROLE_HELP[Role(invitation.role)]}
+    return render(request, "tenants/invitation.html", context, status=status)
