@@ -37,6 +37,7 @@ _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # signed: one level down, one level up
 _SPACE = re.compile(r"[ \t\n\r]*")
 _MESSAGE_MAX = 500
+_TYPES = "toolExecutionStart, toolExecutionEnd or gap"
 
 
 class RefusedLineError(Exception):
@@ -245,9 +246,23 @@ def _after_space(text: str, at: int) -> int:
     return match.end() if match else at
 
 
+def reason_in_words(reason: Any) -> str:
+    """What the contract has against a line, without any of its values: viewers read this.
+
+    `reason` is one of pydantic's errors. Its own words for a wrong `type` quote the value.
+    """
+    match reason["type"]:
+        case "union_tag_not_found":
+            return f"`type` is missing; expected {_TYPES}"
+        case "union_tag_invalid":
+            return f"`type` is unknown; expected {_TYPES}"
+    text: str = reason["msg"]
+    return text.removeprefix("Value error, ")
+
+
 def _words(reasons: list[Any]) -> str:
     said = [
-        ": ".join(filter(None, (".".join(map(str, each["loc"][1:])), each["msg"])))
+        ": ".join(filter(None, (".".join(map(str, each["loc"][1:])), reason_in_words(each))))
         for each in reasons[:3]
     ]
     if len(reasons) > 3:

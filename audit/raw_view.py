@@ -16,6 +16,7 @@ from tooltrail import events
 
 from audit.body import Line
 from audit.candidates import Candidate, read_lines
+from audit.decode import reason_in_words
 from audit.json_tree import Mark, Tree, draw, parse
 from audit.limits import LimitExceededError
 
@@ -122,7 +123,7 @@ def _broken_members(raw: bytes) -> dict[str, list[Mark]]:
         except ValueError:
             return {}
         for each in reasons[:_MARKS_MAX]:
-            mark = Mark(code=each["type"], note=each["msg"])
+            mark = Mark(code=each["type"], note=reason_in_words(each))
             found.setdefault(_path(each["loc"][1:], document), []).append(mark)
         return found
     return {}

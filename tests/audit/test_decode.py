@@ -1,10 +1,14 @@
 """The fast decoder and the contract accept and refuse the same, with the same values."""
 
 import json
+import uuid
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import connections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -16,7 +20,10 @@ from audit import decode, wire
 from audit.decode import RefusedLineError, TooDeepError, decode_line, without_auth
 from audit.instants import Instants
 from audit.limits import MAX_DEPTH
-from tests.factories import make_call
+from audit.models import RejectedEvent
+from audit.raw_view import judge
+from tenants.scope import tenant_scope
+from tests.factories import Cast, make_call
 
 START, END = make_call(started_at=datetime(2026, 11, 20, 10, 15, tzinfo=UTC))
 GAP = {
@@ -279,3 +286,75 @@ def test_a_refusal_names_members_as_the_contract_does(name: str) -> None:
     with pytest.raises(RefusedLineError) as refused:
         decode_line(line.encode(), Instants())
     assert refused.value.message == "call_id: Field required; started_at: Field required"
+
+
+CANARY = "canary7391"
+SECRETS: list[Any] = [
+    CANARY,
+    CANARY * 30,
+    f"{CANARY}\x00",
+    {CANARY: CANARY},
+    [{CANARY: [CANARY]}],
+    {"strategy": CANARY, "outcome": CANARY, "violations": [{"path": CANARY, "code": CANARY}]},
+    {"status": CANARY, "error": {CANARY: CANARY}, "meta": {CANARY: CANARY}},
+]
+
+
+@pytest.mark.parametrize("base", [START, END, GAP], ids=lambda base: base["type"])
+def test_a_refusal_quotes_no_value(base: dict[str, Any]) -> None:
+    """Viewers and keys without payloads read it (docs/adr/0011)."""
+    refusals = 0
+    for name in NAMES:
+        for value in SECRETS:
+            line = json.dumps({**base, name: value}).encode()
+            try:
+                decode_line(line, Instants())
+            except RefusedLineError as refused:
+                refusals += 1
+                assert CANARY not in refused.message
+                marks = judge(line, uuid.uuid4(), datetime.now(UTC)).marks
+                assert not any(CANARY in mark.note for found in marks.values() for mark in found)
+    assert refusals > 20
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"{}", "`type` is missing; expected toolExecutionStart, toolExecutionEnd or gap"),
+        (b'{"type":1}', "`type` is unknown; expected toolExecutionStart, toolExecutionEnd or gap"),
+        (
+            json.dumps({**START, "event_id": "x"}).encode(),
+            "event_id: not a UUID",
+        ),
+    ],
+)
+def test_a_refusal_is_in_plain_words(line: bytes, said: str) -> None:
+    with pytest.raises(RefusedLineError) as refused:
+        decode_line(line, Instants())
+    assert refused.value.message == said
+
+
+def test_the_migration_takes_quoted_values_out_of_reasons_on_record(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        for message in (f"Input tag '{CANARY}' found using 'type'", "call_id: Field required"):
+            RejectedEvent.objects.create(
+                tenant_id=acme.tenant.id,
+                id=uuid.uuid4(),
+                received_at=datetime.now(UTC),
+                batch_id=uuid.uuid4(),
+                line=1,
+                raw=b"{}",
+                raw_length=2,
+                code="invalid_event",
+                message=message,
+            )
+    migration = import_module("audit.migrations.0027_type_not_quoted")
+    with connections["owner"].schema_editor() as editor:
+        migration.reword(apps, editor)
+    with tenant_scope(acme.tenant.id):
+        found = RejectedEvent.objects.filter(tenant_id=acme.tenant.id)
+        messages = sorted(found.values_list("message", flat=True))
+    assert messages == [
+        "`type` is unknown; expected toolExecutionStart, toolExecutionEnd or gap",
+        "call_id: Field required",
+    ]
