@@ -9,8 +9,9 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
+from audit.otlp import description as otlp
 from config.api import api
-from config.problems import KINDS
+from config.problems import KINDS, told
 from config.version import VERSION
 
 PREFIX = "/api/v1/"
@@ -64,11 +65,14 @@ def description() -> dict[str, Any]:
     made["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
     made["servers"] = [{"url": "/"}]
     made["components"]["schemas"]["Problem"] = _PROBLEM
+    everywhere = json.loads(json.dumps(told(("method_not_allowed", "unavailable"))["responses"]))
     for methods in made["paths"].values():
         for operation in methods.values():
+            operation["responses"] = everywhere | operation["responses"]
             for parameter in operation["parameters"]:
                 # Ninja copies JSON Schema's list there, where OpenAPI has a mapping.
                 parameter.pop("examples", None)
+    made["paths"][otlp.PATH] = {"post": otlp.OPERATION}
     for scheme in made["components"]["securitySchemes"].values():
         scheme |= {"bearerFormat": "tt_…", "description": "An API key of the tenant."}
     return made

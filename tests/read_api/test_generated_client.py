@@ -6,6 +6,7 @@ The generator runs beside us, in an environment uv makes of the group `client` w
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,12 +16,32 @@ import pytest
 
 from config.instance import BASE_DIR
 from config.openapi import description
-from tests.factories import Cast
+from tenants.keys import create_key
+from tenants.models import Scope, new_id
+from tests.factories import Cast, make_call
 from tests.installation import clean_environment
 from tests.read_api.record import PAYLOAD, Record, make_record
 from tests.server import LiveServer
 
 _UV = os.environ.get("UV") or shutil.which("uv")
+
+API_PAGE = BASE_DIR / "docs" / "api.md"
+SENDING = """
+import io, json, os, sys
+sys.path.insert(0, sys.argv[1])
+from tooltrail_client import AuthenticatedClient
+from tooltrail_client.api.events import receive_events, receive_traces
+from tooltrail_client.api.tools import import_registry
+from tooltrail_client.models import ImportRegistryBodyType0, ImportRegistryAs
+from tooltrail_client.types import File
+client = AuthenticatedClient(base_url=sys.argv[2], token=os.environ["TOOLTRAIL_API_KEY"])
+events = File(payload=io.BytesIO(sys.stdin.buffer.read()))
+told = receive_events.sync(client=client, body=events, idempotency_key=sys.argv[3])
+tools = [{"name": "f", "description": "F.", "inputSchema": {"type": "object"}}]
+taken = import_registry.sync(client=client, body=tools, as_=ImportRegistryAs.DRAFTS, reason="ours")
+spans = receive_traces.sync_detailed(client=client, body=File(payload=io.BytesIO(b"")))
+print(json.dumps([told.to_dict(), taken.to_dict(), spans.status_code]))
+"""
 
 pytestmark = pytest.mark.skipif(_UV is None, reason="the generator is fetched with uv: not here")
 
@@ -44,8 +65,12 @@ def _run(*command: str, stdin: str = "", **environment: str) -> str:
 def client(live_server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a client generated from what the server says."""
     folder = tmp_path_factory.mktemp("generated") / "tooltrail_client"
+    shown = re.search(r"^```yaml\n(.*?)^```$", API_PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    assert shown is not None
+    (folder.parent / "client.yml").write_text(shown[1])
     _run(
         *("openapi-python-client", "generate", "--meta", "none"),
+        *("--config", str(folder.parent / "client.yml")),
         *("--url", f"{live_server.url}/api/v1/openapi.json", "--output-path", str(folder)),
     )
     return folder
@@ -131,3 +156,22 @@ def test_a_refusal_is_the_problem_the_document_says(
     told = _ask(client, live_server, record, record.auditor[:-1] + "x")
     assert {(one["status"], one["is"]) for one in told.values()} == {(401, "Problem")}
     assert {one["members"]["code"] for one in told.values()} == {"malformed_key"}
+
+
+def test_what_is_sent_can_be_generated_too(
+    client: Path, live_server: LiveServer, acme: Cast
+) -> None:
+    """Events as NDJSON, tools as a list, and OTLP: generators used to leave all three out."""
+    scopes = [Scope.INGEST, Scope.REGISTRY]
+    key = create_key(acme.tenant, "client", scopes, created_by=acme.admin)[1]
+    lines = "\n".join(json.dumps(event) for event in make_call())
+    batch_id = str(new_id())
+    printed = _run(
+        *("python", "-c", SENDING, str(client.parent), live_server.url, batch_id),
+        stdin=lines,
+        TOOLTRAIL_API_KEY=key,
+    )
+    told, taken, spans = json.loads(printed)
+    assert (told["accepted"], told["batch_id"], told["rejected"]) == (2, batch_id, [])
+    assert [one["name"] for one in taken["tools"]] == ["f"]
+    assert spans == 200

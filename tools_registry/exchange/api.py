@@ -156,7 +156,11 @@ def export_the_registry(request: HttpRequest) -> HttpResponseBase:
         **told((*_PROBLEMS, "malformed", "too_large", "parameter")),
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": {"type": ["object", "array"]}}},
+            "content": {
+                "application/json": {
+                    "schema": {"oneOf": [{"type": "object"}, {"type": "array", "items": {}}]}
+                }
+            },
         },
     },
 )
