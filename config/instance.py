@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from config import env
-from config.database import ROLES
+from config.database import APP, ROLES, VARIABLES
 from config.embedded import EmbeddedPostgres
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -76,3 +76,20 @@ def embedded_url(role: str) -> str | None:
     """The embedded database's address for a role; None before the first `up`."""
     password = load_secrets().get(role)
     return POSTGRES.url(role, password) if password else None
+
+
+def child_environment(role: str | None) -> dict[str, str]:
+    """Our environment for a process that is to be one role of the database, or with None none.
+
+    It holds no other role's address, and the process need not read the file of secrets.
+    """
+    withheld = {name for name, its_role in VARIABLES.items() if its_role != role}
+    if role is None:
+        withheld.add("TOOLTRAIL_SECRET_KEY")
+    withheld |= {f"{name}_FILE" for name in withheld}
+    kept = {name: value for name, value in os.environ.items() if name not in withheld}
+    if role == APP:
+        secret_key = load_secrets().get("secret_key")
+        made = {"DATABASE_URL": embedded_url(APP), "TOOLTRAIL_SECRET_KEY": secret_key}
+        kept |= {name: value for name, value in made.items() if value and not env.text(name, "")}
+    return kept

@@ -15,8 +15,9 @@ from config.instance import BASE_DIR as BASE_DIR
 
 DEBUG = env.boolean("TOOLTRAIL_DEBUG", default=False)
 # The prefix makes `check --deploy` refuse the stand-in, which only exists before `up`.
-SECRET_KEY = env.text(
-    "TOOLTRAIL_SECRET_KEY", instance.load_secrets().get("secret_key", "django-insecure-stand-in")
+# The file is read only where it is needed: a web process is given the key (`child_environment`).
+SECRET_KEY = env.text("TOOLTRAIL_SECRET_KEY", "") or instance.load_secrets().get(
+    "secret_key", "django-insecure-stand-in"
 )
 ALLOWED_HOSTS = env.words("TOOLTRAIL_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
 CSRF_TRUSTED_ORIGINS = env.words("TOOLTRAIL_ORIGINS")
@@ -111,9 +112,9 @@ def _database(url: str | None, *, is_pooled: bool = False) -> dict[str, Any]:
 
 
 # `default` is the application role, bound by row-level security. `owner`, for migrations and
-# partitions, and `keeper`, for retention, are there when their addresses are known: a web server
-# needs neither. The web server's
-# threads share a pool (docs/adr/0003); commands and the worker need no more than a thread has.
+# partitions, and `keeper`, for retention, are there when their addresses are known: `up` gives them
+# to the worker and not to the web server, whose threads share a pool (docs/adr/0003). Commands and
+# the worker need no more connections than a thread has.
 _url = env.text("DATABASE_URL", "")
 _is_own = bool(_url)
 _owner_url = env.text("DATABASE_OWNER_URL", "") if _is_own else instance.embedded_url(OWNER)

@@ -23,14 +23,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 
 import psutil
 
+from config.database import APP
 from config.embedded import EmbeddedPostgres, EmbeddedPostgresError
-from config.instance import BASE_DIR, POSTGRES, SECRETS, VAR, WEB_PROCESSES, load_secrets
+from config.instance import (
+    BASE_DIR,
+    POSTGRES,
+    SECRETS,
+    VAR,
+    WEB_PROCESSES,
+    child_environment,
+    load_secrets,
+)
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _READY_TIMEOUT_S = 60.0
@@ -81,7 +90,7 @@ class Child:
 
     name: str
     command: list[str]
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     _process: subprocess.Popen[bytes] | None = None
     _started_at: float = 0.0
     _restart_at: float | None = None
@@ -94,7 +103,7 @@ class Child:
         self._process = subprocess.Popen(  # noqa: S603  our own commands
             self.command,
             cwd=BASE_DIR,
-            env={**os.environ, **self.environment},
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno(),
             # Ctrl-C in a terminal reaches us only: we say who stops, and when.
@@ -372,7 +381,7 @@ def main() -> int:
             Child(
                 "web server",
                 web_command(options.host, options.port),
-                {"TOOLTRAIL_DATABASE_POOL": "1"},
+                child_environment(APP) | {"TOOLTRAIL_DATABASE_POOL": "1"},
             )
         )
         if supervisor.wait_until_ready(options.host, options.port):
@@ -386,7 +395,7 @@ def main() -> int:
                     "TOOLTRAIL_SPOOL_DIR": str(VAR / "spool"),
                 }
                 demo = [sys.executable, "-m", "audit.demo"]
-                supervisor.add(Child("demo executor", demo, environment))
+                supervisor.add(Child("demo executor", demo, child_environment(None) | environment))
         return supervisor.run()
     finally:
         supervisor.stop()

@@ -1,6 +1,5 @@
 """The web server of the tests: the real one, in a process of its own, on the test database."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -10,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
-from config.instance import BASE_DIR
+from config.database import APP
+from config.instance import BASE_DIR, child_environment
 from config.supervise import answers, web_command
 
 _HOST = "127.0.0.1"
@@ -37,7 +37,7 @@ def running_server(**environment: str) -> Iterator[LiveServer]:
         process = subprocess.Popen(
             web_command(_HOST, port, processes=1),
             cwd=BASE_DIR,
-            env=os.environ | {"TOOLTRAIL_DATABASE_POOL": "1"} | environment,
+            env=child_environment(APP) | {"TOOLTRAIL_DATABASE_POOL": "1"} | environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -89,6 +89,8 @@ def test_up_serves_from_a_database_that_init_made(
     assert status(url + "/login", Host="tools.example") == HTTPStatus.MOVED_PERMANENTLY
     assert status(url + "/login", **THROUGH_THE_PROXY | {"Host": "else"}) == HTTPStatus.BAD_REQUEST
     assert status(url + "/readyz") == HTTPStatus.OK  # a probe knows neither name nor TLS
+    web = installation.processes("config.web_server")
+    assert [each.environ().keys() & new.keys() for each in web] == [{"DATABASE_URL"}] * len(web)
     assert end(process) == 0
     assert not installation.postgres.root.exists()
     assert installation.processes() == []

@@ -1,5 +1,6 @@
 """`manage.py up` as a newcomer runs it: real processes on a folder of their own."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -10,12 +11,15 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import psutil
 import pytest
 
+from config.database import APP, ROLES, VARIABLES
+from config.instance import child_environment
 from tests.installation import (
     Installation,
     announcement,
@@ -153,6 +157,77 @@ def test_whatever_dies_is_started_again_and_ends_with_us(installation: Installat
     process.kill()
     process.wait()
     until(lambda: not installation.processes())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_web_processes_hold_no_address_but_their_own_roles(installation: Installation) -> None:
+    process = installation.up("--json", "--demo")
+    announcement(process)
+    worker = until(partial(installation.processes, "procrastinate"))[0]
+    demo = until(partial(installation.processes, "audit.demo"))[0]
+    web = installation.processes("config.web_server")
+    assert len(web) > 1, "the server and what it forked"
+    kept = json.loads((installation.var / "secrets.json").read_text())
+    owner, application, keeper = (kept[role].encode() for role in ROLES)
+    for each in web:
+        environ, memory = (_read_proc(each.pid, name) for name in ("environ", "mem"))
+        assert application in environ
+        assert application in memory
+        for password in (owner, keeper):
+            assert password not in environ
+            assert password not in memory
+    until(lambda: owner in _read_proc(worker.pid, "mem"))  # once it has read its settings
+    assert not any(kept[role].encode() in _read_proc(demo.pid, "environ") for role in ROLES)
+    done = subprocess.run(
+        [sys.executable, "-c", _CONNECTIONS],
+        env=web[-1].environ(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {"default": APP}
+    assert end(process) == 0
+
+
+_CONNECTIONS = """
+import json
+from config.settings import DATABASES
+print(json.dumps({alias: database["USER"] for alias, database in DATABASES.items()}))
+"""
+
+
+def _read_proc(pid: int, name: str) -> bytes:
+    """A process's environment, or all of its memory that can be read."""
+    folder = Path("/proc") / str(pid)
+    if name != "mem":
+        return (folder / name).read_bytes()
+    parts = []
+    with (folder / "mem").open("rb", buffering=0) as memory:
+        for line in (folder / "maps").read_text().splitlines():
+            place, access, *_ = line.split()
+            first, last = (int(number, 16) for number in place.split("-"))
+            if access.startswith("rw"):
+                with contextlib.suppress(OSError):  # some of the kernel's own
+                    memory.seek(first)
+                    parts.append(memory.read(last - first))
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("ending", ["", "_FILE"])
+def test_a_child_is_given_the_address_of_its_own_role(
+    ending: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for variable in VARIABLES:
+        (tmp_path / variable).write_text(f"postgresql://{variable}@/x")
+        monkeypatch.delenv(variable, raising=False)
+        value = str(tmp_path / variable) if ending else f"postgresql://{variable}@/x"
+        monkeypatch.setenv(variable + ending, value)
+    monkeypatch.setenv("TOOLTRAIL_SECRET_KEY" + ending, str(tmp_path / "DATABASE_URL"))
+    both = {f"DATABASE_URL{ending}", f"TOOLTRAIL_SECRET_KEY{ending}"}
+    names = (*VARIABLES, "TOOLTRAIL_SECRET_KEY")
+    watched = {f"{name}{each}" for name in names for each in ("", "_FILE")}
+    assert watched & child_environment(APP).keys() == both
+    assert not watched & child_environment(None).keys()
 
 
 def _others(installation: Installation, word: str, known: set[int]) -> set[int]:
