@@ -11,16 +11,27 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http import HTTPStatus
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
+from django.test import Client
 
 from audit.decode import is_too_deep
+from audit.models import RejectedEvent
 from config.instance import BASE_DIR
+from tenants.keys import create_key
+from tenants.models import Scope
+from tenants.scope import tenant_scope
 from tests.audit.posting import NDJSON, lines
 from tests.audit.test_bombs import web_process
-from tests.factories import Cast, make_call, make_ingest_key
+from tests.factories import Cast, make_call, make_ingest_key, send_events
 from tests.server import LiveServer, running_server
+from tests.tools_registry.contracts import make_contract
+from tools_registry.changes import Publisher
+from tools_registry.drafts import create_draft
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import register_contracts
 
 STACK_BYTES = 2 * 1024 * 1024  # of a thread of the web server: what Rust gives it
 
@@ -144,3 +155,96 @@ def test_thirty_deep_bodies_at_once_end_no_process(
     assert process.is_running()
     assert web_process(server) == process
     assert send("/api/v1/events", NDJSON, lines(make_call())) == HTTPStatus.OK
+
+
+def deep_protobuf(depth: int) -> bytes:
+    """A span attribute of arrays within arrays: `AnyValue { ArrayValue { AnyValue { … } } }`."""
+    value = b""
+    for _ in range(depth):
+        value = field(1, value)  # ArrayValue.values
+        value = field(5, value)  # AnyValue.array_value
+    attribute = field(1, b"deep") + field(2, value)
+    span = field(9, attribute)
+    return field(1, field(2, field(2, span)))  # resource_spans, scope_spans, spans
+
+
+def field(number: int, data: bytes) -> bytes:
+    """A length-delimited field of protobuf."""
+    size, length = len(data), b""
+    while size > 127:
+        length += bytes((size & 127 | 128,))
+        size >>= 7
+    return bytes((number << 3 | 2,)) + length + bytes((size,)) + data
+
+
+def test_no_door_for_programs_takes_a_process_down(server: LiveServer, acme: Cast) -> None:
+    scopes = list(Scope)
+    key = create_key(acme.tenant, "deep", scopes, created_by=acme.admin)[1]
+    json_text = nested(20_000)
+    doors = (
+        ("/v1/traces", "application/x-protobuf", deep_protobuf(4_000)),
+        ("/v1/traces", "application/json", json_text),
+        ("/api/v1/events", NDJSON, b'{"type":' + json_text + b"}"),
+        ("/api/v1/tools", "application/json", b'{"tools":[%b]}' % json_text),
+        ("/api/v1/tools", "application/json", b'{"tools":[{"name":%b}]}' % json_text),
+        ("/api/v1/registry", "application/json", json_text),
+        ("/api/v1/registry", "application/json", b'[{"name":"f","inputSchema":%b}]' % json_text),
+        ("/api/v1/reports", "application/json", json_text),
+        ("/api/v1/reports", "application/json", b'{"from":%b}' % json_text),
+    )  # fmt: skip
+    process = web_process(server)
+    for path, kind, body in doors:
+        client = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
+        with closing(client):
+            client.request("POST", path, body, headers)
+            status = client.getresponse().status
+        assert 200 <= status < 500, (path, body[:60])
+        assert status not in {401, 403, 404}, (path, body[:60])
+        assert process.is_running(), (path, body[:60])
+    assert web_process(server) == process
+
+
+def test_no_form_takes_a_process_down(server: LiveServer, acme: Cast) -> None:
+    acme.admin.is_staff = True
+    acme.admin.save()
+    browser = Client()
+    browser.force_login(acme.admin)
+    token = "x" * 32
+    cookie = f"sessionid={browser.cookies['sessionid'].value}; csrftoken={token}"
+    with tenant_scope(acme.tenant.id):
+        contract = ToolContract.model_validate(make_contract())
+        register_contracts(acme.tenant, [contract], Publisher(key_id="key"))
+        tool = Tool.objects.get(tenant=acme.tenant)
+        create_draft(tool, contract, Publisher(acme.admin))
+    send_events(acme.tenant, [{"type": "neither"}], key=make_ingest_key(acme.tenant))
+    with tenant_scope(acme.tenant.id):
+        line = RejectedEvent.objects.for_tenant(acme.tenant.id).get()
+    text = nested(20_000).decode()
+    documents = dict.fromkeys(("input_schema", "output_schema", "meta", "examples"), text)
+    forms = (
+        (f"/tools/{tool.pk}/draft", {"revision": "1", "description": "d", **documents}),
+        (f"/tools/{tool.pk}/draft/check", {"revision": "1", "description": "d", **documents}),
+        (f"/admin/tools_registry/tool/{tool.pk}/change/", {"description": "d", **documents}),
+        ("/settings/redaction", {"names": "a", "sample": text, "try": "1", "otlp": "on"}),
+        (f"/inbox/{line.id}/send", {"line": '{"type":"gap","x":' + text + "}"}),
+        ("/tools/import", {"text": text}),
+        ("/tools/import", {"text": '[{"name":"f","inputSchema":' + text + "}]"}),
+        ("/calls/search", {"q": "", "needle": text[:200], "reason": "r"}),
+    )
+    process = web_process(server)
+    for path, form in forms:
+        client = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+        headers = {
+            "Cookie": cookie,
+            "X-CSRFToken": token,
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        with closing(client):
+            client.request("POST", path, urlencode(form), headers)
+            answer = client.getresponse()
+            page = answer.read()
+        assert answer.status < HTTPStatus.INTERNAL_SERVER_ERROR, path
+        assert answer.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}, (path, page[:300])
+        assert process.is_running(), path
+    assert web_process(server) == process
