@@ -103,6 +103,22 @@ def test_who_exported_what_is_on_record(acme: Cast) -> None:
     assert action.details == {"query": "state:ok tool:a"}
 
 
+def test_exports_with_error_messages_are_on_record_for_each_query(acme: Cast) -> None:
+    """What a second export of the same minute showed was not to be found."""
+    for user in (acme.editor, acme.viewer):
+        browser = signed_in(user)
+        for query in ("tool:a", "tool:b", "tool:b"):
+            assert browser.get("/calls/export.csv", {"q": query}).status_code == 200
+    with tenant_scope(acme.tenant.id):
+        actions = Action.objects.filter(tenant_id=acme.tenant.id, verb="call.export")
+        queries = {
+            user: {one.details["query"] for one in actions if one.user_id == user.pk}
+            for user in (acme.editor, acme.viewer)
+        }
+    assert queries[acme.editor] == {"tool:a", "tool:b"}
+    assert "tool:a" in queries[acme.viewer]
+
+
 @pytest.mark.parametrize(
     "path",
     [
