@@ -57,8 +57,8 @@ def initialise(admin_url: str, passwords: dict[str, str], database: str = DATABA
             )
     with psycopg.connect(with_database(admin_url, database), autocommit=True) as connection:
         connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-        # Tables of Django and of the job queue need no rule of their own; tables with a
-        # tenant_id get theirs from row-level security and narrower grants (tests/schema).
+        # The widest that a table gets. Migrations narrow it: by row-level security where there
+        # is a tenant_id, by grants on tables and columns elsewhere (tests/schema).
         connection.execute(
             sql.SQL(
                 "ALTER DEFAULT PRIVILEGES FOR ROLE {owner}"

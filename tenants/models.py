@@ -6,7 +6,7 @@ Django and its admin know `id` alone.
 """
 
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import uuid_utils.compat
 from django.conf import settings
@@ -36,8 +36,20 @@ class User(AbstractUser):
     has_initial_password = models.BooleanField(default=False, db_default=False)
     """Whether an admin knows the password: they made the account before there were invitations."""
 
+    _CHANGED: ClassVar = (
+        *("password", "last_login", "is_staff", "is_active", "has_initial_password"),
+        *("time_zone", "theme", "default_range", "last_tenant"),
+    )
+    """What the application may write of an account that is there (its grants)."""
+
     class Meta:
         db_table = "app_user"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Store it; of an account that is there only what may change, as not to be refused."""
+        if not self._state.adding:
+            kwargs.setdefault("update_fields", self._CHANGED)
+        super().save(*args, **kwargs)
 
 
 class SignInFailure(models.Model):

@@ -116,7 +116,11 @@ def test_saved_rules_apply_to_the_next_event(acme: Cast, client: Client) -> None
     assert b"FR12" not in text
     assert b"ada@x" not in text
     (told,) = actions(acme, "tenant.redaction")
-    assert told == {"names": ["iban", " iban "], "patterns": ["[a-z]+@x"]}
+    assert told == {
+        "names": ["iban", " iban "],
+        "patterns": ["[a-z]+@x"],
+        "otlp_defaults": False,
+    }
     assert "[a-z]+@x" in client.get(reverse("redaction_settings")).content.decode()
 
 

@@ -61,7 +61,7 @@ for lived_s in (60, 60, 60, 0, 0):
     child.restart_if_due()
     print(child._restart_delay_s)
 """)
-    assert done.stdout.split() == ["1.0", "2.0", "4.0", "1.0", "1.0"]
+    assert done.stdout.split() == ["2.0", "4.0", "8.0", "1.0", "1.0"]
     assert done.stderr.splitlines()[0] == (
         "tooltrail: the worker ended with exit code 0; starting it again"
     )

@@ -124,7 +124,7 @@ def test_who_belongs_to_suspended_tenants_alone_is_told_so(acme: Cast, globex: C
     client.force_login(acme.admin)
     assert client.get("/settings/keys").status_code == 200
     acme.tenant.suspended_at = timezone.now()
-    acme.tenant.save()
+    acme.tenant.save(update_fields=["suspended_at"])
     answer = client.get("/settings/keys")
     assert answer.status_code == 403
     assert "Suspended" in answer.content.decode()
@@ -154,7 +154,7 @@ def test_times_are_the_viewers_then_the_browsers_then_the_tenants(
 ) -> None:
     type(acme.admin).objects.filter(pk=acme.admin.pk).update(time_zone=user)
     acme.tenant.time_zone = tenant
-    acme.tenant.save()
+    acme.tenant.save(update_fields=["time_zone"])
     client = Client()
     client.force_login(acme.admin)
     client.cookies[COOKIE] = cookie
