@@ -112,7 +112,7 @@ class Arguments:
     def __init__(self, fn: Callable[..., Any]) -> None:
         try:
             self._signature = inspect.signature(fn)
-        except ValueError:  # some that are written in C do not tell theirs
+        except (TypeError, ValueError):  # some that are written in C do not tell theirs
             self._signature = inspect.signature(_anything)
         parameters = list(self._signature.parameters.values())
         # Of a method, what it is called on is no argument of the tool.

@@ -120,7 +120,7 @@ def _open_spool(
         if not HAS_FILE_LOCKS:
             raise OSError("no file locks")
         root = make_root(settings.spool_dir, url, api_key)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home directory
         reason = type(error).__name__
         if must_keep and HAS_FILE_LOCKS:  # a spool without room refuses
             warn(f"no spool file can be made ({reason}), so tools are refused")

@@ -58,7 +58,7 @@ class ToolSpec:
             members["tool_version"] = version
         if timeouts_ms is not None:
             members["timeouts_ms"] = timeouts_ms
-        self.text = to_json(members)[1:-1] + b","
+        self.text = encode_json(members)[1:-1] + b","
 
 
 class Call:

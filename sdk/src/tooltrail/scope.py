@@ -8,9 +8,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
 from uuid_utils import uuid4
 
+from tooltrail.capture import encode_json
 from tooltrail.events import ID_MAX_LENGTH
 
 if TYPE_CHECKING:
@@ -102,5 +102,5 @@ def scope_of_call(outer: Scope | None, call: "Call") -> Scope:
 
 
 def _members_text(trace_id: str, members: dict[str, Any]) -> bytes:
-    text = to_json({"trace_id": trace_id, **members}, fallback=str)
+    text = encode_json({"trace_id": trace_id, **members})
     return text[1:-1] + b","

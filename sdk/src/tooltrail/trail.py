@@ -24,6 +24,7 @@ from uuid_utils import uuid7
 from tooltrail.announcement import Announcement, Announcer
 from tooltrail.capture import Capture, encode_json
 from tooltrail.decorator import Arguments, make_output_guard, wrap
+from tooltrail.errors import ToolContractRefused, ToolNameTaken
 from tooltrail.events import NAME_MAX_LENGTH
 from tooltrail.guard import unwrap
 from tooltrail.producer import USER_AGENT, Producer, Stats
@@ -32,6 +33,7 @@ from tooltrail.redact import Note, Redactor
 from tooltrail.scope import CONTEXT_MEMBERS, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.settings import CaptureMode, RegisterMode, Settings, SpoolMode, WhenFull
 from tooltrail.spool import SpoolFullError
+from tooltrail.tools.functions import is_partial, name_of
 from tooltrail.tools.tool import Tool
 from tooltrail.transport import Transport, UnreachableError
 from tooltrail.turns import Turn
@@ -136,7 +138,17 @@ class Trail:
             return lambda function: self._decorate(function, **options)
         return self._decorate(fn, **options)
 
-    def _decorate(
+    def _decorate(self, fn: Any, **options: Any) -> Any:
+        """The tool is the function inside a `partial`: its name, and all its arguments."""
+        if not is_partial(fn):
+            return self._decorate_function(fn, **options)
+        given = options.pop("name", None) or vars(fn).get("__name__")
+        inner = self._decorate(fn.func, name=given, **options)
+        made = type(fn)(inner, *fn.args, **fn.keywords)
+        vars(made).update({"__name__": name_of(fn)} | vars(fn) | vars(made))
+        return made
+
+    def _decorate_function(
         self,
         fn: Callable[..., Any],
         *,
@@ -163,7 +175,7 @@ class Trail:
             name = name or own_guard.options.tool_name
         announcement = Announcement(
             fn,
-            name=str(name or getattr(fn, "__name__", type(fn).__name__))[:NAME_MAX_LENGTH],
+            name=str(name or name_of(fn))[:NAME_MAX_LENGTH],
             description=description,
             input_schema=input_schema,
             output_schema=output_schema if own_guard is None else own_guard.schema,
@@ -182,14 +194,22 @@ class Trail:
 
         def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             nonlocal spec
-            if spec is None:  # not when decorating: hints may name what is defined later
-                self._register([announcement])
-                digest = self._announcer.add(announcement)
-                spec = ToolSpec(announcement.name, version or digest, timeouts_ms, rule)
-            given, raw_args = arguments.bind(args, kwargs)
-            return self._begin(spec, given, raw_args)
+            try:
+                if spec is None:  # not when decorating: hints may name what is defined later
+                    self._register([announcement])
+                    digest = self._announcer.add(announcement)
+                    spec = ToolSpec(announcement.name, version or digest, timeouts_ms, rule)
+                given, raw_args = arguments.bind(args, kwargs)
+                return self._begin(spec, given, raw_args)
+            except (SpoolFullError, ToolContractRefused, ToolNameTaken):
+                raise
+            except Exception as error:
+                return self._begin_unrecorded(error)
 
-        return wrap(fn, begin, output_guard)
+        wrapped = wrap(fn, begin, output_guard)
+        if not hasattr(fn, "__name__"):  # a callable object
+            wrapped.__name__ = wrapped.__qualname__ = name_of(fn)
+        return wrapped
 
     @contextmanager
     def record(
@@ -200,8 +220,13 @@ class Trail:
         Set `output` on what is yielded to what the tool returned, plain or an envelope. An
         exception leaving the block is recorded and passed on.
         """
-        spec = ToolSpec(tool[:NAME_MAX_LENGTH], version, None, self._capture)
-        call = self._begin(spec, args or {}, args or {})
+        try:
+            spec = ToolSpec(tool[:NAME_MAX_LENGTH], version, None, self._capture)
+            call = self._begin(spec, args or {}, args or {})
+        except SpoolFullError:
+            raise
+        except Exception as error:
+            call = self._begin_unrecorded(error)
         recorded = Recorded(call)
         try:
             yield recorded
@@ -227,7 +252,11 @@ class Trail:
         for unknown in context.keys() - CONTEXT_MEMBERS:
             self._warn_once(f"trace() knows no context member {unknown!r}")
             del context[unknown]
-        scope = make_scope(trace_id, parent_invocation_id, context)
+        try:
+            scope = make_scope(trace_id, parent_invocation_id, context)
+        except Exception as error:  # a value that cannot be made a text
+            self._complain(error)
+            scope = make_scope(None, None, {})
         token = enter_scope(scope)
         try:
             yield scope.trace_id
@@ -236,15 +265,16 @@ class Trail:
                 leave_scope(token)
 
     def carry[**P, R](self, fn: Callable[P, R]) -> Callable[P, R]:
-        """Wrap a function to be run in another thread, so that it runs in this trace.
+        """Wrap a function to be run in other threads, so that it runs in this trace.
 
-        One carried function is for one run: `pool.submit(trail.carry(work), item)`.
+        A carried function may run any number of times, also at the same time:
+        `pool.map(trail.carry(work), items)`. What a run sets in its context, it sets for itself.
         """
         context = copy_context()
 
         @wraps(fn)
         def carried(*args: P.args, **kwargs: P.kwargs) -> R:
-            return context.run(fn, *args, **kwargs)
+            return context.copy().run(fn, *args, **kwargs)
 
         return carried
 
@@ -256,8 +286,7 @@ class Trail:
         scope = current_scope()
         if scope is not None and scope.call is not None:
             return scope.call
-        spec = ToolSpec("none", None, None, self._capture)
-        return Call(spec, None, self._ids, self._clock, self._complain)
+        return self._unrecorded_call()
 
     def context(self, turn_id: str) -> Turn:
         """The context to hand an ADK `Tool.executor`: its events are recorded here.
@@ -338,6 +367,20 @@ class Trail:
             call.leave()
             raise SpoolFullError("the call cannot be recorded, so the tool was not run")
         return call
+
+    def _begin_unrecorded(self, error: Exception) -> Call:
+        """Let a call run that cannot be recorded for an error of ours, or refuse it."""
+        self._complain(error)
+        if self._raises_when_full:
+            raise SpoolFullError("the call cannot be recorded, so the tool was not run") from error
+        call = self._unrecorded_call()
+        call.start({}, {})
+        return call
+
+    def _unrecorded_call(self) -> Call:
+        return Call(
+            ToolSpec("none", None, None, self._capture), None, _new_id, None, self._complain
+        )
 
     def _make_capture(self, mode: str | None, redact: Redactor | bool | None) -> Capture:
         if redact is None:

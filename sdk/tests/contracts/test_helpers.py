@@ -1,6 +1,7 @@
 """Contexts and events, exceptions as errors, functions as envelopes."""
 
 import asyncio
+import concurrent.futures
 import email.message
 import inspect
 import json
@@ -173,6 +174,25 @@ DETAILS = [ValidationDetail("bad", ("a", 0), "type")]
 )
 def test_an_exception_names_its_type(error: Exception, kind: str) -> None:
     assert describe_failure(error).type == kind
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (asyncio.CancelledError("stopped"), "CANCELLED"),
+        (concurrent.futures.CancelledError(), "CANCELLED"),
+        (GeneratorExit(), "CANCELLED"),
+        (KeyboardInterrupt(), "INTERRUPTED"),
+        (SystemExit("a text that is no code"), "INTERRUPTED"),
+        (SystemExit(404), "INTERRUPTED"),
+    ],
+    ids=repr,
+)
+def test_what_is_stopped_from_outside_is_no_fatal_failure(error: BaseException, code: str) -> None:
+    detail = describe_failure(error)
+    assert (detail.type, detail.code) == ("RETRYABLE", code)
+    assert detail.cause == type(error).__name__
+    assert detail.upstream_status is None
 
 
 @pytest.mark.parametrize(

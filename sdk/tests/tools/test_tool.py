@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 from uuid import UUID
 
@@ -452,6 +453,35 @@ def test_any_ordinary_signature_will_do() -> None:
     args = {"positional": 1, "json": "abc", "model_config": {"case": CASE}, "anything": [1]}
     assert run(tool, args) == (1, "abc", [], Filter(case=UUID(CASE)), [1])
     assert refused(tool, {"positional": 1, "json": "abcd"}) == [(("json",), "string_too_long")]
+
+
+class Adder:
+    def add(self, a: int, b: int = 2) -> int:
+        """Adds."""
+        return a + b
+
+    def __call__(self, a: int) -> int:
+        """Adds one."""
+        return a + 1
+
+
+@pytest.mark.parametrize(
+    ("fn", "name", "members", "args", "result"),
+    [
+        (partial(Adder().add, 1), "add", {"b"}, {"b": 5}, 6),
+        (partial(Adder().add, b=7), "add", {"a", "b"}, {"a": 1}, 8),
+        (partial(partial(Adder().add, b=7), 1), "add", {"b"}, {}, 8),
+        (Adder(), "Adder", {"a"}, {"a": 1}, 2),
+        (partial(Adder(), 1), "Adder", set(), {}, 2),
+    ],
+)
+def test_a_partial_or_an_object_is_described_as_the_function_inside(
+    fn: Callable[..., int], name: str, members: set[str], args: dict[str, int], result: int
+) -> None:
+    tool = Tool.from_function(fn)
+    assert (tool.name, tool.description[:4]) == (name, "Adds")
+    assert tool.describe()["inputSchema"]["properties"].keys() == members
+    assert run(tool, args) == result
 
 
 def undescribed(x: int) -> int:

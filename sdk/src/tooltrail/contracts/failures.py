@@ -28,6 +28,12 @@ _RETRYABLE_ERRNOS = {
     errno.EHOSTDOWN,
     errno.EAGAIN,
 }
+_CANCELLED_NAMES = {
+    "CancelledError",  # asyncio, concurrent.futures
+    "Cancelled",  # trio
+    "GeneratorExit",
+}
+_INTERRUPTED_NAMES = {"KeyboardInterrupt", "SystemExit"}
 _CONNECTION_NAMES = {
     "ConnectError",  # httpx
     "ConnectionError",  # requests
@@ -50,15 +56,18 @@ def describe_failure(
     """Say what kind of failure an exception is.
 
     Time-outs (HTTP 408 and 504 too) are TIMEOUT, HTTP 429 RATE_LIMIT, other 5xx UPSTREAM,
-    broken schemas VALIDATION, lost connections RETRYABLE, the rest FATAL. Retry-After, in
-    seconds or as a date (read against `now`), becomes `retry_after_ms`. What the handler of
-    a `Tool` raised counts, not the ToolDownstreamError around it.
+    broken schemas VALIDATION, lost connections RETRYABLE, the rest FATAL. A call that was
+    cancelled, or interrupted because the process ends, did not fail by itself: RETRYABLE, with
+    the code CANCELLED or INTERRUPTED. Retry-After, in seconds or as a date (read against `now`),
+    becomes `retry_after_ms`. What the handler of a `Tool` raised counts, not the
+    ToolDownstreamError around it.
     """
     error = _root(error)
     status = _http_status(error)
-    code = getattr(error, "code", None)
+    stopped = _stopped(error)
+    code = stopped or getattr(error, "code", None)
     return ToolErrorDetail(
-        type=_kind(error, status),
+        type=ToolErrorType.RETRYABLE if stopped else _kind(error, status),
         message=str(error) or type(error).__name__,
         code=code if isinstance(code, str) else None,
         cause=type(error).__name__,
@@ -93,6 +102,14 @@ def _root(error: BaseException) -> BaseException:
         error = error.__cause__
     reason = getattr(error, "reason", None)  # urllib's URLError, urllib3's MaxRetryError
     return reason if isinstance(reason, BaseException) else error
+
+
+def _stopped(error: BaseException) -> str | None:
+    """The code of an exception that ends a call from outside."""
+    names = {base.__name__ for base in type(error).__mro__}
+    if names & _CANCELLED_NAMES:
+        return "CANCELLED"
+    return "INTERRUPTED" if names & _INTERRUPTED_NAMES else None
 
 
 def _kind(error: BaseException, status: int | None) -> ToolErrorType:

@@ -4,6 +4,8 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, partialmethod
+from types import MethodType
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, Field
@@ -34,12 +36,14 @@ class FunctionTool:
 def read_function(fn: Callable[..., Any]) -> FunctionTool:
     """Read a function's hints and docstring.
 
-    A parameter without hint takes anything; `self` of a bound method is none of them.
+    A parameter without hint takes anything; `self` of a bound method is none of them. What a
+    `functools.partial` binds by position is none either; what it binds by name is a default.
     Raises TypeError for `*args` and `**kwargs`, which no schema can name, NameError for hints
     that cannot be resolved.
     """
-    hints = get_type_hints(fn, include_extras=True)
-    description, texts = read_docstring(inspect.getdoc(fn) or "")
+    target = _behind(fn)
+    hints = get_type_hints(target, include_extras=True)
+    description, texts = read_docstring(inspect.getdoc(target) or inspect.getdoc(_inner(fn)) or "")
     annotations: dict[str, Any] = {}
     defaults: dict[str, FieldInfo] = {}
     positional: list[str] = []
@@ -55,7 +59,7 @@ def read_function(fn: Callable[..., Any]) -> FunctionTool:
         )
     # A dataclass, because a model would not take parameters called `json` or `_private`.
     model = pydantic_dataclass(
-        type(fn.__name__, (), {"__annotations__": annotations, **defaults}),
+        type(name_of(fn), (), {"__annotations__": annotations, **defaults}),
         config=ConfigDict(extra="forbid", arbitrary_types_allowed=False),
         kw_only=True,
     )
@@ -66,6 +70,37 @@ def read_function(fn: Callable[..., Any]) -> FunctionTool:
         return fn(*leading, **values)
 
     return FunctionTool(description, model, call)
+
+
+def is_partial(fn: Any) -> bool:
+    """Whether it is a `functools.partial` or `partialmethod`."""
+    return isinstance(fn, partial | partialmethod)
+
+
+def name_of(fn: Any) -> str:
+    """What a callable is called: its own name, that inside a `partial`, or its class's."""
+    name = getattr(fn, "__name__", None)
+    if not isinstance(name, str) or isinstance(fn, MethodType):
+        inner = _inner(fn)
+        name = getattr(inner, "__name__", None) or type(inner).__name__
+    return str(name)
+
+
+def _inner(fn: Any) -> Any:
+    """The callable inside any number of `partial`s, and inside a bound `partialmethod`."""
+    while True:
+        bound = getattr(fn, "__partialmethod__", None) or getattr(fn, "_partialmethod", None)
+        if is_partial(bound):
+            fn = bound
+        if not is_partial(fn):
+            return fn
+        fn = fn.func
+
+
+def _behind(fn: Any) -> Any:
+    """The function that has the hints: inside `partial`s, and of a callable object its method."""
+    inner = _inner(fn)
+    return inner if inspect.isroutine(inner) or inspect.isclass(inner) else type(inner).__call__
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:

@@ -32,7 +32,7 @@ from tooltrail.guard import GuardOutcome, unwrap
 from tooltrail.tools.arguments import Arguments, read_input_schema
 from tooltrail.tools.artifacts import SpooledArtifact, is_artifact_class
 from tooltrail.tools.canonical import compute_call_id
-from tooltrail.tools.functions import read_function
+from tooltrail.tools.functions import name_of, read_function
 from tooltrail.tools.members import MISSING, MemberProblems
 from tooltrail.tools.meta import Registry
 
@@ -152,7 +152,7 @@ class Tool:
             return function.call(args)
 
         return cls(
-            name=fn.__name__ if name is None else name,
+            name=name_of(fn) if name is None else name,
             description=function.description if description is None else description,
             input_schema=function.model,
             handler=handler if guard is None else guard.wrap(handler),
