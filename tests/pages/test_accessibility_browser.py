@@ -18,8 +18,9 @@ from audit.models import RejectedEvent
 from audit.payload_search import run_slice, start_search
 from audit.replay.job import run_slice as run_replay
 from audit.saved_views import save_view
+from tenants.invitations import invite
 from tenants.keys import create_key
-from tenants.models import Scope
+from tenants.models import Role, Scope
 from tenants.scope import tenant_scope
 from tests.audit.knocking import signed_in
 from tests.audit.posting import post
@@ -139,7 +140,9 @@ def test_axe_finds_nothing_serious(context: BrowserContext, site: Site, scheme: 
             fold.click()
         found[address] = findings(page)
     context.clear_cookies()
-    for address in ("/login", "/nowhere"):
+    with tenant_scope(site.cast.tenant.id):
+        _, token = invite(site.cast.tenant, "Nina", Role.EDITOR)
+    for address in ("/login", "/nowhere", f"/invitations/{token}"):
         page.goto(address)
         found[address] = findings(page)
     serious = {address: each for address, each in found.items() if each}
