@@ -75,12 +75,22 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query that was read. Terms with a problem are in neither `terms` nor `wanted`."""
+    """A query that was read. Terms with a problem are in neither `terms` nor `readable`."""
 
     text: str
     terms: tuple[Term, ...]
-    wanted: CallFilter
+    readable: CallFilter
+    """What the terms without a problem ask for: to fill in a form, never to search."""
     problems: tuple[Problem, ...]
+
+    @property
+    def wanted(self) -> CallFilter:
+        """What is asked for. Raises InvalidQueryError if a part of it cannot be read: the rest
+        alone may ask for the opposite, as in `NOT state:ok`.
+        """
+        if self.problems:
+            raise InvalidQueryError(self.problems[0].message)
+        return self.readable
 
     def value(self, name: str) -> str:
         """The value of a term as it was written, '' without one."""
@@ -101,6 +111,10 @@ class Query:
     def __str__(self) -> str:
         """The readable terms, each parted by one space."""
         return " ".join(term.text for term in self.terms)
+
+
+class InvalidQueryError(ValueError):
+    """A part of a query cannot be read, so nothing may be searched, exported or erased by it."""
 
 
 class _UnreadableError(ValueError):

@@ -25,7 +25,7 @@ from tooltrail.ledger import Kind
 
 from audit import pg_arrays
 from audit.batch_ids import WINDOW_BACK
-from audit.call_query import Query
+from audit.call_query import InvalidQueryError, Query
 from audit.call_query import parse as parse_query
 from audit.erasure_models import Erasure, ErasureCall, ErasureState, LegalHold
 from audit.event_removal import Removed, declare, remove_events
@@ -137,7 +137,12 @@ def _find(erasure: Erasure) -> None:
     begin = NEWEST
     if erasure.cursor_at is not None and erasure.cursor_id is not None:
         begin = Cursor(erasure.cursor_at, erasure.cursor_id)
-    wanted = parse_query(erasure.query).wanted
+    try:
+        wanted = parse_query(erasure.query).wanted
+    except InvalidQueryError as error:  # stored by an earlier version
+        erasure.state, erasure.finished_at = ErasureState.FAILED, timezone.now()
+        erasure.problem = f"Invalid query, nothing was searched: {error}"
+        return
     calls, cursor = call_chunk(wanted, now=erasure.created_at, before=begin, size=_FOUND)
     holds = holds_in_force(erasure.tenant_id)
     free = [

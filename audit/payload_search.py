@@ -21,7 +21,7 @@ from uuid import UUID
 import uuid_utils.compat
 from django.utils import timezone
 
-from audit.call_query import Query
+from audit.call_query import InvalidQueryError, Query
 from audit.call_query import parse as parse_query
 from audit.log import read_events
 from audit.models import PayloadHit, PayloadSearch, SearchState
@@ -109,7 +109,13 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         )
         if search is None or search.state not in UNDER_WAY:
             return False
-        wanted = replace(parse_query(search.query).wanted, since=search.since, until=search.until)
+        try:
+            asked = parse_query(search.query).wanted
+        except InvalidQueryError:  # stored by an earlier version
+            search.state, search.finished_at = SearchState.FAILED, timezone.now()
+            search.save()
+            return False
+        wanted = replace(asked, since=search.since, until=search.until)
         begin = NEWEST
         if search.cursor_at is not None and search.cursor_id is not None:
             begin = Cursor(search.cursor_at, search.cursor_id)

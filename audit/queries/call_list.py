@@ -150,6 +150,10 @@ class CallPage:
     """The budget ended here without filling the page; `older` goes on from there."""
 
 
+NO_CALLS = CallPage([], None, None, None)
+"""The page of a query that cannot be read: nothing was searched."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallCount:
     """How many calls match. `until` is None when all were looked at: then it is exact."""

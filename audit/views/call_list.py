@@ -20,6 +20,8 @@ from audit.call_filter import FILTER_NAMES, CallFilter, FilterName
 from audit.call_query import Query, parse, quoted
 from audit.figures import duration
 from audit.queries.call_list import (
+    NO_CALLS,
+    CallPage,
     Cursor,
     ListedCall,
     call_page,
@@ -92,14 +94,14 @@ def call_list(request: TenantRequest) -> HttpResponse:
         return _to_query(with_fields(query, filled))
     before, after = _cursor(request, "before"), _cursor(request, "after")
     is_first_page = before is None and after is None
-    is_live = is_first_page and "live" in request.GET
+    is_live = is_first_page and "live" in request.GET and not query.problems
     since = now - TAIL_BEGINS
     if is_live:
         before = Cursor(since, UUID(int=0))
-    page = call_page(query.wanted, now=now, before=before, after=after, size=PAGE_SIZE)
+    page = found_page(query, now, before=before, after=after)
     if after is not None and page.newer is None:  # nothing newer than this: the newest, in full
         is_first_page = True
-        page = call_page(query.wanted, now=now, size=PAGE_SIZE)
+        page = found_page(query, now)
     context = {
         **_bar(query, now),
         "rows": call_rows(page.calls, now, request.membership),
@@ -134,7 +136,7 @@ def call_tail(request: TenantRequest) -> HttpResponse:
 def call_count(request: TenantRequest) -> HttpResponse:
     """How many calls the query asks for, and whether that is all of them."""
     query = parse(request.GET.get("q", ""))
-    found = count_calls(query.wanted, now=timezone.now())
+    found = None if query.problems else count_calls(query.wanted, now=timezone.now())
     return render(request, "audit/call_list.html#call-count", {"found": found})
 
 
@@ -146,6 +148,15 @@ def call_complete(request: TenantRequest) -> HttpResponse:
     known = known_values(last_name(text), now=timezone.now())
     context = {"suggestions": complete(text, known)}
     return render(request, "audit/call_list.html#call-terms", context)
+
+
+def found_page(
+    query: Query, now: datetime, *, before: Cursor | None = None, after: Cursor | None = None
+) -> CallPage:
+    """A page of the calls that match; without a statement none for a query with a problem."""
+    if query.problems:
+        return NO_CALLS
+    return call_page(query.wanted, now=now, before=before, after=after, size=PAGE_SIZE)
 
 
 def call_rows(calls: Sequence[ListedCall], now: datetime, membership: Membership) -> list[CallRow]:
@@ -182,16 +193,16 @@ def _bar(query: Query, now: datetime) -> dict[str, Any]:
             for value, label in _RANGES
         ],
         "fields": [Field(one, query.value(one.name)) for one in FILTER_NAMES.values()],
-        "since": query.wanted.from_instant(now),
-        "until": query.wanted.to_instant(now),
+        "since": query.readable.from_instant(now),
+        "until": query.readable.to_instant(now),
         "asked": str(query),
-        "is_filtered": query.wanted != CallFilter(),
+        "is_filtered": query.readable != CallFilter(),
     }
 
 
 def _states(query: Query) -> list[Choice]:
     """Each state, and as one more choice whatever breaks its schema."""
-    wanted = query.wanted
+    wanted = query.readable
     is_any_violation = wanted.violation is not None and wanted.violation.is_anything
     rest = parse(query.having("state", ""))
     if is_any_violation:
@@ -209,6 +220,8 @@ def _states(query: Query) -> list[Choice]:
 
 def _tail(query: Query, since: datetime, now: datetime, membership: Membership) -> dict[str, Any]:
     """The calls since an instant; it moves on when there are too many."""
+    if query.problems:
+        return {"tail_rows": [], "tail_from": since, "tail_since": since.isoformat()}
     begins = max(since, query.wanted.from_instant(now) or since)
     page = call_page(replace(query.wanted, since=begins), now=now, size=TAIL_SIZE)
     if page.older is not None and page.calls:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from audit.call_query import parse
 from audit.figures import duration, milliseconds
 from audit.open_calls import Condition, condition_of, overdue_ms
-from audit.queries.call_list import Cursor, ListedCall, call_page
+from audit.queries.call_list import NO_CALLS, Cursor, ListedCall, call_page
 from audit.queries.open_list import COUNT_LIMIT, open_tally, producers_heard
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
@@ -57,9 +57,11 @@ def open_list(request: TenantRequest) -> HttpResponse:
     kind = request.GET.get("kind", "")
     kind = kind if kind in _KINDS else ""
     query = parse(request.GET.get("q", ""))
-    wanted = replace(query.wanted, condition=kind or None, state=None if kind else "open")
     before = Cursor.read(request.GET.get("before", ""))
-    page = call_page(wanted, now=now, before=before, size=PAGE_SIZE)
+    page = NO_CALLS
+    if not query.problems:
+        wanted = replace(query.wanted, condition=kind or None, state=None if kind else "open")
+        page = call_page(wanted, now=now, before=before, size=PAGE_SIZE)
     tally = open_tally(now)
     context: dict[str, object] = {
         "kind": kind,

@@ -182,12 +182,12 @@ def test_an_empty_answer_says_what_was_asked(told: Cast, query: str, says: str) 
     assert says in page
 
 
-def test_a_mistake_is_shown_in_its_place_and_the_rest_holds(told: Cast) -> None:
+def test_a_mistake_is_shown_in_its_place_and_nothing_is_listed(told: Cast) -> None:
     answer = signed_in(told.viewer).get("/calls/", {"q": "tool:plain stat:ok <script>"})
     page = answer.content.decode()
     assert "tool:plain <mark>stat</mark>:ok &lt;script&gt;" in page
     assert "Did you mean state?" in page
-    assert listed(page) == ["plain"]
+    assert listed(page) == []
     assert 'value="tool:plain stat:ok &lt;script&gt;"' in page
 
 
@@ -638,3 +638,19 @@ def test_the_api_is_for_keys_that_may_read(acme: Cast) -> None:
     send_events(acme.tenant, make_call(), key=make_ingest_key(acme.tenant))
     _, ingest_only = create_key(acme.tenant, "sender", [Scope.INGEST])
     assert read(acme, ingest_only).status_code == 403
+
+
+@pytest.mark.parametrize("query", ["NOT state:ok", "state:ok args.city:London", "Bad", "state:k"])
+def test_a_query_with_a_bad_term_finds_nothing(told: Cast, query: str) -> None:
+    browser = signed_in(told.admin)
+    asked = urlencode({"q": query})
+    assert listed(browser.get("/calls/").content.decode())
+    for address in (f"/calls/?{asked}", f"/calls/?{asked}&live=1", f"/calls/open?{asked}"):
+        page = browser.get(address).content.decode()
+        assert "Invalid query. Nothing was searched." in text(page), address
+        assert listed(page) == [], address
+        assert query in unescape(page)
+        assert "Nothing is open" not in text(page), address
+    assert listed(browser.get(f"/calls/tail?{asked}").content.decode()) == []
+    count = browser.get(f"/calls/count?{asked}").content.decode()
+    assert text(count) == "Invalid query. Nothing was searched."

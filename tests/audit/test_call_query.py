@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from audit.call_completion import complete, last_name
 from audit.call_filter import FILTER_NAMES, Ago, Bounds, CallFilter, Kind, Text
-from audit.call_query import MAX_LENGTH, MAX_VALUE, parse, quoted
+from audit.call_query import MAX_LENGTH, MAX_VALUE, InvalidQueryError, parse, quoted
 
 TEXT_NAMES = [one.name for one in FILTER_NAMES.values() if one.kind is Kind.TEXT]
 SENDABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1)
@@ -102,9 +102,11 @@ def test_what_is_refused_says_why_and_where(text: str, where: str, says: str) ->
     assert says in problem.message
 
 
-def test_what_can_be_read_holds_beside_what_cannot() -> None:
+def test_what_can_be_read_fills_the_form_and_nothing_is_searched_by_it() -> None:
     query = parse('tool:search nonsense state:error is:late "')
-    assert query.wanted == CallFilter(tool=Text("search"), state="failed")
+    with pytest.raises(InvalidQueryError, match="Say what to look in"):
+        query.wanted  # noqa: B018
+    assert query.readable == CallFilter(tool=Text("search"), state="failed")
     assert str(query) == "tool:search state:error"
     assert [query.text[each.start : each.end] for each in query.problems] == [
         "nonsense",
@@ -115,7 +117,7 @@ def test_what_can_be_read_holds_beside_what_cannot() -> None:
 
 def test_a_query_is_not_endless() -> None:
     (problem,) = parse("tool:a " * MAX_LENGTH).problems
-    assert (problem.start, parse("x" * 10_000).wanted) == (MAX_LENGTH, CallFilter())
+    assert (problem.start, parse("x" * 10_000).readable) == (MAX_LENGTH, CallFilter())
 
 
 @given(st.text())
@@ -126,7 +128,7 @@ def test_nothing_that_is_typed_raises_and_every_problem_lies_within(text: str) -
         assert problem.message
     for term in query.terms:
         assert text[term.start : term.end] == term.text
-    assert parse(str(query)) == replace(parse(str(query)), wanted=query.wanted, problems=()), (
+    assert parse(str(query)) == replace(parse(str(query)), readable=query.readable, problems=()), (
         "what was read is read again"
     )
 
@@ -143,7 +145,7 @@ _TERMS = st.sampled_from(list(FILTER_NAMES)).flatmap(
 def test_nothing_that_looks_like_a_query_raises(text: str) -> None:
     query = parse(text)
     assert all(0 <= p.start <= p.end <= len(text) for p in query.problems)
-    assert parse(str(query)).wanted == query.wanted
+    assert parse(str(query)).wanted == query.readable
     assert parse(str(query)).problems == ()
 
 

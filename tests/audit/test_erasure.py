@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from audit import arrival
 from audit import erasure as job
+from audit.call_query import parse
 from audit.erasure_models import Erasure, ErasureState
 from audit.ledger.statements import KEEPER
 from audit.log import read_events
@@ -136,6 +137,18 @@ def test_what_a_search_found_in_the_calls_goes_and_nothing_else(acme: Cast) -> N
     assert found() == [("mine", "free"), ("mine", "held"), ("theirs", "free")]
     erase(acme)
     assert found() == [("mine", "held"), ("theirs", "free")]
+
+
+def test_a_stored_query_that_cannot_be_read_erases_nothing(acme: Cast) -> None:
+    """The readable rest of a query may ask for the opposite of the whole."""
+    send_events(acme.tenant, make_call(case_id="mine"))
+    with tenant_scope(acme.tenant.id):
+        one = job.start_erasure(acme.tenant, acme.admin, parse("case:mine"), timezone.now())
+        Erasure.objects.for_tenant(acme.tenant.id).filter(id=one.id).update(query="NOT case:mine")
+    run(acme, one.id)
+    failed = again(acme, one.id)
+    assert (failed.state, failed.call_count) == ("failed", 0)
+    assert failed.problem.startswith("Invalid query, nothing was searched")
 
 
 def test_the_log_is_changed_in_payloads_alone(acme: Cast) -> None:

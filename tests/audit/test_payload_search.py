@@ -139,6 +139,17 @@ def test_a_query_and_its_range_bound_the_search(acme: Cast) -> None:
     assert NOW - state(acme, longest).since < timedelta(days=36)
 
 
+def test_a_stored_query_that_cannot_be_read_searches_nothing(acme: Cast) -> None:
+    send_events(acme.tenant, make_call(args={"q": "needle"}))
+    pk = start(acme, "needle", "tool:a")
+    with tenant_scope(acme.tenant.id):
+        stored = PayloadSearch.objects.for_tenant(acme.tenant.id).filter(id=pk)
+        assert stored.update(query="NOT tool:a") == 1
+    run_slice(acme.tenant.id, pk)
+    found = state(acme, pk)
+    assert (found.state, found.searched_count, found.found_count) == ("failed", 0, 0)
+
+
 def test_what_is_killed_between_two_chunks_goes_on_where_it_was(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
