@@ -5,19 +5,28 @@ A request takes a *place* with as many bytes as it announces, at the door (`audi
 memory is, and so that threads are always left for pages and probes; who finds none is refused
 at once. In line for a slot a request waits a moment; while the slots do not move, because
 PostgreSQL hangs, nobody does. A producer that is refused keeps its events (docs/adr/0006).
+
+One tenant never holds all slots, nor all places: its outputs may cost much to judge, and the
+requests of all others would be refused meanwhile.
 """
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 SLOTS = 3
 """Requests being stored. One PostgreSQL connection and up to 20 MiB inflated each."""
+SLOTS_OF_TENANT = 2
+"""Of one tenant. At least one slot is left for the others."""
 PLACES = 10
 """Requests being read, in line or being stored; the web server has more threads."""
 BYTES_MAX = 16 * 1024 * 1024
 """Of their bodies, as sent."""
+LINE_OF_TENANT = 4
+"""Requests of one tenant that wait for a slot: with those being stored, six of ten places."""
 WAIT_S = 1.0
 """The longest wait for a slot."""
 RETRY_AFTER_S = 1
@@ -38,10 +47,14 @@ class Admission:
         places: int = PLACES,
         bytes_max: int = BYTES_MAX,
         wait_s: float = WAIT_S,
+        slots_of_tenant: int = SLOTS_OF_TENANT,
     ) -> None:
         self._lock = threading.Lock()
-        self._slots = threading.BoundedSemaphore(slots)
-        self._slot_count = slots
+        self._is_given_back = threading.Condition(self._lock)
+        self._slot_count = self._slots_left = slots
+        self._slots_of_tenant = slots_of_tenant
+        self._held = Counter[UUID]()
+        self._waiting = Counter[UUID]()
         self._places_left = places
         self._bytes_left = bytes_max
         self._wait_s = wait_s
@@ -67,10 +80,13 @@ class Admission:
                 self._bytes_left += size
 
     @contextmanager
-    def slot(self) -> Iterator[None]:
+    def slot(self, tenant_id: UUID) -> Iterator[None]:
         """The right to store. Waits in line; raises OverloadedError when that leads nowhere."""
-        if not self._slots.acquire(blocking=False):
-            self._wait()
+        with self._lock:
+            if not self._has_slot(tenant_id):
+                self._wait(tenant_id)
+            self._slots_left -= 1
+            self._held[tenant_id] += 1
         began = time.monotonic()
         try:
             yield
@@ -79,7 +95,9 @@ class Admission:
             with self._lock:
                 self._mean_s += _WEIGHT * (took - self._mean_s)
                 self._is_stuck = False
-            self._slots.release()
+                self._slots_left += 1
+                _take_one(self._held, tenant_id)
+                self._is_given_back.notify_all()
 
     def next_after_ms(self) -> int:
         """When who was served should send again; 0 while the line is none to speak of.
@@ -96,17 +114,28 @@ class Admission:
         """How many requests wait for a slot."""
         return self._in_line
 
-    def _wait(self) -> None:
-        with self._lock:
-            if self._is_stuck:
-                raise OverloadedError
-            self._in_line += 1
-        got_one = self._slots.acquire(timeout=self._wait_s)
-        with self._lock:
-            self._in_line -= 1
-            self._is_stuck = not got_one
+    def _has_slot(self, tenant_id: UUID) -> bool:
+        return self._slots_left > 0 and self._held[tenant_id] < self._slots_of_tenant
+
+    def _wait(self, tenant_id: UUID) -> None:
+        """Wait until the tenant has a slot; with the lock held, which waiting lets go."""
+        if self._is_stuck or self._waiting[tenant_id] >= LINE_OF_TENANT:
+            raise OverloadedError
+        self._in_line += 1
+        self._waiting[tenant_id] += 1
+        got_one = self._is_given_back.wait_for(lambda: self._has_slot(tenant_id), self._wait_s)
+        self._in_line -= 1
+        _take_one(self._waiting, tenant_id)
+        # A tenant that waits for its own requests says nothing about the slots of others.
+        self._is_stuck = not got_one and not self._slots_left
         if not got_one:
             raise OverloadedError
+
+
+def _take_one(counted: Counter[UUID], tenant_id: UUID) -> None:
+    counted[tenant_id] -= 1
+    if not counted[tenant_id]:
+        del counted[tenant_id]
 
 
 ADMISSION = Admission()

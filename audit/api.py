@@ -163,7 +163,7 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
         sent = read_sent(stream, length)
         counted.lap("read")
         with ExitStack() as slot:
-            slot.enter_context(ADMISSION.slot())
+            slot.enter_context(ADMISSION.slot(key.tenant_id))
             counted.lap("wait")
             now = timezone.now()
             batch_id = choose_batch_id(request.headers.get("Idempotency-Key"), now)

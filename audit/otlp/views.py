@@ -82,7 +82,7 @@ def _receive(
         quota().check(key.key_id)
         sent = read_sent(stream, length)
         counted.lap("read")
-        with ADMISSION.slot():
+        with ADMISSION.slot(key.tenant_id):
             counted.lap("wait")
             body = inflate(sent, encoding)
             counted.lap("inflate")

@@ -1,21 +1,31 @@
 """Who is let in, who waits and who is told to come later; and what a key may send."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from http import HTTPStatus
+from uuid import UUID
 
 import pytest
 from django.test import Client, override_settings
 
 from audit import door
-from audit.admission import RETRY_AFTER_S, Admission, OverloadedError
+from audit.admission import (
+    LINE_OF_TENANT,
+    RETRY_AFTER_S,
+    SLOTS_OF_TENANT,
+    Admission,
+    OverloadedError,
+)
 from audit.models import Batch
 from audit.quota import Quota, QuotaExceededError, quota
 from tenants.scope import tenant_scope
 from tests.audit.posting import lines, post
 from tests.factories import Cast, make_call, make_ingest_key
 from tests.installation import until
+
+TENANT, OTHER = UUID(int=1), UUID(int=2)
 
 
 def test_places_are_bounded_in_number_and_bytes_and_given_back() -> None:
@@ -34,10 +44,10 @@ def test_in_line_for_a_slot_the_next_one_gets_it() -> None:
     stored = threading.Event()
 
     def store() -> None:
-        with admission.slot():
+        with admission.slot(TENANT):
             stored.set()
 
-    with admission.slot():
+    with admission.slot(TENANT):
         other = threading.Thread(target=store)
         other.start()
         until(lambda: admission.in_line == 1)
@@ -49,21 +59,62 @@ def test_in_line_for_a_slot_the_next_one_gets_it() -> None:
 
 def test_when_slots_do_not_move_nobody_waits_until_they_do() -> None:
     admission = Admission(slots=1, wait_s=0.01)
-    with admission.slot():
-        with pytest.raises(OverloadedError), admission.slot():
+    with admission.slot(TENANT):
+        with pytest.raises(OverloadedError), admission.slot(TENANT):
             pass
         admission._wait_s = 3600  # who waited now would wait too long for this test
-        with pytest.raises(OverloadedError), admission.slot():
+        with pytest.raises(OverloadedError), admission.slot(TENANT):
             pass
-    with admission.slot():
+    with admission.slot(TENANT):
         pass
+
+
+def test_a_tenant_never_holds_all_slots_nor_fills_the_line() -> None:
+    """Eight requests that cost half a minute each refused everybody else's for as long."""
+    admission = Admission(slots=3, wait_s=60)
+    over, outcomes = threading.Event(), Counter[str]()
+
+    def store(tenant_id: UUID) -> None:
+        try:
+            with admission.slot(tenant_id):
+                outcomes["stored"] += 1
+                over.wait()
+        except OverloadedError:
+            outcomes["refused"] += 1
+
+    greedy = [threading.Thread(target=store, args=(TENANT,)) for _ in range(8)]
+    for thread in greedy:
+        thread.start()
+    until(lambda: outcomes["stored"] == SLOTS_OF_TENANT and admission.in_line == LINE_OF_TENANT)
+    until(lambda: outcomes["refused"] == len(greedy) - SLOTS_OF_TENANT - LINE_OF_TENANT)
+    with admission.slot(OTHER):  # without waiting
+        pass
+    over.set()
+    for thread in greedy:
+        thread.join()
+    assert outcomes["stored"] == SLOTS_OF_TENANT + LINE_OF_TENANT
+    assert not admission._held
+    assert not admission._waiting
+
+
+def test_who_waits_for_its_own_requests_closes_no_line_to_others() -> None:
+    admission = Admission(slots=3, wait_s=0.01)
+    with admission.slot(TENANT), admission.slot(TENANT):
+        with pytest.raises(OverloadedError), admission.slot(TENANT):
+            pass
+        with admission.slot(OTHER):
+            admission._wait_s = 60
+            waiting = threading.Thread(target=lambda: held_by(admission))
+            waiting.start()
+            until(lambda: admission.in_line == 1)  # it waits, and is not refused at once
+    waiting.join()
 
 
 def test_the_pace_is_asked_for_only_while_somebody_waits() -> None:
     admission = Admission(slots=1, wait_s=60)
     assert admission.next_after_ms() == 0
     with ExitStack() as held:
-        held.enter_context(admission.slot())
+        held.enter_context(admission.slot(TENANT))
         waiting = threading.Thread(target=lambda: held_by(admission))
         waiting.start()
         until(lambda: admission.in_line == 1)
@@ -85,7 +136,7 @@ def test_while_others_are_refused_who_is_served_makes_room_for_them() -> None:
 
 
 def held_by(admission: Admission) -> None:
-    with admission.slot():
+    with admission.slot(TENANT):
         pass
 
 
