@@ -9,8 +9,10 @@ The rules are the guard's (`tooltrail.guard`), by the schema of the current vers
 are checked is known for `BELIEVED_FOR` seconds; without any, that look is all a request pays.
 
 Bounds: an event above `EVENT_MAX_BYTES` is not judged, nor is any by a schema that jsonschema-rs
-cannot judge by itself; of one request so much is explained, and of what is left only said that
-it is wrong. Spans are not judged: a later account of a call may take the place of an earlier one.
+cannot judge by itself. The work is bounded for each output and each request, in the guard's steps
+(`tooltrail.guard.work`): then a finding says "More was not explained". Of the outputs that are left
+is only noted that they are wrong, and no longer than half as much work allows: the others are not
+judged. Spans are not judged: a later account of a call may take the place of an earlier one.
 """
 
 import json
@@ -26,11 +28,13 @@ from django.db.models import F
 from tooltrail.events import VIOLATIONS_MAX
 from tooltrail.guard import Violation
 from tooltrail.guard.jsonschema import CompiledSchema
+from tooltrail.guard.violations import MORE
+from tooltrail.guard.work import EXPLAINED_STEPS
 from tooltrail.ledger import Kind
 
 from audit.candidates import Candidate
 from audit.findings import Finding, read_finding
-from audit.replay.judgement import is_of_spans, violations_in
+from audit.replay.judgement import is_of_spans, judged_output
 from tenants.scope import tenant_scope
 from tools_registry.models import ToolVersion
 from tools_registry.schemas import compile_for_arrival
@@ -38,16 +42,13 @@ from tools_registry.schemas import compile_for_arrival
 BELIEVED_FOR: Final = 5.0
 """Seconds until every process knows of a switch that was turned, or of another current version."""
 EVENT_MAX_BYTES: Final = 256 * 1024
-EXPLAINED_MAX_BYTES: Final = 512 * 1024
-"""Of the failing events of one request that are explained: some 0.3 s."""
+REQUEST_STEPS: Final = 4 * EXPLAINED_STEPS
+"""Of the outputs of one request together: 0.2 s."""
+VERDICT_STEPS: Final = 2 * EXPLAINED_STEPS
+"""Likewise, once those are taken, to say of the others whether anything is wrong: 0.1 s."""
 
 _KNOWN_MAX = 10_000
 _TEXT_MAX = 2_000
-_UNEXPLAINED: Final = Violation(
-    path="$",
-    code="CONSTRAINT_VIOLATION",
-    message="It breaks its schema; where is not told, as too much of this request does.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate]) -> None:
     checks = _checks_of(tenant_id)
     if not checks:
         return
-    explained = 0
+    left = REQUEST_STEPS
     for candidate in candidates:
         event: Any = candidate.event
         if candidate.kind is not Kind.END or event.guard is not None:
@@ -74,11 +75,12 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate]) -> None:
             continue
         if b'"otlp"' in raw and is_of_spans(raw):
             continue
-        is_told = explained <= EXPLAINED_MAX_BYTES
-        violations = violations_in(check.schema, raw) if is_told else _unexplained(check, raw)
-        if violations:
-            explained += len(raw)
-            candidate.finding = _finding(check, violations)
+        is_explained = left > 0
+        steps = min(left if is_explained else left + VERDICT_STEPS, EXPLAINED_STEPS)
+        judged = judged_output(check.schema, raw, steps, explain=is_explained)
+        left -= judged.steps
+        if judged.violations:
+            candidate.finding = _finding(check, judged.violations)
 
 
 def finding_event(end: Candidate, at: datetime) -> Candidate:
@@ -98,11 +100,10 @@ def finding_event(end: Candidate, at: datetime) -> Candidate:
     return Candidate(end.batch_id, -1, raw, end.event, event_id, Kind.FINDING, end.invocation_id)
 
 
-def _unexplained(check: Check, raw: bytes) -> list[Violation]:
-    return [_UNEXPLAINED] if violations_in(check.schema, raw, explain=False) else []
-
-
 def _finding(check: Check, violations: list[Violation]) -> Finding:
+    shown = violations[:VIOLATIONS_MAX]
+    if violations[-1] is MORE:
+        shown[-1] = MORE
     found = [
         {
             "path": each.path[:_TEXT_MAX],
@@ -112,7 +113,7 @@ def _finding(check: Check, violations: list[Violation]) -> Finding:
             "received": each.received[:_TEXT_MAX],
             "message": each.message[:_TEXT_MAX],
         }
-        for each in violations[:VIOLATIONS_MAX]
+        for each in shown
     ]
     members = {
         "tool_version": check.version,

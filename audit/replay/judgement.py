@@ -17,9 +17,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-from tooltrail.guard import SchemaError, Violation
+from tooltrail.guard import SchemaError
 from tooltrail.guard.jsonschema import CompiledSchema, compile_schema
 from tooltrail.guard.strip import strip
+from tooltrail.guard.violations import MORE, Judgement
 from tooltrail.redact_text import MARK
 
 Side = Literal["output", "args"]
@@ -54,7 +55,6 @@ class Verdict(NamedTuple):
     """Those of them where the draft finds nothing any more."""
 
 
-_ANY: Final = Violation(path="$", code="CONSTRAINT_VIOLATION")
 _NONE: Final[frozenset[Kind]] = frozenset()
 PASSED: Final = Verdict(_NONE, _NONE, _NONE, _NONE)
 
@@ -88,21 +88,24 @@ class UnusableSchemaError(ValueError):
     """A schema the guard cannot judge by, with the reason in one line."""
 
 
-def violations_in(schema: CompiledSchema, raw: bytes, *, explain: bool = True) -> list[Violation]:
-    """What the guard finds in what a tool returned, by an end event; [] where that is not known.
+def judged_output(
+    schema: CompiledSchema, raw: bytes, steps: int, *, explain: bool = True
+) -> Judgement:
+    """What the guard finds in what a tool returned, by an end event, in so many steps at most.
 
-    Without `explain` it is one, any, where there is one at all.
+    Its verdict is None where that is not known. Without `explain` nothing is explained.
     """
     read = read_output(raw)
     if isinstance(read, str):
-        return []
-    if not explain and schema.native is not None:
-        return [] if schema.native.is_valid(read.value) else [_ANY]
-    found = schema.violations(read.value)
-    if not found:
-        return found
+        return Judgement(None, [], 0)
+    judged = schema.judge(read.value, steps) if explain else schema.verdict(read.value, steps)
+    if not judged.violations:
+        return judged
     marked = _marked(read.value)
-    return [each for each in found if each.path not in marked]
+    found = [each for each in judged.violations if each.path not in marked]
+    if not found or (marked and found == [MORE]):  # what is wrong may be what was taken out
+        return Judgement(None, [], judged.steps)
+    return Judgement(False, found, judged.steps)
 
 
 class Judge:

@@ -1,13 +1,18 @@
 """Schemas and values made to hurt: refused with a clear error, or done in no time.
 
-Nothing here measures time: each case would run for minutes, or not end at all, if the
-protection it is about were missing.
+Hardly anything here measures time: most cases would run for minutes, or not end at all, if
+the protection it is about were missing.
 """
 
+import time
 from typing import Any
 
 import pytest
-from tooltrail.guard import SchemaError, create_guard, enforce, guard, validate
+from tooltrail.guard import SchemaError, Violation, create_guard, enforce, guard, validate
+from tooltrail.guard.explain import explain
+from tooltrail.guard.jsonschema import compile_schema
+from tooltrail.guard.violations import MORE
+from tooltrail.guard.work import EXPLAINED_STEPS
 
 
 def nested(levels: int, keyword: str) -> dict[str, Any]:
@@ -133,6 +138,126 @@ def test_cyclic_values_end() -> None:
 def test_a_million_violations_are_not_collected() -> None:
     result = validate(dict.fromkeys(map(str, range(50_000)), 1), {"additionalProperties": False})
     assert len(result.violations) == 10_000
+
+
+NESTED = {"type": "array", "items": {"enum": [[number] for number in range(3_000)]}}
+CONSTANTS = {"type": "array", "items": {"anyOf": [{"const": number} for number in range(1_500)]}}
+OBJECTS = {
+    "items": {"anyOf": [{"required": ["k"], "properties": {"k": {"const": n}}} for n in range(300)]}
+}
+COSTLY: dict[str, tuple[dict[str, Any], Any]] = {
+    "3,000 lists, all wrong": (NESTED, [[-1]] * 40_000),
+    "3,000 lists, all right": (NESTED, [[2_999]] * 40_000),
+    "1,500 constants, all wrong": (CONSTANTS, [-1] * 60_000),
+    "1,500 constants, all right": (CONSTANTS, [1_499] * 60_000),
+    "300 objects, all wrong": (OBJECTS, [{"k": -1}] * 20_000),
+    "1,900 minima": ({"items": {"allOf": [{"minimum": -n} for n in range(1_900)]}}, [1] * 60_000),
+    "500 patterns": (
+        {"patternProperties": {f"^x{n}y": {} for n in range(500)}},
+        {f"a{n}": 1 for n in range(10_000)},
+    ),
+    "1,900 properties": (
+        {"items": {"properties": {f"a{n}": {"type": "null"} for n in range(1_900)}}},
+        [{}] * 60_000,
+    ),
+    "one pattern of 9,000 positions": ({"pattern": "[ab]*a[ab]{9000}c"}, "ab" * 120_000),
+    "many texts for one": ({"items": {"pattern": "[ab]*a[ab]{9000}c"}}, ["ab" * 500] * 200),
+    "20,000 names": ({"items": {"required": [f"a{n}" for n in range(20_000)]}}, [{}] * 60_000),
+    "what is repeated": ({"items": {"uniqueItems": True}}, [[1, 1]] * 60_000),
+    "a long list, written again and again": (
+        {"allOf": [{"enum": [[[number]]]} for number in range(100)]},
+        [1] * 60_000,
+    ),
+    "a long list of what is allowed, again and again": (
+        {"items": {"enum": [f"text {number}" for number in range(3_000)]}},
+        ["x"] * 20_000,
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "value"), COSTLY.values(), ids=COSTLY)
+def test_what_judging_takes_is_bounded_by_work(schema: dict[str, Any], value: Any) -> None:
+    judged = compile_schema(schema).judge(value, EXPLAINED_STEPS)
+    assert judged.is_valid is not True, "or it would be no example"
+    if judged.is_valid is False:
+        assert judged.violations[-1] is MORE
+        written = sum(len(each.llm_message) + len(each.path) for each in judged.violations)
+        assert written < 256 * EXPLAINED_STEPS
+    began = time.thread_time()
+    create_guard(schema).validate(value)
+    assert time.thread_time() - began < 10, "seconds; some of them would take minutes"
+
+
+def test_a_guard_is_sure_of_large_unions_all_the_same() -> None:
+    for schema, last, wrong in ((NESTED, [2_999], [-1]), (CONSTANTS, 1_499, -1)):
+        assert validate([last] * 10_000, schema).success
+        violations = validate([last] * 10_000 + [wrong] + [last], schema).violations
+        assert "$[10000]" in [each.path for each in violations]
+
+
+def test_more_stands_last_where_explaining_stopped() -> None:
+    found = validate([[-1]] * 40_000, NESTED).violations
+    assert [each.path for each in found[:2]] == ["$[0]", "$[1]"]
+    assert "More was not explained" in found[-1].message
+    assert MORE not in validate([[-1]] * 3, NESTED).violations
+
+
+@pytest.mark.parametrize(
+    ("option", "equal", "unequal"),
+    [
+        (1, [1, 1.0], [True, "1", [1], 2]),
+        (True, [True], [1, 1.0, "true"]),
+        (0, [0, 0.0, -0.0], [False, None, ""]),
+        (None, [None], [False, 0, "null", {}]),
+        ("1", ["1"], [1, ["1"]]),
+        ([1, [2.0]], [[1, [2]], (1.0, (2,))], [[1, [True]], [1, 2], [1, [2], 3], [[2], 1]]),
+        (
+            {"a": 1, "b": [None]},
+            [{"b": [None], "a": 1.0}],
+            [{"a": 1}, {"a": True, "b": [None]}, {"a": 1, "b": [None], "c": 0}, [["a", 1]]],
+        ),
+        ({"1": 2}, [{"1": 2}], [{1: 2}, {"1": {}}]),
+        ([], [[], ()], [{}, "", None, [[]]]),
+    ],
+)
+def test_members_are_equal_as_json_is(option: Any, equal: list[Any], unequal: list[Any]) -> None:
+    others = [[9, 9, 9], {"z": [9]}, "z", 99]
+    for schema in (
+        {"enum": [option, *others]},
+        {"const": option},
+        {"anyOf": [{"const": option}, {"enum": others}]},
+        {"oneOf": [{"const": option}, {"enum": others}, {"const": [7]}]},
+    ):
+        for value in equal:
+            assert walked(schema, value) == [], (schema, value)
+        for value in unequal:
+            assert walked(schema, value) != [], (schema, value)
+    twice = {"oneOf": [{"const": option}, {"enum": [option, option]}]}
+    assert walked(twice, equal[0])[0].received == "2"
+    typed = {"anyOf": [{"type": "string", "const": 1}, {"type": "integer", "const": 1}]}
+    assert walked(typed, 1.0) == []
+    assert walked({"anyOf": typed["anyOf"][:1]}, 1) != []
+
+
+def walked(schema: dict[str, Any], value: Any) -> list[Violation]:
+    """What the walk finds, without asking jsonschema-rs first."""
+    return explain(compile_schema(schema).root, value, remember=False, formats=False)
+
+
+def test_patterns_are_weighed_by_what_a_match_may_take() -> None:
+    light = [
+        r"^[0-9a-f]{8}-[0-9a-f]{4}$",
+        r"^.{1,255}$",
+        r"^[\s\S]{0,400}$",
+        r"\S",
+        r"^[^@\s]+@[^@\s]+$",
+    ]
+    heavy = ["[ab]*a[ab]{500}c", "^[ab]*a[ab]{500}c", "(a|b){100}c", "^(?:[ab]{1,50}){9}c"]
+    for pattern in light:
+        assert compile_schema({"pattern": pattern}).weights.character == 0, pattern
+    for pattern in heavy:
+        assert compile_schema({"pattern": pattern}).weights.character > 99, pattern
+    assert validate("a" * 200_000, {"pattern": r"^[\s\S]{1,400}"}).success
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tooltrail.guard.jsvalues import kind_of
 from tooltrail.guard.nodes import Node
-from tooltrail.guard.regex import matcher
+from tooltrail.guard.work import Pattern
 
 if TYPE_CHECKING:
     from tooltrail.guard.explain import Walk
@@ -18,6 +18,7 @@ def evaluated_members(
     key = (id(node), id(value))
     if not ignoring and key in walk.evaluated:
         return walk.evaluated[key]
+    walk.spend(1 + len(value) // 4 + len(node.keywords))
     own: Iterator[str | int] = (
         _of_object(walk, node, value, ignoring)
         if kind_of(value) == "object"
@@ -64,8 +65,9 @@ def _of_object(walk: "Walk", node: Node, value: Any, ignoring: str) -> Iterator[
         return
     yield from (name for name in children.get("properties", ()) if name in value)
     for pattern in children.get("patternProperties", ()):
-        matches = matcher(pattern)
-        yield from (name for name in value if matches(str(name)))
+        compiled = Pattern(pattern)
+        walk.spend(len(value))
+        yield from (name for name in value if compiled.matches(str(name), walk))
 
 
 def _of_array(walk: "Walk", node: Node, value: Any, ignoring: str) -> Iterator[int]:

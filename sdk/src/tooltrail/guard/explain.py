@@ -3,19 +3,24 @@
 Owns the walk over the node graph. What each keyword checks and
 says is in `keywords` and `morekeywords`. The
 walk can remember which value fits which sub-schema, so that no schema takes exponential
-time, and it stops at a depth and a number of violations that no honest output reaches.
+time. It stops at a depth and a number of violations that no honest output reaches, and when
+it has taken as much work as it may (`work`).
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tooltrail.guard.format import llm_message
 from tooltrail.guard.jsvalues import kind_of
 from tooltrail.guard.nodes import Node
 from tooltrail.guard.plan import Plan, plan_for
-from tooltrail.guard.violations import Violation, ViolationCode
+from tooltrail.guard.violations import MORE, Violation, ViolationCode
+from tooltrail.guard.work import DECIDED_STEPS, EXPLAINED_STEPS
 
 VALUE_DEPTH_LIMIT: Final = 200  # schemas inside schemas; three or four stack frames each
 VIOLATION_LIMIT: Final = 10_000  # nobody reads more, and a hostile schema makes any number
+
+_FOUND_STEPS: Final = 8  # to make a violation
+_TEXT_PER_STEP: Final = 128  # characters of its texts
 
 # Half the cost of explaining is making the models; this skips a third of that.
 _MAKE: Final = Violation.__pydantic_validator__.validate_python
@@ -25,36 +30,95 @@ type Found = tuple[ViolationCode, str, str, str, str]
 
 
 def explain(root: Node, value: Any, *, remember: bool, formats: bool) -> list[Violation]:
-    """List every violation of `value`; none means that it is valid.
+    """List the violations of `value`; none means that it is valid. Where there are more, `MORE`.
+
+    As `examine`, in the usual bounds.
+    """
+    found, is_whole, _ = examine(
+        root,
+        value,
+        remember=remember,
+        formats=formats,
+        steps=EXPLAINED_STEPS,
+        patience=DECIDED_STEPS,
+    )
+    return found if is_whole else [*found, MORE]
+
+
+class Examined(NamedTuple):
+    """What a walk has found."""
+
+    violations: list[Violation]
+    is_whole: bool
+    """Whether it came to its end."""
+    steps: int
+    """How many it took."""
+
+
+def examine(
+    root: Node, value: Any, *, remember: bool, formats: bool, steps: int, patience: int
+) -> Examined:
+    """Walk `value` along a schema in so many steps; `patience` counts while nothing is found.
 
     `remember` trades a little time and memory for polynomial time on schemas that could
     take exponential. With `formats` the keyword `format` counts.
     """
-    walk = Walk(remember=remember, formats=formats)
+    walk = Walk(remember=remember, formats=formats, steps=steps, patience=patience)
+    is_whole = True
     try:
         walk.visit(root, value, "$")
     except _Enough:
-        pass
+        is_whole = False
     except RecursionError:  # called with the stack nearly full, or a cyclic value was printed
-        walk.found.append(_too_deep("$"))
-    return [_dressed(*found) for found in walk.found[:VIOLATION_LIMIT]]
+        walk.found = [*walk.found, _too_deep("$")]
+    shown = walk.found if is_whole else walk.found[: VIOLATION_LIMIT - 1]
+    return Examined([_dressed(*found) for found in shown], is_whole, walk.taken)
 
 
 class _Enough(Exception):  # noqa: N818 - a way out, not an error
-    """Enough violations were found."""
+    """Enough violations were found, or enough work was done."""
 
 
 class Walk:
     """One walk of a value along a schema, collecting what is wrong or only whether."""
 
-    def __init__(self, *, remember: bool, formats: bool) -> None:
+    def __init__(
+        self,
+        *,
+        remember: bool = False,
+        formats: bool = False,
+        steps: int = EXPLAINED_STEPS,
+        patience: int = 0,
+    ) -> None:
         self.found: list[Found] = []
+        self._reported = self.found
+        self._steps = steps
+        self._allowed = steps
+        self._patience = max(steps, patience)
+        self._left = steps
         self.formats = formats
         self.remember = remember
         self.deciding = False
         self.depth = 0
         self.verdicts: dict[tuple[int, int], bool] = {}
         self.evaluated: dict[tuple[int, int], frozenset[str | int]] = {}
+
+    @property
+    def taken(self) -> int:
+        """Steps taken so far."""
+        return self._allowed - self._left
+
+    def spend(self, steps: int) -> None:
+        """Take so many steps. Ends the walk when there are none left."""
+        self._left -= steps
+        if self._left < 0:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._reported or self.taken > self._patience:
+            raise _Enough
+        self._left += self._patience - self._allowed
+        self._allowed = self._patience
 
     def visit(self, node: Node, value: Any, path: str) -> None:
         """Find what is wrong with `value`, which lies at `path`."""
@@ -83,6 +147,9 @@ class Walk:
         return verdict
 
     def _check(self, node: Node, value: Any, path: str) -> None:
+        self._left -= 1
+        if self._left < 0:
+            self._go_on()
         if node.always is not None:
             if not node.always:
                 message = f"No value is allowed here ({node.under})"
@@ -99,6 +166,9 @@ class Walk:
             return
         self.depth += 1
         for check in plan.checks.get(kind, plan.general):
+            self._left -= 1
+            if self._left < 0:
+                self._go_on()
             check(self, value, path)
             if self.deciding and self.found:
                 break
@@ -109,7 +179,10 @@ class Walk:
     ) -> None:
         """Note a violation."""
         self.found.append((code, path, message, received, expected))
-        if len(self.found) >= VIOLATION_LIMIT:
+        texts = len(path) + len(message) + len(received) + len(expected)
+        self.spend(_FOUND_STEPS + texts // _TEXT_PER_STEP)
+        is_late = self._allowed > self._steps and self._reported
+        if is_late or len(self.found) >= VIOLATION_LIMIT:
             raise _Enough
 
 

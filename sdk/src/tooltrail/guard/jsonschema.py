@@ -6,8 +6,8 @@ Owns the verdict and the cache of compiled schemas. jsonschema-rs gets a schema 
 """
 
 import marshal
-from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,15 +16,27 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from tooltrail.guard.explain import explain
+from tooltrail.guard.explain import examine
+from tooltrail.guard.members import size_of
 from tooltrail.guard.native import may_invert, native_schema
 from tooltrail.guard.nodes import IN_PLACE, Graph, Node
 from tooltrail.guard.reading import copy_schema, read_schema
 from tooltrail.guard.regex import ENGINE, matcher
-from tooltrail.guard.violations import Violation
+from tooltrail.guard.violations import MORE, Judgement, Violation
+from tooltrail.guard.work import (
+    DECIDED_STEPS,
+    EXPLAINED_STEPS,
+    LIGHT,
+    NATIVE_STEPS,
+    NATIVE_STEPS_AT_LAST,
+    STEPS_PER_ELEMENT,
+    Weights,
+    weights_of,
+)
 
 _CACHE_SIZE: Final = 512  # schemas; a process has as many as it has tools
 _UNFOLDED_LIMIT: Final = 20_000  # sub-schemas, references followed: milliseconds per element
+_SIZE_MAX: Final = 500_000  # elements that are counted; a value may hold itself
 _NATIVE_NODES_LIMIT: Final = 2_000  # jsonschema-rs compiles references recursively
 
 _VALIDATORS: Final[dict[str, type[jsonschema_rs.Validator]]] = {
@@ -40,6 +52,7 @@ class CompiledSchema:
 
     graph: Graph
     native: jsonschema_rs.Validator | None
+    weights: Weights
     basic_plane_only: bool
     assert_formats: bool
 
@@ -49,16 +62,70 @@ class CompiledSchema:
         return self.graph.root
 
     def violations(self, value: Any) -> list[Violation]:
-        """List every violation of `value`; none means that it is valid."""
-        if self.native is not None:
-            try:
-                if self.native.is_valid(value) and not (
-                    self.basic_plane_only and _has_wide_text(value)
-                ):
-                    return []
-            except ValueError:
-                pass  # a lone surrogate, a set, a number as a key: values JSON has no word for
-        return explain(self.root, value, remember=self.native is None, formats=self.assert_formats)
+        """List the violations of `value`; none means that it is valid.
+
+        Explaining takes some 50 ms at most: what is left then is one last entry, `MORE`. A value
+        whose verdict takes more than `DECIDED_STEPS`, or so many for its size, is refused by it.
+        """
+        judged = self.judge(value, EXPLAINED_STEPS, patience=DECIDED_STEPS)
+        if judged.is_valid is None:
+            judged = self.verdict(value, NATIVE_STEPS_AT_LAST)
+        if judged.is_valid is None:
+            patience = STEPS_PER_ELEMENT * size_of(value, _SIZE_MAX)
+            judged = self.judge(value, EXPLAINED_STEPS, patience=patience)
+        return [MORE] if judged.is_valid is None else judged.violations
+
+    def judge(self, value: Any, steps: int, *, patience: int = 0) -> Judgement:
+        """Judge `value` in so many steps at most (`tooltrail.guard.work`).
+
+        As long as nothing wrong was found, `patience` counts if it is more; and with it, what
+        jsonschema-rs does in time linear in the value is not counted.
+        """
+        native, cost = (
+            self._native_verdict(value, NATIVE_STEPS, LIGHT)
+            if patience
+            else self._native_verdict(value, steps // 2)
+        )
+        if native is True:
+            return Judgement(True, [], cost)
+        found, is_whole, spent = examine(
+            self.root,
+            value,
+            remember=self.native is None,
+            formats=self.assert_formats,
+            steps=steps if patience else steps - cost,
+            patience=patience,
+        )
+        if is_whole:
+            return Judgement(not found, found, cost + spent)
+        if not found and (native is None or _may_have_wide_text(value)):
+            return Judgement(None, [], cost + spent)
+        return Judgement(False, [*found, MORE], cost + spent)
+
+    def verdict(self, value: Any, steps: int) -> Judgement:
+        """Judge `value` without explaining it. The verdict is None if that takes more steps."""
+        native, cost = self._native_verdict(value, steps)
+        if native is False and _may_have_wide_text(value):
+            native = None
+        return Judgement(native, [] if native is not False else [MORE], cost)
+
+    def _native_verdict(self, value: Any, limit: int, light: int = 0) -> tuple[bool | None, int]:
+        """What jsonschema-rs says, if that is bounded, and the steps it may have taken.
+
+        False may be too strict for characters beyond U+FFFF; see `native`.
+        """
+        if self.native is None:
+            return None, 0
+        cost = self.weights.cost(value, limit, light)
+        if cost > limit:
+            return None, 0
+        try:
+            is_valid = self.native.is_valid(value)
+        except ValueError:  # a lone surrogate, a set, a number as a key: no words of JSON
+            return None, cost
+        if is_valid and self.basic_plane_only and _has_wide_text(value):
+            return None, cost
+        return is_valid, cost
 
 
 def compile_schema(schema: Mapping[str, Any], *, assert_formats: bool = False) -> CompiledSchema:
@@ -141,7 +208,12 @@ def _compile(content: bytes, assert_formats: bool) -> CompiledSchema:
                 pattern_options=ENGINE,
                 offline=True,
             )
-    return CompiledSchema(graph, native, may_invert(graph), assert_formats)
+    return CompiledSchema(graph, native, weights_of(graph), may_invert(graph), assert_formats)
+
+
+def _may_have_wide_text(value: Any) -> bool:
+    """As `_has_wide_text`, of a value that may be anything: one too large to be read may."""
+    return size_of(value, _SIZE_MAX) > _SIZE_MAX or _has_wide_text(value)
 
 
 def _has_wide_text(value: Any) -> bool:
@@ -170,30 +242,21 @@ def _may_explode(graph: Graph) -> bool:
     """
     if len(graph.nodes) > _NATIVE_NODES_LIMIT:
         return True
-    parents: dict[int, list[Node]] = {}
-    waiting: dict[int, int] = {}
-    for node in graph.nodes:
-        children = [child for _, _, child in node.subschemas()]
-        waiting[id(node)] = sum(child.always is None for child in children)
-        for child in children:
-            parents.setdefault(id(child), []).append(node)
-    unfolded: dict[int, int] = {id(node): 1 for node in graph.nodes}
-    leaves = deque(node for node in graph.nodes if not waiting[id(node)])
-    finished: set[int] = set()
-    while leaves:
-        leaf = leaves.popleft()
-        finished.add(id(leaf))
-        for parent in parents.get(id(leaf), ()):
-            unfolded[id(parent)] = min(unfolded[id(parent)] + unfolded[id(leaf)], _UNFOLDED_LIMIT)
-            waiting[id(parent)] -= 1
-            if not waiting[id(parent)]:
-                leaves.append(parent)
-    return max(unfolded.values(), default=0) >= _UNFOLDED_LIMIT or any(
-        _ways_back(node, finished) > 1 for node in graph.nodes if id(node) not in finished
+    unfolded: dict[int, int] = {}
+
+    def unfold(node: Node) -> int:
+        below = sum(unfolded.get(id(child), 0) for _, _, child in node.subschemas())
+        return min(1 + below, _UNFOLDED_LIMIT)
+
+    for node in graph.leaves_first():
+        unfolded[id(node)] = unfold(node)
+    circle = [node for node in graph.nodes if id(node) not in unfolded]
+    return max([*unfolded.values(), *map(unfold, circle)], default=0) >= _UNFOLDED_LIMIT or any(
+        _ways_back(node, unfolded.keys()) > 1 for node in circle
     )
 
 
-def _ways_back(node: Node, finished: set[int]) -> int:
+def _ways_back(node: Node, finished: Set[int]) -> int:
     ways = {"in place": 0, "object": 0, "pattern": 0, "array": 0, "contains": 0}
     for keyword, _, child in node.subschemas():
         if child.always is not None or id(child) in finished:

@@ -149,4 +149,6 @@ def json_key(value: Any) -> Any:
         return kind, frozenset((str(key), json_key(member)) for key, member in value.items())
     if kind == "array":
         return kind, tuple(json_key(item) for item in value)
+    if kind == "string":
+        return kind, str.__str__(value)
     return kind, js_text(value)

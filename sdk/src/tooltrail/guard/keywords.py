@@ -13,13 +13,17 @@ from tooltrail.guard.jsvalues import (
     js_order,
     js_text,
     json_equal,
+    json_key,
     kind_of,
 )
-from tooltrail.guard.nodes import Node
-from tooltrail.guard.regex import matcher
+from tooltrail.guard.members import Members, size_of
+from tooltrail.guard.nodes import Node, accepted_kinds
+from tooltrail.guard.work import Pattern
 
 if TYPE_CHECKING:
     from tooltrail.guard.explain import Walk
+
+_LITERAL: Final = ({"const"}, {"enum"}, {"type", "const"}, {"type", "enum"})
 
 type Check = Callable[["Walk", Any, str], None]
 """Checks a value at a path, and notes on the walk what is wrong."""
@@ -31,19 +35,29 @@ STRING: Final = ("string",)
 NUMBER: Final = ("integer", "number")
 ARRAY: Final = ("array",)
 OBJECT: Final = ("object",)
+_PRINTED_MAX: Final = 500_000  # elements counted: more than any walk may take
+
+
+def _printing(value: Any) -> int:
+    """The steps it takes to write a value down."""
+    return size_of(value, _PRINTED_MAX) if kind_of(value) == "array" else 0
 
 
 def _enum(node: Node, options: list[Any]) -> Check:
     texts = [js_text(option) for option in options]
     expected, message = " | ".join(texts), f"Value must be one of: {', '.join(texts)}"
     plain = {option for option in options if isinstance(option, str)}
+    others = Members(option for option in options if not isinstance(option, str))
 
     def check(walk: "Walk", value: Any, path: str) -> None:
         if isinstance(value, str):
             if value in plain:
                 return
-        elif any(json_equal(value, option) for option in options):
-            return
+        else:
+            walk.spend(4 * others.size_max)
+            if value in others:
+                return
+        walk.spend(_printing(value))
         walk.add("ENUM_MISMATCH", path, message, js_text(value), expected)
 
     return check
@@ -51,9 +65,12 @@ def _enum(node: Node, options: list[Any]) -> Check:
 
 def _const(node: Node, constant: Any) -> Check:
     message = f"Value must be exactly {js_json(constant)}"
+    size = size_of(constant)
 
     def check(walk: "Walk", value: Any, path: str) -> None:
+        walk.spend(size)
         if not json_equal(value, constant):
+            walk.spend(_printing(value))
             walk.add("CONSTRAINT_VIOLATION", path, message, js_text(value), js_text(constant))
 
     return check
@@ -64,6 +81,7 @@ def _length(symbol: str, words: str, fails: Callable[[int, float], bool]) -> Bui
         text = js_text(limit)
 
         def check(walk: "Walk", value: str, path: str) -> None:
+            walk.spend(len(value) >> 3)
             length = js_length(value)
             if fails(length, limit):
                 message = f"String length {length} {words} {text}"
@@ -75,10 +93,10 @@ def _length(symbol: str, words: str, fails: Callable[[int, float], bool]) -> Bui
 
 
 def _pattern(node: Node, pattern: str) -> Check:
-    matches = matcher(pattern)
+    compiled = Pattern(pattern)
 
     def check(walk: "Walk", value: str, path: str) -> None:
-        if not matches(value):
+        if not compiled.matches(value, walk):
             message = f"String does not match pattern {pattern}"
             walk.add("PATTERN_MISMATCH", path, message, str(value), f"matches /{pattern}/")
 
@@ -140,6 +158,7 @@ def _array_length(symbol: str, words: str, fails: Callable[[int, float], bool]) 
 
 def _required(node: Node, names: list[str]) -> Check:
     def check(walk: "Walk", value: Mapping[str, Any], path: str) -> None:
+        walk.spend(len(names) >> 3)
         for name in names:
             if name not in value:
                 message = f'Required field "{name}" is missing'
@@ -152,6 +171,7 @@ def _properties(node: Node, _: Any) -> Check:
     children = list(node.children["properties"].items())
 
     def check(walk: "Walk", value: Mapping[str, Any], path: str) -> None:
+        walk.spend(len(children) >> 3)
         for name, child in children:
             if name in value:
                 walk.visit(child, value[name], f"{path}.{name}")
@@ -162,13 +182,15 @@ def _properties(node: Node, _: Any) -> Check:
 def _additional_properties(node: Node, _: Any) -> Check:
     child = node.children["additionalProperties"]
     declared = frozenset(node.children.get("properties", ()))
-    patterns = [matcher(pattern) for pattern in node.children.get("patternProperties", ())]
+    patterns = [Pattern(pattern) for pattern in node.children.get("patternProperties", ())]
 
     def check(walk: "Walk", value: Mapping[str, Any], path: str) -> None:
+        walk.spend(len(value) >> 3)
         if value.keys() <= declared:
             return
+        walk.spend(len(value) >> 3)
         for name in js_order(value):
-            if name in declared or any(matches(str(name)) for matches in patterns):
+            if name in declared or any(each.matches(str(name), walk) for each in patterns):
                 continue
             if child.always is False:
                 message = f'Field "{name}" is not allowed by the schema'
@@ -179,11 +201,27 @@ def _additional_properties(node: Node, _: Any) -> Check:
     return check
 
 
+def _parted(children: list[Node]) -> tuple[Members, list[Node]]:
+    """Part the branches of a union: constants and enumerations, and all others."""
+    literals: list[Any] = []
+    others: list[Node] = []
+    for child in children:
+        if child.always is None and child.keywords.keys() in _LITERAL:
+            options = child.keywords.get("enum", [child.keywords.get("const")])
+            kinds = accepted_kinds(child.types)
+            unequal = {json_key(each): each for each in options}.values()
+            literals += (each for each in unequal if kinds is None or kind_of(each) in kinds)
+        else:
+            others.append(child)
+    return Members(literals), others
+
+
 def _any_of(node: Node, _: Any) -> Check:
-    children = node.children["anyOf"]
+    literals, children = _parted(node.children["anyOf"])
 
     def check(walk: "Walk", value: Any, path: str) -> None:
-        if not any(walk.fits(child, value) for child in children):
+        walk.spend(4 * literals.size_max)
+        if value not in literals and not any(walk.fits(child, value) for child in children):
             message = "Value does not match any of the required schemas (anyOf)"
             expected = "one of the anyOf schemas"
             walk.add("CONSTRAINT_VIOLATION", path, message, kind_of(value), expected)
@@ -192,10 +230,11 @@ def _any_of(node: Node, _: Any) -> Check:
 
 
 def _one_of(node: Node, _: Any) -> Check:
-    children = node.children["oneOf"]
+    literals, children = _parted(node.children["oneOf"])
 
     def check(walk: "Walk", value: Any, path: str) -> None:
-        count = sum(walk.fits(child, value) for child in children)
+        walk.spend(4 * literals.size_max)
+        count = literals.count(value) + sum(walk.fits(child, value) for child in children)
         if count != 1:
             message = f"Value must match exactly one schema (oneOf), but matched {count}"
             expected = "exactly 1 of the oneOf schemas"

@@ -22,11 +22,15 @@ from tooltrail.guard.keywords import (
     each_item,
     tuple_items,
 )
+from tooltrail.guard.members import size_of
 from tooltrail.guard.nodes import Node
-from tooltrail.guard.regex import matcher
+from tooltrail.guard.work import Pattern
 
 if TYPE_CHECKING:
     from tooltrail.guard.explain import Walk
+
+
+_ITEM_SIZE_MAX: Final = 500_000  # elements counted: more than any walk may take
 
 
 def _same_value(keyword: str) -> Builder:
@@ -73,6 +77,7 @@ def _multiple_of(node: Node, divisor: float) -> Check:
     step = _exactly(divisor)
 
     def check(walk: "Walk", value: float, path: str) -> None:
+        walk.spend(4)
         number = double(value)
         if number - number != 0 or _exactly(value) % step != 0:
             text = js_text(divisor)
@@ -83,9 +88,17 @@ def _multiple_of(node: Node, divisor: float) -> Check:
     return check
 
 
+def _repeats(walk: "Walk", items: list[Any]) -> bool:
+    known: set[Any] = set()
+    for item in items:
+        walk.spend(2 * size_of(item, _ITEM_SIZE_MAX))
+        known.add(json_key(item))
+    return len(known) < len(items)
+
+
 def _unique_items(node: Node, is_on: bool) -> Check:
     def check(walk: "Walk", value: list[Any], path: str) -> None:
-        if is_on and len({json_key(item) for item in value}) < len(value):
+        if is_on and _repeats(walk, value):
             message = "Array elements must be unique (uniqueItems)"
             walk.add("CONSTRAINT_VIOLATION", path, message, "repeated elements", "unique elements")
 
@@ -131,13 +144,14 @@ def _member_count(keyword: str, symbol: str, fails: Callable[[int, float], bool]
 
 def _pattern_properties(node: Node, _: Any) -> Check:
     children = [
-        (matcher(pattern), child) for pattern, child in node.children["patternProperties"].items()
+        (Pattern(pattern), child) for pattern, child in node.children["patternProperties"].items()
     ]
 
     def check(walk: "Walk", value: Mapping[str, Any], path: str) -> None:
-        for matches, child in children:
+        for pattern, child in children:
+            walk.spend(len(value) >> 1)
             for name in js_order(value):
-                if matches(str(name)):
+                if pattern.matches(str(name), walk):
                     walk.visit(child, value[name], f"{path}.{name}")
 
     return check
@@ -160,6 +174,7 @@ def _dependent(keyword: str) -> Builder:
         children: Mapping[str, Node] = node.children.get(keyword, {})
 
         def check(walk: "Walk", value: Mapping[str, Any], path: str) -> None:
+            walk.spend(len(dependencies) >> 3)
             for trigger, needed in dependencies.items():
                 if trigger not in value:
                     continue
@@ -216,6 +231,7 @@ def _format(node: Node, name: str) -> Check:
     validator = _format_validator(name)
 
     def check(walk: "Walk", value: str, path: str) -> None:
+        walk.spend(len(value) >> 2)
         if walk.formats and not (_is_unicode(value) and validator.is_valid(str(value))):
             message = f"String is not a valid {name} (format)"
             walk.add("CONSTRAINT_VIOLATION", path, message, str(value), f"a valid {name}")

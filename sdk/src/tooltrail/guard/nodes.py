@@ -107,6 +107,13 @@ class Node:
                 yield node
 
 
+def accepted_kinds(types: tuple[str, ...] | None) -> frozenset[str] | None:
+    """The kinds of values that `type` lets through; None for all."""
+    if types is None:
+        return None
+    return frozenset([*types, "integer"] if "number" in types else types)
+
+
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A schema's root node, every node reachable from it, and its draft."""
@@ -114,3 +121,20 @@ class Graph:
     root: Node
     nodes: list[Node]
     draft: str
+
+    def leaves_first(self) -> list[Node]:
+        """List the nodes from which no way leads into a circle, each behind its sub-schemas."""
+        parents: dict[int, list[Node]] = {}
+        waiting: dict[int, int] = {}
+        for node in self.nodes:
+            children = [child for _, _, child in node.subschemas() if child.always is None]
+            waiting[id(node)] = len(children)
+            for child in children:
+                parents.setdefault(id(child), []).append(node)
+        found = [node for node in self.nodes if not waiting[id(node)]]
+        for leaf in found:  # which grows meanwhile
+            for parent in parents.get(id(leaf), ()):
+                waiting[id(parent)] -= 1
+                if not waiting[id(parent)]:
+                    found.append(parent)
+        return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tooltrail.guard.keywords import RECORDED, Check
 from tooltrail.guard.morekeywords import OTHERS
-from tooltrail.guard.nodes import Node
+from tooltrail.guard.nodes import Node, accepted_kinds
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ def plan_for(node: Node) -> Plan:
     ordered = [key for key in RECORDED if key in node.keywords]
     ordered += [key for key in node.keywords if key in OTHERS]
     plan = Plan(
-        accepts=None if node.types is None else frozenset(_accepted(node.types)),
+        accepts=accepted_kinds(node.types),
         type_text=" | ".join(node.types or ()),
         general=[],
         checks={kind: [] for kind in ("string", "integer", "number", "array", "object")},
@@ -39,7 +39,3 @@ def plan_for(node: Node) -> Plan:
             plan.general.append(check)
     node.plan = plan
     return plan
-
-
-def _accepted(types: tuple[str, ...]) -> list[str]:
-    return [*types, "integer"] if "number" in types else list(types)

@@ -4,7 +4,7 @@ Owns the model and its codes; how violations are found, worded and repaired is
 elsewhere in `tooltrail.guard`. Source: tool-output-guard 0.3.2, `Violation`.
 """
 
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -42,3 +42,28 @@ class Violation(BaseModel):
     coerced_value: Any = None
     message: str = ""
     llm_message: str = ""
+
+
+MORE: Final = Violation(
+    path="$",
+    code="CONSTRAINT_VIOLATION",
+    expected="a value that conforms to its schema",
+    received="more was not explained",
+    message="More was not explained: judging this value takes too much work.",
+    llm_message=(
+        "The value at $ violates its schema in more places than could be explained, "
+        "or takes too much work to be checked. Please return a smaller or simpler value."
+    ),
+)
+"""Stands last in a list of violations where explaining stopped; alone, the value is refused."""
+
+
+class Judgement(NamedTuple):
+    """What came of judging a value."""
+
+    is_valid: bool | None
+    """None: that takes more work than was allowed."""
+    violations: list[Violation]
+    """The last one is `MORE` if there may be others."""
+    steps: int
+    """How much work it was."""

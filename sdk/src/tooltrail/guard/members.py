@@ -1,0 +1,55 @@
+"""A set of JSON values that is asked by hash, however many there are and however they are nested.
+
+Owns what `enum`, `const` and unions of such mean by "equal": `json_equal`. A hash only finds the
+candidate; `json_equal` has the last word, so that values JSON does not know change nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from tooltrail.guard.jsvalues import json_equal, json_key, kind_of
+
+_NUMBERS = ("integer", "number")
+
+
+class Members:
+    """Values to compare others with."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        keyed = [(json_key(value), value) for value in values]
+        self._by_key = dict(keyed)
+        self._counts = Counter(key for key, _ in keyed)
+        self._kinds = frozenset(map(_kind, self._by_key.values()))
+        self.size_max = max(map(size_of, self._by_key.values()), default=0)
+        """Elements of the largest: whatever has more is none of them."""
+
+    def __contains__(self, value: Any) -> bool:
+        return self.count(value) > 0
+
+    def count(self, value: Any) -> int:
+        """How many of the values are equal to this one."""
+        if _kind(value) not in self._kinds or size_of(value, self.size_max) > self.size_max:
+            return 0
+        key = json_key(value)
+        is_equal = key in self._by_key and json_equal(value, self._by_key[key])
+        return self._counts[key] if is_equal else 0
+
+
+def _kind(value: Any) -> str:
+    kind = kind_of(value)
+    return "number" if kind in _NUMBERS else kind
+
+
+def size_of(value: Any, limit: int | None = None) -> int:
+    """How many elements a value has, itself among them; some number above `limit` if it is more."""
+    size, waiting = 0, [value]
+    while waiting:
+        each = waiting.pop()
+        size += 1
+        kind = kind_of(each)
+        if kind in ("object", "array"):
+            if limit is not None and size + len(waiting) + len(each) > limit:
+                return limit + 1
+            waiting += each.values() if kind == "object" else each
+    return size

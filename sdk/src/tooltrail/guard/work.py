@@ -1,0 +1,221 @@
+"""How much work judging a value may take, and what of it cannot be stopped.
+
+Work is counted in steps of about half a microsecond: a schema's visit to a value, and more for a
+keyword that reads more than one element. Steps are counted, not timed, so that the same value
+gets the same answer everywhere. The one exception are patterns: they run in time linear in the
+text, but with a factor from 1 to 10,000 that neither pattern nor text shows. So a match whose
+worst case is more than `SURE` is charged by the thread's own processor time, and one that might
+take `MATCH_MAX` is not begun.
+
+jsonschema-rs cannot be stopped and holds Python's lock meanwhile. `Weights` is what it costs at
+most per element and per character of a value, so that it is only asked where that is bounded.
+"""
+
+import math
+import re
+import time
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, Protocol
+
+from tooltrail.guard.jsvalues import kind_of
+from tooltrail.guard.members import size_of
+from tooltrail.guard.nodes import IN_PLACE, Graph, Node
+from tooltrail.guard.regex import matcher
+
+STEP_NS: Final = 500
+EXPLAINED_STEPS: Final = 100_000
+"""Of one value: 50 ms. Who has seen a violation by then sees what was found, and no more."""
+DECIDED_STEPS: Final = 400_000
+"""Of one value that has nothing wrong so far: 0.2 s; of large values `STEPS_PER_ELEMENT`."""
+STEPS_PER_ELEMENT: Final = 50
+NATIVE_STEPS: Final = 200_000
+"""What jsonschema-rs may cost at most: 0.1 s, and most values a thousandth of that."""
+NATIVE_STEPS_AT_LAST: Final = 4_000_000
+"""Likewise, for a guard that cannot say otherwise whether a value is valid: 2 s."""
+LIGHT: Final = 64
+"""A schema that weighs no more takes little more time than reading the value did."""
+
+_POSITION_NS: Final = 30  # of a pattern, per character, at worst
+_SURE: Final = 512  # positions x characters: 15 µs
+_MATCH_MAX: Final = 50_000_000 // _POSITION_NS  # positions x characters: 50 ms
+_SIMPLE: Final = 16  # sub-schemas for an element: most of them look at its type only
+_UNITS_OF_SIMPLE: Final = 8  # of them a step
+_UNITS: Final = 2  # where they compare
+_FEW: Final = 8  # positions of which no automaton is large
+
+_TOKEN: Final = re.compile(
+    r"\\.|\[(?:\\.|[^\]\\])*\]|\(\?(?:[:=!]|<[=!]?)|[()|^$]|\{(\d+)(,?)(\d*)\}\??|[*+?]\??|.",
+    re.DOTALL,
+)
+
+
+class Spender(Protocol):
+    """Who pays for steps, and stops when there are none left."""
+
+    def spend(self, steps: int) -> None:
+        """Take steps."""
+
+
+class Pattern:
+    """A pattern that is paid for."""
+
+    def __init__(self, pattern: str) -> None:
+        self._matches = matcher(pattern)
+        self._width, self._reach = _extent(pattern)
+
+    def matches(self, text: str, by: Spender) -> bool:
+        """Is there a match anywhere in the text?"""
+        length = len(text) if self._reach is None else min(len(text), self._reach)
+        worst = length * self._width
+        if worst <= _SURE or self._width <= _FEW:
+            by.spend(1 + (len(text) >> 6))
+            return self._matches(text)
+        if worst > _MATCH_MAX:
+            by.spend(worst * _POSITION_NS // STEP_NS)  # more than anybody has
+        began = time.thread_time_ns()
+        found = self._matches(text)
+        by.spend(1 + (time.thread_time_ns() - began) // STEP_NS)
+        return found
+
+
+@lru_cache(maxsize=1024)
+def _extent(pattern: str) -> tuple[int, int | None]:
+    """In how many positions of a pattern a match can be at once; how far into a text it looks.
+
+    Counted are characters and classes, repetitions written out. Up to the first repetition that
+    may end here or there, an anchored pattern without alternatives is in one position only.
+    """
+    is_anchored, is_endless, is_branching = pattern.startswith("^"), False, False
+    totals, last, fixed = [0], [0], None
+    for token in _TOKEN.finditer(pattern):
+        text = token[0]
+        if text[0] == "(":
+            totals.append(0)
+            last.append(0)
+        elif text == ")":
+            group = totals.pop()
+            last.pop()
+            totals[-1] += group
+            last[-1] = group
+        elif text[0] in "*+?" or token[1] is not None:
+            is_endless = is_endless or text[0] in "*+" or bool(token[2] and not token[3])
+            if token[1] is not None:
+                totals[-1] += last[-1] * (max(1, int(token[3] or token[1])) - 1)
+            if fixed is None and (text[0] in "*+?" or token[2]):
+                fixed = totals[0] if len(totals) > 1 or last[-1] == 1 else totals[0] - last[-1]
+        elif text == "|":
+            is_branching = True
+        elif text[0] not in "^$":
+            totals[-1] += 1
+            last[-1] = 1
+    positions = totals[0]
+    if not is_anchored or is_branching:
+        return max(1, positions), None
+    width = positions - (positions if fixed is None else fixed) + 2
+    return width, None if is_endless else positions + 1
+
+
+class Weights(NamedTuple):
+    """What jsonschema-rs does at most with one element, and with one character, of a value."""
+
+    element: int
+    character: int
+
+    def cost(self, value: Any, limit: int, light: int = 0) -> int:
+        """Steps for a value; some number above `limit` if it is more than that.
+
+        0 for any value if an element weighs `light` at most, and no pattern is large.
+        """
+        if self.element <= light and self.character <= _FEW:
+            return 0
+        each_costs = self.element / (_UNITS_OF_SIMPLE if self.element <= _SIMPLE else _UNITS)
+        cost, waiting = 0.0, [value]
+        while waiting and cost <= limit:
+            each = waiting.pop()
+            cost += each_costs
+            kind = kind_of(each)
+            if kind == "string":
+                cost += self._of_text(each)
+            elif kind == "object":
+                cost += sum(self._of_text(str(name)) for name in each) if self.character else 0
+                waiting += each.values()
+            elif kind == "array":
+                waiting += each
+        return math.ceil(cost)
+
+    def _of_text(self, text: str) -> float:
+        return len(text) * self.character * _POSITION_NS / STEP_NS
+
+
+def weights_of(graph: Graph) -> Weights:
+    """What a schema weighs. Of one that refers to itself, all of the circle counts together."""
+    return Weights(_heaviest(graph, _of_elements), _heaviest(graph, _of_characters))
+
+
+class _Weight(NamedTuple):
+    here: int
+    """For the element a node stands for."""
+    below: int
+    """For any one element below it."""
+
+    @property
+    def most(self) -> int:
+        return max(self)
+
+
+_NOTHING: Final = _Weight(0, 0)
+_WEIGHT_MAX: Final = 1 << 40
+
+
+class _Own(Protocol):
+    def __call__(self, node: Node) -> _Weight:
+        """What a node's own keywords weigh."""
+
+
+def _heaviest(graph: Graph, own: _Own) -> int:
+    """From the leaves up: a node weighs what it does itself, and what its sub-schemas weigh."""
+    known: dict[int, _Weight] = {}
+    for node in graph.leaves_first():
+        known[id(node)] = _with_children(node, own(node), known)
+    circle = [
+        _with_children(node, own(node), known) for node in graph.nodes if id(node) not in known
+    ]
+    if circle:
+        return min(sum(each.most for each in circle), _WEIGHT_MAX)
+    return known.get(id(graph.root), _NOTHING).most
+
+
+def _with_children(node: Node, own: _Weight, known: Mapping[int, _Weight]) -> _Weight:
+    here, below, one_of_them = own.here, own.below, {"object": 0, "array": 0}
+    for keyword, _, child in node.subschemas():
+        weight = known.get(id(child), _NOTHING)
+        if keyword in IN_PLACE or keyword in ("then", "else"):
+            here, below = here + weight.here, below + weight.below
+        elif keyword in ("properties", "additionalProperties"):
+            one_of_them["object"] = max(one_of_them["object"], weight.most)
+        elif keyword in ("items", "prefixItems", "additionalItems"):
+            one_of_them["array"] = max(one_of_them["array"], weight.most)
+        else:
+            below += weight.most
+    below += max(one_of_them.values())
+    return _Weight(min(here, _WEIGHT_MAX), min(below, _WEIGHT_MAX))
+
+
+def _of_elements(node: Node) -> _Weight:
+    here = 1 + len(node.children.get("properties", ())) // 16
+    for options in (node.keywords.get("enum", ()), [node.keywords.get("const")]):
+        here += sum(1 + size_of(each) for each in options if isinstance(each, dict | list))
+    return _Weight(here, len(node.children.get("patternProperties", ())) // 4)
+
+
+def _of_characters(node: Node) -> _Weight:
+    here = [node.keywords["pattern"]] if "pattern" in node.keywords else []
+    # A member's name counts as an element of its own.
+    names = list(node.children.get("patternProperties", ()))
+    return _Weight(_positions(here) + _positions(names), 0)
+
+
+def _positions(patterns: Iterable[str]) -> int:
+    found = (_extent(pattern)[0] for pattern in patterns)
+    return sum(width for width in found if width > _FEW)
