@@ -11,6 +11,7 @@ from tooltrail.guard import (
     GuardOptions,
     SchemaError,
     ValidationError,
+    build_violation,
     create_guard,
     enforce,
     guard,
@@ -454,3 +455,36 @@ def test_the_error_survives_pickling() -> None:
     assert isinstance(copied, ValidationError)
     assert str(copied) == str(error)
     assert copied.tool_name == "weather"
+
+
+def test_what_a_violation_received_has_the_documents_name_and_ours() -> None:
+    told = [
+        build_violation("WRONG_TYPE", "$.x", "m", "string", "number"),
+        build_violation("WRONG_TYPE", "$.x", "m", actual="string", expected="number"),
+        build_violation("WRONG_TYPE", "$.x", "m", received="string", expected="number"),
+    ]
+    assert [each.received for each in told] == ["string"] * 3
+    assert len({each.llm_message for each in told}) == 1
+    with pytest.raises(TypeError, match="not both"):
+        build_violation("WRONG_TYPE", "$.x", "m", actual="a", received="b")
+
+
+@pytest.mark.parametrize("deep", [1, 2])
+def test_coercion_repairs_within_all_of_and_reports_what_it_could_not(deep: int) -> None:
+    schema: dict[str, Any] = {
+        "allOf": [
+            {"type": "object", "properties": {"n": {"type": "number"}, "m": {"type": "number"}}},
+            {"properties": {"list": {"items": {"type": "boolean"}}}},
+        ]
+    }
+    for _ in range(deep):
+        schema = {"allOf": [schema]}
+    fine = validate({"n": "5", "list": ["true"]}, schema, on_invalid="coerce-and-warn")
+    assert (fine.success, fine.data) == (True, {"n": 5, "list": [True]})
+    assert [(each.path, each.code) for each in fine.warnings] == [
+        ("$.n", "COERCED"),
+        ("$.list[0]", "COERCED"),
+    ]
+    wrong = validate({"n": "5", "m": "five"}, schema, on_invalid="coerce-and-warn")
+    assert not wrong.success
+    assert [(each.path, each.code) for each in wrong.violations] == [("$.m", "WRONG_TYPE")]

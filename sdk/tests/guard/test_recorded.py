@@ -255,7 +255,7 @@ def test_format(row: dict[str, Any]) -> None:
             assert build_path(row["parts"]) == expected
         case "buildViolation":
             arguments = [decoded(each) for each in row["arguments"]]
-            names = ("received", "expected", "severity", "received_value", "coerced_value")
+            names = ("actual", "expected", "severity", "received_value", "coerced_value")
             options = dict(zip(names, arguments[3:], strict=False))
             options = {name: each for name, each in options.items() if each is not UNDEFINED}
             assert dumped([build_violation(*arguments[:3], **options)]) == [expected]

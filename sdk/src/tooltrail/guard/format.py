@@ -77,25 +77,33 @@ def build_violation(
     code: ViolationCode,
     path: str,
     message: str,
-    received: str | None = None,
+    actual: str | None = None,
     expected: str | None = None,
     severity: ViolationSeverity | None = None,
     received_value: Any = _ABSENT,
     coerced_value: Any = _ABSENT,
+    *,
+    received: str | None = None,
 ) -> Violation:
     """Make a violation together with its sentence for a language model.
 
-    The values are stored only if given, so that None is a value like any other.
-    Raises ValueError for a code or severity that does not exist.
+    `actual` is what was found, as the violation's `received` says; `received` is another name for
+    it. The values are stored only if given, so that None is a value like any other.
+    Raises ValueError for a code or severity that does not exist, and TypeError if both names of
+    `actual` are given. Source: tool-output-guard's `buildViolation`.
     """
+    if received is not None:
+        if actual is not None:
+            raise TypeError("give actual or received, which are the same, not both")
+        actual = received
     violation: dict[str, Any] = {
         "path": path,
         "severity": severity or "error",
         "code": code,
         "expected": expected or "",
-        "received": received or "",
+        "received": actual or "",
         "message": message,
-        "llm_message": llm_message(code, path, message, received, expected),
+        "llm_message": llm_message(code, path, message, actual, expected),
     }
     if received_value is not _ABSENT:
         violation["received_value"] = received_value
