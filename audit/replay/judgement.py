@@ -24,7 +24,7 @@ from tooltrail.guard.violations import MORE, Judgement
 from tooltrail.redact_text import MARK
 
 Side = Literal["output", "args"]
-Skipped = Literal["erased", "nothing", "incomplete", "replaced"]
+Skipped = Literal["erased", "nothing", "incomplete", "replaced", "costly"]
 
 PATH_MAX: Final = 300
 """Characters of a path that are told apart: a path may name any member of an output."""
@@ -126,6 +126,8 @@ class Judge:
             return read
         now = _found(self._now, read)
         then = now if self._then is self._now else _found(self._then, read)
+        if now is None or then is None:
+            return "costly"
         if not (now or then or read.known):
             return PASSED
         paths = {path for path, _ in then}
@@ -166,12 +168,14 @@ def _compiled(schema: Mapping[str, Any] | None, name: str) -> CompiledSchema | N
         raise UnusableSchemaError(f"{name} cannot be judged by: {error}") from None
 
 
-def _found(schema: CompiledSchema | None, read: Value) -> Collection[tuple[str, str]]:
-    """Path and code of each violation."""
+def _found(schema: CompiledSchema | None, read: Value) -> Collection[tuple[str, str]] | None:
+    """Path and code of each violation; None where judging takes more work than is allowed."""
     if schema is None or not (violations := schema.violations(read.value)):
         return ()
     if read.is_stripped:
         violations = schema.violations(_as_judged(schema, read))
+    if violations == [MORE]:
+        return None
     marked = _marked(read.value)
     return [(each.path, each.code) for each in violations if each.path not in marked]
 

@@ -55,6 +55,7 @@ _WHY = {
     "nothing": "nothing was returned, or nothing sent",
     "incomplete": "the executor cut or left out what it is about",
     "replaced": "their guard gave something else, and did not say in place of what",
+    "costly": "judging them takes too much work",
 }
 
 

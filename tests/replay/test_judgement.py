@@ -199,6 +199,17 @@ def test_a_catastrophic_pattern_ends() -> None:
     assert verdict.then == kinds(("$", "PATTERN_MISMATCH"))
 
 
+def test_what_takes_too_much_work_is_not_judged_instead_of_counted_as_wrong() -> None:
+    """Every sub-schema of a union looks at every member, and none of them is wrong."""
+    branches = [
+        {"not": {"required": [f"no{n}", *(f"k{m}" for m in range(40))]}} for n in range(400)
+    ]
+    costly = {"items": {"allOf": branches, "unevaluatedProperties": True}}
+    value = [{f"k{m}": 1 for m in range(60)}] * 1_000
+    assert judge(LOOSE, costly, ok(value)) == "costly"
+    assert judge(costly, costly, ok(value[:2])) == PASSED
+
+
 def test_a_recursive_schema_takes_polynomial_time() -> None:
     twice = {"anyOf": [{"type": "array", "items": {"$ref": "#"}}] * 2}
     deep: Any = "leaf"
