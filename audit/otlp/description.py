@@ -2,11 +2,15 @@
 
 from typing import Any
 
-from audit.otlp.answers import PROTOBUF
+from audit.otlp.answers import JSON, PROTOBUF
 
 PATH = "/v1/traces"
+_TEXT = {"type": "string"}
 # JSON is left out: clients generated for both do not even import.
 _PROTOBUF = {PROTOBUF: {"schema": {"type": "string", "format": "binary"}}}
+# Of a type that is not taken, refusals are JSON.
+_STATUS = {"type": "object", "properties": {"code": {"type": "integer"}, "message": _TEXT}}
+_REFUSAL = _PROTOBUF | {JSON: {"schema": _STATUS}}
 _REFUSALS = {
     400: "The body is no ExportTraceServiceRequest.",
     401: "No API key was sent, or nobody knows it.",
@@ -31,7 +35,7 @@ OPERATION: dict[str, Any] = {
     "responses": {
         "200": {"description": "OK", "content": _PROTOBUF},
         **{
-            str(status): {"description": text, "content": _PROTOBUF}
+            str(status): {"description": text, "content": _REFUSAL}
             for status, text in _REFUSALS.items()
         },
     },

@@ -1,4 +1,4 @@
-"""Hooks of schemathesis: how the items of a body become lines. Runs where Django is not."""
+"""Hooks of schemathesis: how bodies become bytes that are not JSON. Runs where Django is not."""
 
 import json
 from typing import Any
@@ -13,3 +13,9 @@ def as_lines(ctx: schemathesis.SerializationContext, value: Any) -> bytes:
         return value
     items = value if isinstance(value, list) else [value]
     return b"".join(json.dumps(item).encode() + b"\n" for item in items)
+
+
+@schemathesis.serializer("application/x-protobuf")
+def as_bytes(ctx: schemathesis.SerializationContext, value: Any) -> bytes:
+    """Bytes as they are: the description says no more of them."""
+    return value if isinstance(value, bytes) else json.dumps(value).encode()

@@ -119,9 +119,9 @@ def test_only_who_may_edit_is_offered_to(acme: Cast) -> None:
     acme.editor.is_staff = acme.viewer.is_staff = True
     acme.editor.save()
     acme.viewer.save()
-    assert "Edit or publish" in _get(_client(acme.editor), "tool_detail", tool.pk)
+    assert "Edit in the admin" in _get(_client(acme.editor), "tool_detail", tool.pk)
     for user in (acme.viewer, acme.auditor):
-        assert "Edit or publish" not in _get(_client(user), "tool_detail", tool.pk)
+        assert "Edit in the admin" not in _get(_client(user), "tool_detail", tool.pk)
 
 
 def test_what_an_executor_says_is_text_and_nothing_else(acme: Cast, client: Client) -> None:
