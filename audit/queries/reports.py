@@ -94,14 +94,7 @@ def registry_changes(of: TimeRange, *, limit: int) -> tuple[list[Published], int
 
 def exports_made(of: TimeRange, *, limit: int) -> tuple[list[Exported], int]:
     """Who exported what in a range, the newest first; how many exports there were."""
-    parameters = {
-        "start": of.start,
-        "end": of.end,
-        "first_id": first_id_of(of.start),
-        "last_id": first_id_of(of.end + _CLOCKS_DIFFER),
-        "limit": limit,
-    }
-    found = rows("exports_made", parameters)
+    found = rows("exports_made", {"start": of.start, "end": of.end, "limit": limit})
     return [Exported(*row[:5]) for row in found], found[0][5] if found else 0
 
 

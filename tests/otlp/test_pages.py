@@ -56,7 +56,9 @@ def test_every_page_names_the_variables(page: str) -> None:
 
 def test_the_middleware_for_mcp_is_the_one_that_is_run() -> None:
     run = (FRAMEWORKS / "mcp_client_server.py").read_text()
-    shown = re.findall(r"```python\n(.*?)```", (PAGES / "mcp.md").read_text(), re.DOTALL)
+    (shown,) = re.findall(r"```python\n(.*?)```", (PAGES / "mcp.md").read_text(), re.DOTALL)
+    (middleware,) = re.findall(r"^async def with_content.*?^    return result$", shown, re.M | re.S)
 
-    assert shown[1] in run
-    assert shown[2].strip() in run
+    assert middleware in run
+    assert "server._lowlevel_server.middleware.append(with_content)" in shown
+    assert "server._lowlevel_server.middleware.append(with_content)" in run
