@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from audit.call_filter import FILTER_NAMES, Kind
-from audit.call_query import quoted
+from audit.call_query import parse, quoted
 
 LIMIT = 20
 """Suggestions at most."""
@@ -12,8 +12,7 @@ LIMIT = 20
 _EXAMPLES = {
     Kind.DURATION: (">1s", ">10s", "<100ms", "1s..5s"),
     Kind.COUNT: (">1k", ">10k", "1k..10k"),
-    Kind.SINCE: ("1h", "24h", "7d"),
-    Kind.UNTIL: ("1h", "24h", "7d"),
+    Kind.MOMENT: ("1h", "24h", "7d", "today", "yesterday"),
 }
 
 
@@ -35,7 +34,7 @@ def complete(text: str, known: Mapping[str, Sequence[str]]) -> list[Suggestion]:
     head, term = _last_term(text)
     name, colon, typed = term.partition(":")
     if not colon:
-        used = {part.partition(":")[0] for part in head.split()}
+        used = {each.name for each in parse(head).terms}
         return [
             Suggestion(f"{head}{one.name}:", one.meaning)
             for one in FILTER_NAMES.values()
@@ -71,6 +70,6 @@ def _last_term(text: str) -> tuple[str, str]:
             is_escaped = True
         elif character == '"' and (is_quoted or text[at - 1 : at] == ":"):
             is_quoted = not is_quoted
-        elif character.isspace() and not is_quoted:
+        elif (character.isspace() or (character == "(" and start == at)) and not is_quoted:
             start = at + 1
     return text[:start], text[start:]

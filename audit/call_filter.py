@@ -3,9 +3,11 @@
 Pure. How a query is read is `audit.call_query`'s, how calls are found `audit.queries.call_list`'s.
 """
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta, tzinfo
 from enum import Enum, auto
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,84 @@ class Ago:
 
 
 @dataclass(frozen=True, slots=True)
+class Midnight:
+    """The beginning of today, or of a day before it, by the clock of whoever asks."""
+
+    days_ago: int
+    zone: tzinfo = UTC
+
+
+type Moment = datetime | Ago | Midnight
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """A member of `CallFilter` has a value: one term of a query."""
+
+    member: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """Tool, error type, error code or error message contain a text; case of a-z is ignored."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadHas:
+    """A place within the arguments or the output has a value."""
+
+    payload: Literal["args", "output"]
+    steps: tuple[str | int | None, ...]
+    """Names of members and indexes of lists; None is every index."""
+    value: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A condition does not hold; what a call does not have is not what is asked for."""
+
+    of: "Condition"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every one of some conditions holds."""
+
+    of: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one of some conditions holds."""
+
+    of: tuple["Condition", ...]
+
+
+type Condition = Has | Contains | PayloadHas | Not | AllOf | AnyOf
+
+
+def leaves(condition: Condition) -> Iterator[Has | Contains | PayloadHas]:
+    """The single conditions that one is made of."""
+    match condition:
+        case Not(of):
+            yield from leaves(of)
+        case AllOf(of) | AnyOf(of):
+            for each in of:
+                yield from leaves(each)
+        case _:
+            yield condition
+
+
+@dataclass(frozen=True, slots=True)
 class CallFilter:
     """What is looked for; every member that is set must hold. Durations are microseconds."""
 
-    since: datetime | Ago | None = None
+    since: Moment | None = None
     """This instant and later."""
-    until: datetime | Ago | None = None
+    until: Moment | None = None
     """Earlier than this instant."""
     tool: Text | None = None
     version: Text | None = None
@@ -65,6 +139,18 @@ class CallFilter:
     document: Text | None = None
     collection: Text | None = None
     producer: Text | None = None
+    others: tuple[Condition, ...] = ()
+    """Conditions that are no single term: NOT, OR and free text."""
+    payload: tuple[Condition, ...] = ()
+    """Conditions about arguments and outputs, which are in the log alone."""
+    sees_messages: bool = False
+    """Whether free text is looked for in messages of errors, too: they quote payloads."""
+
+    def also(self, member: str, value: Any) -> "CallFilter":
+        """The same where a member has a value besides, also if another was asked of it."""
+        asked = getattr(self, member)
+        others = self.others if asked in (None, value) else (*self.others, Has(member, asked))
+        return replace(self, **{member: value, "others": others})
 
     def from_instant(self, now: datetime) -> datetime | None:
         """`since` as an instant."""
@@ -75,8 +161,15 @@ class CallFilter:
         return _instant(self.until, now)
 
 
-def _instant(moment: datetime | Ago | None, now: datetime) -> datetime | None:
-    return now - moment.length if isinstance(moment, Ago) else moment
+def _instant(moment: Moment | None, now: datetime) -> datetime | None:
+    match moment:
+        case Ago():
+            return now - moment.length
+        case Midnight():
+            day = now.astimezone(moment.zone).date() - timedelta(days=moment.days_ago)
+            return datetime.combine(day, datetime.min.time(), moment.zone).astimezone(UTC)
+        case _:
+            return moment
 
 
 class Kind(Enum):
@@ -86,8 +179,7 @@ class Kind(Enum):
     CHOICE = auto()
     DURATION = auto()
     COUNT = auto()
-    SINCE = auto()
-    UNTIL = auto()
+    MOMENT = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +284,20 @@ FILTER_NAMES: dict[str, FilterName] = {
             _CONDITIONS,
             attribute="condition",
         ),
-        FilterName("since", Kind.SINCE, "From", "started then or later", "since:24h"),
-        FilterName("until", Kind.UNTIL, "To", "started before", "until:2026-11-20T10:00"),
+        FilterName(
+            "since",
+            Kind.MOMENT,
+            "From",
+            "started then or later; a day begins at 00:00",
+            "since:yesterday",
+        ),
+        FilterName(
+            "until",
+            Kind.MOMENT,
+            "To",
+            "started before; a day begins at 00:00",
+            "until:2026-11-20T10:00",
+        ),
         FilterName(
             "trace", Kind.TEXT, "Trace id", "the trace; trace:4bf9* by its start", "trace:4bf9*"
         ),

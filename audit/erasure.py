@@ -25,7 +25,7 @@ from tooltrail.ledger import Kind
 
 from audit import pg_arrays
 from audit.batch_ids import WINDOW_BACK
-from audit.call_query import InvalidQueryError, Query
+from audit.call_query import InvalidQueryError, Query, Reader
 from audit.call_query import parse as parse_query
 from audit.erasure_models import Erasure, ErasureCall, ErasureState, LegalHold
 from audit.event_removal import Removed, declare, remove_events
@@ -39,6 +39,8 @@ from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant, User, new_id
 from tenants.scope import current_tenant_id, tenant_scope
 
+_ADMIN = Reader(sees_payloads=True)
+"""Only admins start an erasure; its query is stored with instants of UTC."""
 CALLS_MAX = 100_000
 SLICE_SECONDS = 3.0
 DRY = (ErasureState.WAITING, ErasureState.COUNTING)
@@ -62,7 +64,7 @@ def start_erasure(tenant: Tenant, user: User, query: Query, now: datetime) -> Er
     return Erasure.objects.create(
         tenant_id=tenant.id,
         id=pk,
-        query=str(query),
+        query=query.pinned(now),
         created_at=now,
         created_by=user.get_username(),
         state=ErasureState.WAITING,
@@ -138,7 +140,7 @@ def _find(erasure: Erasure) -> None:
     if erasure.cursor_at is not None and erasure.cursor_id is not None:
         begin = Cursor(erasure.cursor_at, erasure.cursor_id)
     try:
-        wanted = parse_query(erasure.query).wanted
+        wanted = parse_query(erasure.query, _ADMIN).wanted
     except InvalidQueryError as error:  # stored by an earlier version
         erasure.state, erasure.finished_at = ErasureState.FAILED, timezone.now()
         erasure.problem = f"Invalid query, nothing was searched: {error}"

@@ -21,7 +21,7 @@ from uuid import UUID
 import uuid_utils.compat
 from django.utils import timezone
 
-from audit.call_query import InvalidQueryError, Query
+from audit.call_query import InvalidQueryError, Query, Reader
 from audit.call_query import parse as parse_query
 from audit.log import read_events
 from audit.models import PayloadHit, PayloadSearch, SearchState
@@ -40,6 +40,8 @@ SLICE_SECONDS = 3.0
 CHUNK = 250
 """Calls read at once; their batches are inflated one by one."""
 
+_STARTED = Reader(sees_payloads=True)
+"""Whoever starts a search is shown payloads, or said why; its range is stored with it."""
 UNDER_WAY = (SearchState.WAITING, SearchState.RUNNING)
 
 
@@ -110,7 +112,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         if search is None or search.state not in UNDER_WAY:
             return False
         try:
-            asked = parse_query(search.query).wanted
+            asked = parse_query(search.query, _STARTED).wanted
         except InvalidQueryError:  # stored by an earlier version
             search.state, search.finished_at = SearchState.FAILED, timezone.now()
             search.save()

@@ -17,21 +17,29 @@ from tenants.scope import current_tenant_id
 _TRIES = 20
 
 
-def rows(name: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Run a named statement for the scope's tenant, which is its parameter `tenant_id`."""
+def rows(name: str, parameters: dict[str, Any], *, conditions: str = "") -> list[tuple[Any, ...]]:
+    """Run a named statement for the scope's tenant, which is its parameter `tenant_id`.
+
+    `conditions` is what `audit.queries.call_conditions` wrote for a query of calls.
+    """
+    statement = sql.QUERIES[name]
+    if conditions:
+        statement = statement.replace(sql.CONDITIONS, conditions)
     with connection.cursor() as cursor:
-        cursor.execute(sql.QUERIES[name], {"tenant_id": current_tenant_id(), **parameters})
+        cursor.execute(statement, {"tenant_id": current_tenant_id(), **parameters})
         return cast(list[tuple[Any, ...]], cursor.fetchall())
 
 
-def rows_within(name: str, parameters: dict[str, Any], timeout_ms: int) -> list[tuple[Any, ...]]:
+def rows_within(
+    name: str, parameters: dict[str, Any], timeout_ms: int, *, conditions: str = ""
+) -> list[tuple[Any, ...]]:
     """The same, and TimeoutError if PostgreSQL has not answered after so many milliseconds."""
     before = connection.savepoint()
     assert before is not None, "a scope is a transaction"
     try:
         with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {int(timeout_ms)}")
-        return rows(name, parameters)
+        return rows(name, parameters, conditions=conditions)
     except OperationalError as error:
         if _is_late(error):
             raise TimeoutError(name) from error

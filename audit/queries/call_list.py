@@ -14,8 +14,10 @@ from uuid import UUID
 
 from django.utils.dateparse import parse_datetime
 
-from audit.call_filter import Bounds, CallFilter, Text
+from audit.call_filter import CallFilter, Text
+from audit.payload_terms import holding
 from audit.queries import rows, rows_within
+from audit.queries.call_conditions import Conditions
 from audit.queries.calls import FirstViolation, Look, State, look_of
 from audit.queries.traces import BEGINNING, END, prefix_end
 
@@ -26,6 +28,8 @@ _CHUNK = 10_000
 """Rows an export walks over in one scope."""
 _LONGEST = 5_000
 """Rows of one statement at most: what is lost when it takes too long."""
+_PAYLOADS = 200
+"""Calls whose payloads are read at once."""
 _WINDOWS = (timedelta(days=3), timedelta(days=15))
 """Days of the first statements: most pages are full within the newest four, and planning for a
 whole month's partitions takes longer than answering."""
@@ -35,19 +39,6 @@ DAYS_BACK = 400
 """Days among which a call is looked for of which nobody says when it started."""
 _LAST_ID = UUID(int=2**128 - 1)
 _WALKED = ("tool", "trace", "run", "call")
-_MATCHED = (
-    "version",
-    "error",
-    "code",
-    "ingestion",
-    "case",
-    "workflow",
-    "document",
-    "collection",
-    "producer",
-    "violation",
-    "path",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +140,9 @@ class CallPage:
     searched_until: datetime | None
     """The budget ended here without filling the page; `older` goes on from there."""
 
+
+_PAYLOAD_SECONDS = 0.5
+"""How long one question about payloads may take: reading one takes 20 times as long as a row."""
 
 NO_CALLS = CallPage([], None, None, None)
 """The page of a query that cannot be read: nothing was searched."""
@@ -252,12 +246,16 @@ class Walk:
     """
 
     def __init__(self, wanted: CallFilter, now: datetime, budget: Budget) -> None:
-        self._parameters = _parameters(wanted, now)
+        conditions = Conditions(wanted)
+        self.conditions = conditions.text
+        self._parameters = _parameters(wanted, now) | conditions.parameters
+        self._payload = wanted.payload
         self._first = self._rows = min(budget.first, budget.rows)
         self._rows_left = self._rows_allowed = budget.rows
         self._window = 0
         self._took = 0.0
-        self._deadline = time.monotonic() + budget.seconds
+        seconds = max(budget.seconds, _PAYLOAD_SECONDS) if wanted.payload else budget.seconds
+        self._deadline = time.monotonic() + seconds
 
     def take(
         self, direction: str, cursor: Cursor, size: int
@@ -266,14 +264,19 @@ class Walk:
         calls: list[ListedCall] = []
         while True:
             stretch = self.stretch(direction, cursor)
-            limit = {"page_limit": size - len(calls)}
-            found = self._asked(f"calls_{direction}", stretch | limit)
+            limit = _PAYLOADS if self._payload else size - len(calls)
+            began_at = time.monotonic()
+            found = self._asked(f"calls_{direction}", stretch | {"page_limit": limit})
             if found is None:
                 return calls, cursor
-            calls += [ListedCall(*row) for *row, is_match, _ in found if is_match]
+            matching = [ListedCall(*row) for *row, is_match, _ in found if is_match]
+            if self._payload:
+                matching = holding(matching, self._payload)
+                self._took = time.monotonic() - began_at
+            calls += matching
             if len(calls) >= size:
-                return calls, None
-            last = found[-1] if found and found[-1][-1] else None
+                return calls[:size], None
+            last = found[-1] if found and (found[-1][-1] or len(found) == limit) else None
             beyond = self._beyond(direction, stretch, Cursor(last[2], last[1]) if last else None)
             if beyond is None or self._is_spent():
                 return calls, beyond
@@ -281,6 +284,9 @@ class Walk:
 
     def count(self) -> CallCount:
         """All that match, newest first, until the budget ends."""
+        if self._payload:
+            calls, stopped = self.take("before", NEWEST, self._rows_allowed + 1)
+            return CallCount(len(calls), stopped.at if stopped else None)
         count, cursor = 0, NEWEST
         while True:
             stretch = self.stretch("before", cursor)
@@ -307,11 +313,11 @@ class Walk:
         """The rows of a stretch; None if it was cancelled."""
         began_at = time.monotonic()
         if self._rows <= self._first:
-            found = rows(statement, stretch)
+            found = rows(statement, stretch, conditions=self.conditions)
         else:
             left_ms = max(1, int((self._deadline - began_at) * 1000))
             try:
-                found = rows_within(statement, stretch, left_ms)
+                found = rows_within(statement, stretch, left_ms, conditions=self.conditions)
             except TimeoutError:
                 return None
         self._took = time.monotonic() - began_at
@@ -376,16 +382,11 @@ def _days(parameters: dict[str, Any], direction: str, cursor: Cursor) -> dict[st
 def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
     since = max(wanted.from_instant(now) or BEGINNING, BEGINNING)
     until = min(wanted.to_instant(now) or now + AHEAD, now + AHEAD)
-    duration, tokens = wanted.duration or Bounds(), wanted.tokens or Bounds()
-    upstream = wanted.upstream or Bounds()
     found: dict[str, Any] = {
         "now": now,
         "silent_since": now - SILENCE,
         "since": since,
         "until": until,
-        # Failed and open ones are walked along.
-        "state": "ok" if wanted.state == "ok" else None,
-        "condition": wanted.condition,
         "only_open": wanted.state == "open"
         or wanted.condition in {"running", "overdue", "crashed"},
         "only_orphans": wanted.condition == "orphan",
@@ -393,13 +394,7 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
         "only_failed": wanted.state == "failed"
         or any(one is not None for one in (wanted.error, wanted.code, wanted.upstream)),
         "only_violating": wanted.violation is not None or wanted.path is not None,
-        "cache": None if wanted.cache is None else wanted.cache == "hit",
-        "duration_low": duration.low,
-        "duration_high": duration.high,
-        "tokens_low": tokens.low,
-        "tokens_high": tokens.high,
-        "upstream_low": upstream.low,
-        "upstream_high": upstream.high,
+        "code": wanted.code.value if wanted.code and not wanted.code.is_prefix else None,
     }
     for name in _WALKED:
         text: Text | None = getattr(wanted, name)
@@ -407,8 +402,4 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
         found[name] = text.value if text and not text.is_prefix else None
         found[f"{name}_from"] = prefix
         found[f"{name}_to"] = (prefix_end(prefix) or None) if prefix else None
-    for name in _MATCHED:
-        text = getattr(wanted, name)
-        found[name] = text.value if text and not text.is_prefix else None
-        found[f"{name}_prefix"] = text.value if text and text.is_prefix else None
     return found

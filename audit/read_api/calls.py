@@ -1,7 +1,6 @@
 """Calls: the list, one with its payload, and those that are open."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, cast
 from uuid import UUID
@@ -15,7 +14,7 @@ from pydantic import Field
 from audit.call_document import document
 from audit.call_filter import CallFilter
 from audit.call_panel import read_call_events
-from audit.call_query import parse
+from audit.call_query import Reader, parse
 from audit.log import LogPayloadError, StoredEvent
 from audit.open_calls import condition_of, overdue_ms
 from audit.queries.call_list import (
@@ -48,7 +47,7 @@ class CallsAsked(Paged):
     """Which calls."""
 
     q: str = Field("", examples=["tool:search state:error duration:>2s since:24h"])
-    """A query as on the page of calls: terms `name:value`, all of which hold."""
+    """A query as on the page of calls, with NOT, OR and parentheses. Days and times are UTC."""
 
 
 class OpenAsked(CallsAsked):
@@ -72,7 +71,7 @@ def list_calls(request: HttpRequest, asked: Query[CallsAsked]) -> dict[str, Any]
     A filter that no index serves searches a bounded stretch at a time: then `searched_until`
     says how far, and the page may hold fewer than `limit` calls, or none, and not be the last.
     """
-    page, calls = _page(request, read_query(asked.q), asked)
+    page, calls = _page(request, read_query(request, asked.q), asked)
     violations = violations_of(calls)
     return {
         "calls": [document(call, violations.get(call.invocation_id)) for call in calls],
@@ -87,10 +86,9 @@ def list_open(request: HttpRequest, asked: Query[OpenAsked]) -> dict[str, Any]:
     Presumed crashed is a call whose producer has been silent for 15 minutes, and that is past
     its own limit if it has one. `q` narrows it down, as in the list of calls.
     """
-    wanted = read_query(asked.q)
+    wanted = read_query(request, asked.q)
     is_all = asked.kind == "open"
-    condition = None if is_all else asked.kind
-    wanted = replace(wanted, condition=condition, state="open" if is_all else None)
+    wanted = wanted.also(*(("state", "open") if is_all else ("condition", asked.kind)))
     now = timezone.now()
     page, calls = _page(request, wanted, asked)
     heard = producers_heard(call.producer_id for call in calls if call.producer_id)
@@ -165,9 +163,9 @@ def read_call(
     }
 
 
-def read_query(text: str) -> CallFilter:
+def read_query(request: HttpRequest, text: str) -> CallFilter:
     """The filter of a query. Raises ProblemError for one that cannot be read as a whole."""
-    query = parse(text)
+    query = parse(text, Reader(sees_payloads=cast(ApiRequest, request).auth.sees_payloads))
     if query.problems:
         first = query.problems[0]
         length = first.end - first.start

@@ -24,47 +24,13 @@ tenant_id = %(tenant_id)s
       AND (NOT %(only_violating)s OR violation_count > 0)
 
 -- {{call_matches}} --
--- Whether a call that was walked over is one that is looked for; a NULL asks nothing. What an
--- executor may have sent as whatever number is compared as numeric: bigints would overflow.
-(%(version)s::text IS NULL OR tool_version = %(version)s)
-  AND (%(version_prefix)s::text IS NULL OR starts_with(tool_version, %(version_prefix)s))
-  AND (%(state)s::text IS NULL OR state = %(state)s)
-  AND (%(error)s::text IS NULL OR error_type = %(error)s)
-  AND (%(error_prefix)s::text IS NULL
-       OR error_type <> '' AND starts_with(error_type, %(error_prefix)s))
-  AND (%(code_prefix)s::text IS NULL OR starts_with(error_code, %(code_prefix)s))
-  AND (%(ingestion)s::text IS NULL OR ingestion_run_id = %(ingestion)s)
-  AND (%(ingestion_prefix)s::text IS NULL OR starts_with(ingestion_run_id, %(ingestion_prefix)s))
-  AND (%(case)s::text IS NULL OR case_id = %(case)s)
-  AND (%(case_prefix)s::text IS NULL OR starts_with(case_id, %(case_prefix)s))
-  AND (%(workflow)s::text IS NULL OR workflow_id = %(workflow)s)
-  AND (%(workflow_prefix)s::text IS NULL OR starts_with(workflow_id, %(workflow_prefix)s))
-  AND (%(document)s::text IS NULL OR document_id = %(document)s)
-  AND (%(document_prefix)s::text IS NULL OR starts_with(document_id, %(document_prefix)s))
-  AND (%(collection)s::text IS NULL OR collection_id = %(collection)s)
-  AND (%(collection_prefix)s::text IS NULL OR starts_with(collection_id, %(collection_prefix)s))
-  AND (%(producer)s::text IS NULL OR producer_id = %(producer)s)
-  AND (%(producer_prefix)s::text IS NULL OR starts_with(producer_id, %(producer_prefix)s))
-  AND (%(cache)s::boolean IS NULL OR cache_hit = %(cache)s)
-  AND (%(duration_low)s::bigint IS NULL OR duration_us >= %(duration_low)s)
-  AND (%(duration_high)s::bigint IS NULL OR duration_us <= %(duration_high)s)
-  AND (%(tokens_low)s::bigint IS NULL
-       OR prompt_tokens::numeric + completion_tokens >= %(tokens_low)s)
-  AND (%(tokens_high)s::bigint IS NULL
-       OR prompt_tokens::numeric + completion_tokens <= %(tokens_high)s)
-  AND (%(upstream_low)s::bigint IS NULL OR upstream_status >= %(upstream_low)s)
-  AND (%(upstream_high)s::bigint IS NULL OR upstream_status <= %(upstream_high)s)
-  AND (%(condition)s::text IS NULL OR CASE %(condition)s
-          WHEN 'conflict' THEN pair_conflict
-          WHEN 'retry' THEN attempt > 1
-          WHEN 'orphan' THEN start_batch_id IS NULL
-          WHEN 'over-time' THEN duration_us > timeouts_ms::numeric * 1000
-          WHEN 'over-budget' THEN prompt_tokens::numeric + completion_tokens > budget_tokens
-          WHEN 'overdue' THEN state = 'open' AND {{call_is_overdue}}
-          WHEN 'crashed' THEN state = 'open' AND {{call_is_crashed}}
-          ELSE state = 'open' AND NOT {{call_is_overdue}} AND NOT {{call_is_crashed}}
-      END)
-  AND (NOT %(only_violating)s OR coalesce((
+-- Whether a call that was walked over is one that is looked for. The conditions of the query, which
+-- `audit.queries.call_conditions` writes, take the place of TRUE.
+(TRUE /* conditions */)
+
+-- {{call_has_violation}} --
+-- Whether a call broke its schema, with a code or at a path if these are asked for.
+coalesce((
           SELECT TRUE
           FROM violation
           WHERE violation.tenant_id = %(tenant_id)s
@@ -80,7 +46,7 @@ tenant_id = %(tenant_id)s
                  OR starts_with(violation.path_pattern, %(path_prefix)s)
                  OR starts_with(violation.path, %(path_prefix)s))
           LIMIT 1
-      ), FALSE))
+      ), FALSE)
 
 -- {{call_is_overdue}} --
 -- Whether an open call has run longer than its own limit, which may be any number.
@@ -114,7 +80,7 @@ started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, 
 SELECT {{call_columns}}, is_match, is_last
 FROM (
     SELECT *,
-           coalesce({{call_matches}}, FALSE) AS is_match,
+           {{call_matches}} AS is_match,
            row_number() OVER (ORDER BY started_at DESC, invocation_id DESC)
                = %(scan_limit)s AS is_last
     FROM (
@@ -135,7 +101,7 @@ LIMIT %(page_limit)s
 SELECT {{call_columns}}, is_match, is_last
 FROM (
     SELECT *,
-           coalesce({{call_matches}}, FALSE) AS is_match,
+           {{call_matches}} AS is_match,
            row_number() OVER (ORDER BY started_at, invocation_id) = %(scan_limit)s AS is_last
     FROM (
         SELECT *

@@ -5,7 +5,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.call_export import FORMS, chunks
-from audit.call_query import parse
+from audit.views.asked import invalid, read_query
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_look
 
@@ -20,17 +20,21 @@ def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     """
     if kind not in FORMS:
         raise Http404("no such form of export")
-    query = parse(request.GET.get("q", ""))
+    query = read_query(request)
     if query.problems:  # an export must not hold more than was asked for
-        return HttpResponse(query.problems[0].message, status=400, content_type="text/plain")
+        return HttpResponse(invalid(query, "exported"), status=400, content_type="text/plain")
     now, form = timezone.now(), FORMS[kind]
     with_messages = request.membership.sees_payloads
     found = chunks(request.tenant.id, query.wanted, now, with_messages=with_messages)
     if request.method != "HEAD":
         # With messages it is recorded for each query; a viewer's cannot make the ledger grow.
-        apart = str(query) if with_messages else ""
         record_look(
-            request.tenant.id, request.user, "call.export", kind, apart=apart, query=str(query)
+            request.tenant.id,
+            request.user,
+            "call.export",
+            kind,
+            apart=str(query) if with_messages else "",
+            query=query.on_record(now),
         )
     name = f"calls-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
     return StreamingHttpResponse(

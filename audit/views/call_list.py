@@ -16,8 +16,8 @@ from django.views.decorators.http import require_safe
 from audit import reasons
 from audit.call_completion import complete, last_name
 from audit.call_export import FORMS
-from audit.call_filter import FILTER_NAMES, CallFilter, FilterName
-from audit.call_query import Query, parse, quoted
+from audit.call_filter import FILTER_NAMES, FilterName
+from audit.call_query import ANYBODY, Query, parse, quoted
 from audit.figures import duration
 from audit.queries.call_list import (
     NO_CALLS,
@@ -31,6 +31,7 @@ from audit.queries.call_list import (
 from audit.queries.call_values import known_values
 from audit.queries.calls import FirstViolation
 from audit.saved_views import saved_views
+from audit.views.asked import mistakes, read_query, record_payload_query
 from audit.withheld import without_messages
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
@@ -74,26 +75,17 @@ class Field:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """A problem as it is shown: the query in three parts, the middle of which is at fault."""
-
-    before: str
-    wrong: str
-    after: str
-    message: str
-
-
 @require_safe
 @tenant_page()
 def call_list(request: TenantRequest) -> HttpResponse:
     """The calls of the session's tenant that the address' query asks for, a page of them."""
     now = timezone.now()
-    query = parse(request.GET.get("q", ""))
+    query = read_query(request)
     if filled := {name: request.GET[name] for name in FILTER_NAMES if name in request.GET}:
         return _to_query(with_fields(query, filled))
     before, after = _cursor(request, "before"), _cursor(request, "after")
     is_first_page = before is None and after is None
+    record_payload_query(request, query, now)
     is_live = is_first_page and "live" in request.GET and not query.problems
     since = now - TAIL_BEGINS
     if is_live:
@@ -126,7 +118,8 @@ def call_tail(request: TenantRequest) -> HttpResponse:
         since = datetime.fromisoformat(request.GET.get("since", "")).astimezone(UTC)
     except (ValueError, OverflowError):
         since = now - TAIL_BEGINS
-    query = parse(request.GET.get("q", ""))
+    query = read_query(request)
+    record_payload_query(request, query, now)
     context = {"query": query, **_tail(query, since, now, request.membership)}
     return render(request, "audit/call_list.html#call-tail", context)
 
@@ -135,8 +128,9 @@ def call_tail(request: TenantRequest) -> HttpResponse:
 @tenant_page()
 def call_count(request: TenantRequest) -> HttpResponse:
     """How many calls the query asks for, and whether that is all of them."""
-    query = parse(request.GET.get("q", ""))
-    found = None if query.problems else count_calls(query.wanted, now=timezone.now())
+    query, now = read_query(request), timezone.now()
+    record_payload_query(request, query, now)
+    found = None if query.problems else count_calls(query.wanted, now=now)
     return render(request, "audit/call_list.html#call-count", {"found": found})
 
 
@@ -178,15 +172,7 @@ def _bar(query: Query, now: datetime) -> dict[str, Any]:
     """What stands above the rows: the query, what is wrong with it, and ways to change it."""
     return {
         "query": query,
-        "mistakes": [
-            Mistake(
-                query.text[: problem.start],
-                query.text[problem.start : problem.end],
-                query.text[problem.end :],
-                problem.message,
-            )
-            for problem in query.problems
-        ],
+        "mistakes": mistakes(query),
         "states": _states(query),
         "ranges": [
             Choice(label, query.having("since", value), query.value("since") == value)
@@ -196,7 +182,9 @@ def _bar(query: Query, now: datetime) -> dict[str, Any]:
         "since": query.readable.from_instant(now),
         "until": query.readable.to_instant(now),
         "asked": str(query),
-        "is_filtered": query.readable != CallFilter(),
+        "zone_name": timezone.get_current_timezone_name(),
+        "asks_payloads": bool(query.readable.payload),
+        "is_filtered": bool(query.terms),
     }
 
 
@@ -204,9 +192,9 @@ def _states(query: Query) -> list[Choice]:
     """Each state, and as one more choice whatever breaks its schema."""
     wanted = query.readable
     is_any_violation = wanted.violation is not None and wanted.violation.is_anything
-    rest = parse(query.having("state", ""))
+    rest = parse(query.having("state", ""), ANYBODY)
     if is_any_violation:
-        rest = parse(rest.having("violation", ""))
+        rest = parse(rest.having("violation", ""), ANYBODY)
     choices = [
         Choice(label, rest.having("state", value), (wanted.state or "") == value, value)
         for value, label in _STATES
@@ -232,13 +220,13 @@ def _tail(query: Query, since: datetime, now: datetime, membership: Membership) 
 
 def with_fields(query: Query, filled: Mapping[str, str]) -> str:
     """The query with what was typed into fields in place of its own terms of those names."""
-    parts = [term.text for term in query.terms if term.name not in filled]
+    parts = [term.closed for term in query.terms if term.name not in filled]
     for name, typed in filled.items():
         value = typed.strip()
         if (
             value
-            and not _is_one_term(f"{name}:{value}")
-            and _is_one_term(f"{name}:{quoted(value)}")
+            and not _is_one_term(name, f"{name}:{value}")
+            and _is_one_term(name, f"{name}:{quoted(value)}")
         ):
             value = quoted(value)  # free text, as people write it
         if value:
@@ -246,9 +234,9 @@ def with_fields(query: Query, filled: Mapping[str, str]) -> str:
     return " ".join(parts)
 
 
-def _is_one_term(text: str) -> bool:
+def _is_one_term(name: str, text: str) -> bool:
     query = parse(text)
-    return len(query.terms) == 1 and not query.problems
+    return [term.name for term in query.terms] == [name] and not query.problems
 
 
 def _to_query(text: str) -> HttpResponse:

@@ -10,10 +10,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from audit import erasure
-from audit.call_query import MAX_LENGTH, parse
+from audit.call_query import MAX_LENGTH
 from audit.erasure_models import Erasure, ErasureState, LedgerErasure
 from audit.hold_forms import ReasonForm
 from audit.tasks import erase_calls
+from audit.views.asked import mistakes, read_query
 from config.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
@@ -33,7 +34,7 @@ def erasure_list(request: TenantRequest) -> HttpResponse:
 @tenant_page(role=Role.ADMIN)
 def erasure_start(request: TenantRequest) -> HttpResponseBase:
     """Begin with a dry run of the calls that `q` asks for."""
-    query = parse(request.POST.get("q", ""))
+    query = read_query(request, request.POST.get("q", ""))
     if query.problems or not query.terms:
         return _list(request, query.text, is_asked=True)
     started = erasure.start_erasure(request.tenant, request.user, query, timezone.now())
@@ -86,14 +87,15 @@ def erasure_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 def _list(request: TenantRequest, text: str, *, is_asked: bool = False) -> HttpResponse:
     erasures = Erasure.objects.for_tenant(request.tenant.id).order_by("-id")
-    query = parse(text)
-    problems = [problem.message for problem in query.problems]
-    if is_asked and not problems and not query.terms:
-        problems = ["Say which calls: nothing asks for all of them."]
+    query = read_query(request, text)
+    problem = ""
+    if is_asked and not query.problems and not query.terms:
+        problem = "Say which calls: nothing asks for all of them."
     context = {
         "erasures": [(each, ErasureState(each.state).label) for each in erasures[:_LISTED]],
         "q": text[:MAX_LENGTH],
-        "problems": problems,
+        "mistakes": mistakes(query),
+        "problem": problem,
         "may_erase": has_role(request.membership, Role.ADMIN),
     }
     return render(request, "audit/erasure_list.html", context)

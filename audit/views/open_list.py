@@ -1,18 +1,18 @@
 """Open executions: what runs, what is overdue, what will hardly end; and ends without a start."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from audit.call_query import parse
 from audit.figures import duration, milliseconds
 from audit.open_calls import Condition, condition_of, overdue_ms
 from audit.queries.call_list import NO_CALLS, Cursor, ListedCall, call_page
 from audit.queries.open_list import COUNT_LIMIT, open_tally, producers_heard
+from audit.views.asked import mistakes, read_query, record_payload_query
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -56,11 +56,12 @@ def open_list(request: TenantRequest) -> HttpResponse:
     now = timezone.now()
     kind = request.GET.get("kind", "")
     kind = kind if kind in _KINDS else ""
-    query = parse(request.GET.get("q", ""))
+    query = read_query(request)
+    record_payload_query(request, query, now)
     before = Cursor.read(request.GET.get("before", ""))
     page = NO_CALLS
     if not query.problems:
-        wanted = replace(query.wanted, condition=kind or None, state=None if kind else "open")
+        wanted = query.wanted.also(*(("condition", kind) if kind else ("state", "open")))
         page = call_page(wanted, now=now, before=before, size=PAGE_SIZE)
     tally = open_tally(now)
     context: dict[str, object] = {
@@ -70,6 +71,7 @@ def open_list(request: TenantRequest) -> HttpResponse:
             for value, (label, name) in _KINDS.items()
         ],
         "query": query,
+        "mistakes": mistakes(query),
         "rows": _rows(page.calls, now),
         "older": str(page.older or ""),
         "searched_until": page.searched_until,

@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from audit import payload_search
-from audit.call_query import parse
+from audit.call_query import Reader, parse
 from audit.forms import PayloadSearchForm
 from audit.log import LogPayloadError, read_events
 from audit.models import PayloadHit, PayloadSearch, SearchState
@@ -22,6 +22,7 @@ from audit.payload_match import Excerpt, excerpt
 from audit.queries.call_list import Cursor, ListedCall, calls_by_id
 from audit.reveal import is_shown
 from audit.tasks import search_payloads
+from audit.views.asked import invalid
 from audit.views.call_list import CallRow, call_rows
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
@@ -46,17 +47,21 @@ def search_start(request: TenantRequest) -> HttpResponseBase:
     """Search the payloads of the calls that `q` asks for, for `text`."""
     needs_reason = not request.membership.sees_payloads
     form = PayloadSearchForm(request.POST, needs_reason=needs_reason)
-    query = parse(request.POST.get("q", ""))
-    if not form.is_valid() or query.problems:
-        why = "the query cannot be read" if query.problems else "it takes 2 to 200 characters"
-        if needs_reason and not query.problems and "text" not in form.errors:
+    # A search shows payloads by itself, to auditors for the reason they give here.
+    reader = Reader(timezone.get_current_timezone(), sees_payloads=True)
+    query = parse(request.POST.get("q", ""), reader)
+    if query.problems:
+        messages.error(request, invalid(query, "searched"))
+    elif not form.is_valid():
+        why = "it takes 2 to 200 characters"
+        if needs_reason and "text" not in form.errors:
             why = "say why you look for it"
         messages.error(request, f"Nothing was searched: {why}.")
+    if query.problems or not form.is_valid():
         return redirect(f"{reverse('call_list')}?{urlencode({'q': query.text})}")
-    search = payload_search.start_search(
-        request.user, form.cleaned_data["text"], query, timezone.now()
-    )
-    told = {"query": search.query, "reason": form.cleaned_data["reason"]}
+    now = timezone.now()
+    search = payload_search.start_search(request.user, form.cleaned_data["text"], query, now)
+    told = {"query": query.on_record(now), "reason": form.cleaned_data["reason"]}
     record_action(
         request.tenant,
         request.user,

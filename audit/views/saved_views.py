@@ -9,9 +9,9 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
-from audit.call_query import parse
 from audit.forms import SavedViewForm
 from audit.saved_views import MAX_VIEWS, TooManyViewsError, delete_view, save_view
+from audit.views.asked import invalid, read_query
 from tenants.access import TenantRequest, tenant_page
 
 
@@ -20,9 +20,11 @@ from tenants.access import TenantRequest, tenant_page
 def view_save(request: TenantRequest) -> HttpResponseBase:
     """Keep the query `q` under `name`, for the signed-in user alone."""
     form = SavedViewForm(request.POST)
-    query = parse(request.POST.get("q", ""))
-    if query.problems or not query.terms:
-        messages.error(request, "Nothing was saved: there is no query, or it cannot be read.")
+    query = read_query(request, request.POST.get("q", ""))
+    if query.problems:
+        messages.error(request, invalid(query, "saved"))
+    elif not query.terms:
+        messages.error(request, "Nothing was saved: there is no query.")
     elif not form.is_valid():
         messages.error(request, "Nothing was saved: a view needs a name.")
     else:

@@ -57,7 +57,7 @@ def test_nothing_an_agent_wrote_runs_on_any_page(page: Page, acme: Cast) -> None
     send_hostile(acme)
     sign_in(page, acme.admin)
     heard = complaints(page)
-    page.goto("/calls/?q=tool:%3Cscript%3Ealert(1)%3C/script%3E+nothing")
+    page.goto("/calls/?q=tool:%3Cscript%3Ealert(1)%3C/script%3E+nothing:1")
     expect(page.get_by_role("alert")).to_be_visible()
     for address in ("/calls/?live=1", "/calls/open", "/calls/", "/calls/?q=state:error"):
         page.goto(address)

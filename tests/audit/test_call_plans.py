@@ -32,8 +32,9 @@ def explained(cast: Cast, statement: str, query: str) -> str:
     wanted = parse(query)
     assert wanted.problems == ()
     direction = statement.rpartition("_")[2]
+    walk = Walk(wanted.wanted, NOW, Budget())
     parameters: dict[str, Any] = {
-        **Walk(wanted.wanted, NOW, Budget()).stretch(direction, CURSOR),
+        **walk.stretch(direction, CURSOR),
         "tenant_id": cast.tenant.id,
         "page_limit": 51,
     }
@@ -41,7 +42,8 @@ def explained(cast: Cast, statement: str, query: str) -> str:
         cursor.execute("SELECT current_user")
         assert cursor.fetchone() == ("tooltrail_app",)
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(f"EXPLAIN {sql.QUERIES[statement]}", parameters)
+        asked = sql.QUERIES[statement].replace(sql.CONDITIONS, walk.conditions)
+        cursor.execute(f"EXPLAIN {asked}", parameters)
         return "\n".join(row[0] for row in cursor.fetchall())
 
 

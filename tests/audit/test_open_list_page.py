@@ -155,9 +155,14 @@ def test_a_query_narrows_it_down(acme: Cast) -> None:
     send_each(acme)
     client = signed_in(acme.viewer)
     assert listed(client.get("/calls/open", {"q": "tool:fre*"}).content.decode()) == ["fresh"]
-    page = client.get("/calls/open", {"q": "tool:fre* nonsense"}).content.decode()
+    page = client.get("/calls/open", {"q": "tool:fre* nonsense:1"}).content.decode()
     assert listed(page) == []
-    assert "Say what to look in" in page
+    assert "tool:fre* <mark>nonsense</mark>:1" in page
+    assert "There is no nonsense." in page
+    closed = client.get("/calls/open", {"q": "NOT tool:fre* NOT state:open"}).content.decode()
+    assert listed(closed) == []
+    others = client.get("/calls/open", {"q": "NOT tool:fre*"}).content.decode()
+    assert set(listed(others)) == set(kinds(acme)[""]) - {"fresh"}
     none = text(client.get("/calls/open", {"q": "tool:none"}).content.decode())
     assert "At least nothing that tool:none asks for" in none
 
@@ -196,7 +201,7 @@ def test_pages_follow_one_another(acme: Cast) -> None:
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
     send_events(acme.tenant, begin(hostile, trace_id=hostile, producer_id=hostile))
-    for query in ("", hostile):  # the second is no query: nothing is listed
+    for query in ("", f"no:{hostile}"):  # the second is no query: nothing is listed
         page = signed_in(acme.viewer).get("/calls/open", {"q": query}).content.decode()
         assert "<script>alert" not in page
         assert "<img src=x" not in page

@@ -70,8 +70,8 @@ def test_in_another_tenant_one_has_other_views(acme: Cast, globex: Cast) -> None
         ("x" * 61, "tool:a", "a view needs a name"),
         ("a\x00b", "tool:a", "a view needs a name"),
         ("fine", "", "there is no query"),
-        ("fine", "nonsense", "cannot be read"),
-        ("fine", "tool:a\x00", "cannot be read"),
+        ("fine", "nonsense:1", "Nothing was saved. At character 1: There is no nonsense"),
+        ("fine", "tool:a\x00", "Nothing was saved. At character 6: No text of a call"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(acme: Cast, name: str, query: str, says: str) -> None:

@@ -1,0 +1,151 @@
+"""The conditions of a query of calls as SQL, each with parameters of its own.
+
+Values are parameters, never text. A condition about what a call does not have is FALSE, not NULL,
+so that NOT means: all others. What an index serves stands besides in `{{call_walk}}`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from audit import sql
+from audit.call_filter import AllOf, AnyOf, Bounds, CallFilter, Condition, Contains, Has, Not, Text
+
+_TEXTS = {
+    "tool": "tool_name",
+    "version": "tool_version",
+    "error": "error_type",
+    "code": "error_code",
+    "trace": "trace_id",
+    "run": "run_id",
+    "call": "call_id",
+    "ingestion": "ingestion_run_id",
+    "case": "case_id",
+    "workflow": "workflow_id",
+    "document": "document_id",
+    "collection": "collection_id",
+    "producer": "producer_id",
+}
+"""Column of each text."""
+_TOKENS = "prompt_tokens::numeric + completion_tokens"
+"""Executors may send any numbers: a sum of bigints would overflow."""
+_NUMBERS = {"duration": "duration_us", "tokens": _TOKENS, "upstream": "upstream_status"}
+_OVERDUE, _CRASHED = sql.PARTS["call_is_overdue"], sql.PARTS["call_is_crashed"]
+_STANDINGS = {
+    "conflict": "pair_conflict",
+    "retry": "attempt > 1",
+    "orphan": "start_batch_id IS NULL",
+    "over-time": "duration_us > timeouts_ms::numeric * 1000",
+    "over-budget": f"{_TOKENS} > budget_tokens",
+    "overdue": f"state = 'open' AND {_OVERDUE}",
+    "crashed": f"state = 'open' AND {_CRASHED}",
+    "running": f"state = 'open' AND NOT {_OVERDUE} AND NOT {_CRASHED}",
+}
+_WALKED = {"since", "until", "tool", "trace", "run", "call"}
+"""Members of a filter that `{{call_walk}}` has already."""
+_NO_TERMS = {"others", "payload", "sees_messages"}
+_SEARCHED = ("tool_name", "error_type", "error_code")
+"""Columns in which free text is looked for, besides the message for who may see it."""
+
+
+@dataclass
+class Conditions:
+    """What a filter asks of each call that is walked over: SQL and its parameters."""
+
+    wanted: CallFilter
+    text: str = field(init=False)
+    parameters: dict[str, Any] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        terms = [
+            Has(name, value)
+            for name in CallFilter.__dataclass_fields__
+            if name not in _WALKED | _NO_TERMS and (value := getattr(self.wanted, name)) is not None
+        ]
+        self.text = self._all((*terms, *self.wanted.others))
+
+    def _sql(self, condition: Condition) -> str:
+        match condition:
+            case Has(member, value):
+                return f"coalesce({self._has(member, value)}, FALSE)"
+            case Contains(text):
+                return self._contains(text)
+            case Not(of):
+                return f"NOT {self._sql(of)}"
+            case AllOf(of):
+                return self._all(of)
+            case AnyOf(of):
+                return f"({' OR '.join(self._sql(each) for each in of)})"
+            case _:
+                raise TypeError("payloads are not in the index")
+
+    def _all(self, conditions: tuple[Condition, ...]) -> str:
+        """One violation has both the code and the path that stand side by side."""
+        found = []
+        broken = {
+            each.member: each.value
+            for each in conditions
+            if isinstance(each, Has) and each.member in {"violation", "path"}
+        }
+        if broken:
+            found.append(self._violation(broken.get("violation"), broken.get("path")))
+        found += [
+            self._sql(each)
+            for each in conditions
+            if not (isinstance(each, Has) and each.member in broken)
+        ]
+        return f"({' AND '.join(found) or 'TRUE'})"
+
+    def _has(self, member: str, value: Any) -> str:
+        match member:
+            case "state":
+                return f"state = {self._parameter(value)}"
+            case "condition":
+                return _STANDINGS[value]
+            case "cache":
+                return f"cache_hit = {self._parameter(value == 'hit')}"
+            case "violation":
+                return self._violation(value, None)
+            case "path":
+                return self._violation(None, value)
+            case _ if member in _NUMBERS:
+                return self._within(_NUMBERS[member], value)
+            case _:
+                return self._text_is(_TEXTS[member], value)
+
+    def _text_is(self, column: str, text: Text) -> str:
+        value = self._parameter(text.value)
+        if text.is_prefix:
+            return f"({column} <> '' AND starts_with({column}, {value}))"
+        return f"({column} = {value})"
+
+    def _within(self, number: str, bounds: Bounds) -> str:
+        found = []
+        if bounds.low is not None:
+            found.append(f"{number} >= {self._parameter(bounds.low)}")
+        if bounds.high is not None:
+            found.append(f"{number} <= {self._parameter(bounds.high)}")
+        return f"({' AND '.join(found)})"
+
+    def _contains(self, text: str) -> str:
+        columns = [*_SEARCHED, "error_message"] if self.wanted.sees_messages else _SEARCHED
+        # The same rule of letters on both sides, whatever the database's is.
+        sought = f'lower({self._parameter(text)}::text COLLATE "C")'
+        found = (
+            f'coalesce(strpos(lower({column} COLLATE "C"), {sought}) > 0, FALSE)'
+            for column in columns
+        )
+        return f"({' OR '.join(found)})"
+
+    def _violation(self, code: Text | None, path: Text | None) -> str:
+        text = sql.PARTS["call_has_violation"]
+        for name, value in (("violation", code), ("path", path)):
+            whole = value.value if value and not value.is_prefix else None
+            prefix = value.value if value and value.is_prefix else None
+            text = text.replace(f"%({name})s", self._parameter(whole))
+            text = text.replace(f"%({name}_prefix)s", self._parameter(prefix))
+        return text
+
+    def _parameter(self, value: Any) -> str:
+        name = f"c{len(self.parameters)}"
+        self.parameters[name] = value
+        return f"%({name})s"
