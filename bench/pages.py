@@ -49,6 +49,7 @@ TOOLS = [f"tool_{n}" for n in range(40)]
 CODES = ["WRONG_TYPE", "MISSING_REQUIRED", "ENUM_MISMATCH"]
 INDEXED, DAY, TWO, REPEATS, API = 60.0, 80.0, 150.0, 300.0, 100.0  # ms
 REPORT = 2_000.0  # ms, its PDF included
+PAYLOADS = 700.0  # ms, of which half a second reads the log
 TRACES = (16, 1_000, 10_000)  # calls of traces of their own
 
 
@@ -96,6 +97,10 @@ PAGES = [
     Page("the same of a tool", "/calls/?q=tool:tool_7+code:NEVER", TWO),
     Page("nothing, within the budget", "/calls/?q=case:NEVER", TWO),
     Page("nothing of a tool, likewise", "/calls/?q=tool:tool_7+case:NEVER", TWO),
+    Page("neither OK nor of a tool", "/calls/?q=NOT+state:ok+NOT+tool:tool_7", TWO),
+    Page("one of two, and not", "/calls/?q=(tool:tool_7+OR+error:TIMEOUT)+NOT+state:ok", TWO),
+    Page("free text that is nowhere", "/calls/?q=nowhere", TWO),
+    Page("a value of a payload, of a tool", "/calls/?q=tool:tool_7+args.q:NEVER", PAYLOADS),
     Page("page in the middle", "/calls/?before={middle},{zero}", INDEXED),
     Page("back from there", "/calls/?after={middle},{zero}", INDEXED),
     Page("count", "/calls/count?q=state:error", TWO),

@@ -407,7 +407,7 @@ def test_a_search_that_gave_up_offers_to_go_on(acme: Cast, monkeypatch: pytest.M
     rest = text(client.get(f"/calls/{unescape(link[1])}").content.decode())
     assert "No call matches" in rest
     counted = text(client.get("/calls/count?q=state:ok").content.decode())
-    assert counted.startswith("at least 20 since")
+    assert counted == "20+"
 
 
 def test_a_count_says_whether_it_is_exact(acme: Cast) -> None:
