@@ -179,7 +179,7 @@ def _as_wire(event: events.Event) -> wire.WireEvent:
     shared = {name: getattr(event, name) for name in _members_of(wire.CallEvent)}
     shared["started_at"] = event.started_at.isoformat()
     if isinstance(event, events.ToolExecutionStart):
-        return wire.StartEvent(**shared, args=msgspec.Raw(b""))
+        return wire.StartEvent(**shared, args=msgspec.Raw(b""), traceparent=event.traceparent)
     guard = None
     if event.guard is not None:
         found = [

@@ -21,7 +21,7 @@ from audit.index_writer import IndexWriter
 from audit.log import read_events
 from audit.merge import Call, Key, Repeat, merge, settle_on_stored_days
 from audit.redaction import are_one_but_for_marks
-from audit.reported import calls_of, tells_more, tells_no_more
+from audit.reported import calls_of, is_beside, tells_more, tells_no_more
 
 _CONFLICT = "conflict", "another event of this call and type was stored before"
 _NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
@@ -49,6 +49,7 @@ class _Effects:
     superseding: list[Changed] = field(default_factory=list)
     absorbed: list[Changed] = field(default_factory=list)
     completed: list[tuple[Changed, Candidate]] = field(default_factory=list)
+    in_spans: list[Candidate] = field(default_factory=list)
 
 
 class Indexing:
@@ -79,7 +80,10 @@ class Indexing:
         Returns the events that belong in the log, in order, with their positions; those that
         come from there (`is_logged`) have theirs.
         """
-        calls, repeats, homeless = self._placed(candidates)
+        beside = [candidate for candidate in candidates if is_beside(candidate.raw)]
+        for candidate in beside:
+            self._take(candidate, is_new=False)
+        calls, repeats, homeless = self._placed(_without(candidates, beside))
         logged = [candidate for candidate in candidates if candidate not in homeless]
         if not is_logged:
             for _, of_batch in by_batch(logged):
@@ -96,10 +100,24 @@ class Indexing:
         ]
         fuller = self._settle(calls, repeats, changed)
         withdrawn, superseding = self._writer.supersede_calls(fuller)
-        absorbed = self._writer.withdraw_calls(self._parts(fuller))
         gaps = [each for each in logged if each.kind is Kind.GAP]
-        self._effects = _Effects(gaps, changed, withdrawn, superseding, absorbed, completed)
+        in_spans = [
+            call.start
+            for call in calls
+            if call.start is not None
+            and isinstance(call.start.event, wire.StartEvent)
+            and call.start.event.traceparent is not None
+            and (row := changed.get(call.key)) is not None
+            and row.took_start
+        ]
+        self._effects = _Effects(gaps, changed, withdrawn, superseding, [], completed, in_spans)
+        self.absorb([*(call.end for call in fuller if call.end is not None), *beside])
         return logged
+
+    @property
+    def in_spans(self) -> list[Candidate]:
+        """The starts that took their places now and say in which span their call ran."""
+        return self._effects.in_spans
 
     @property
     def found(self) -> list[Candidate]:
@@ -200,28 +218,33 @@ class Indexing:
                     self._refuse(candidate, *_CONFLICT)
         return found
 
-    def _parts(self, fuller: Sequence[Call]) -> list[Call]:
-        """The stored calls that fuller accounts tell as parts of theirs: the middle came last."""
-        accounts: dict[Key, bytes] = {}
+    def absorb(self, accounts: Iterable[Candidate]) -> None:
+        """Withdraw the stored calls that accounts of several spans tell as parts of theirs.
+
+        The middle of three layers came last, or an executor reports the call itself.
+        """
+        told: dict[Key, bytes] = {}
         parts: dict[Key, Call] = {}
-        for call in fuller:
-            assert call.end is not None
-            for day, invocation_id in calls_of(call.end.raw):
-                if (day, invocation_id.int) != call.key:
+        for account in accounts:
+            for day, invocation_id in calls_of(account.raw):
+                if invocation_id != account.invocation_id:
                     part = Call(invocation_id, day, 0)
-                    accounts[part.key], parts[part.key] = call.end.raw, part
-        slots = self._writer.taken_slots(list(parts.values())) if parts else {}
+                    told[part.key], parts[part.key] = account.raw, part
+        if not parts:
+            return
+        slots = self._writer.taken_slots(list(parts.values()))
         whole = {key: (slot[:2], slot[2:]) for key, slot in slots.items() if None not in slot}
         places = [place for both in whole.values() for place in both]
         stored = read_events(self._tenant_id, places, using=self._writer.using) if places else {}
-        return [
+        going = [
             parts[key]
             for key, both in sorted(whole.items())
             if all(
-                (raw := stored[place].raw) is not None and tells_no_more(raw, accounts[key])
+                (raw := stored[place].raw) is not None and tells_no_more(raw, told[key])
                 for place in both
             )
         ]
+        self._effects.absorbed += self._writer.withdraw_calls(going)
 
     def _stored(
         self, taken: Sequence[tuple[Call, Candidate]]
@@ -293,6 +316,13 @@ class Indexing:
         if candidate.batch_id is not self._latest[0]:
             self._latest = candidate.batch_id, self.outcomes[candidate.batch_id]
         return self._latest[1]
+
+
+def _without(candidates: Sequence[Candidate], some: Sequence[Candidate]) -> Sequence[Candidate]:
+    if not some:
+        return candidates
+    left_out = set(some)
+    return [candidate for candidate in candidates if candidate not in left_out]
 
 
 def by_batch(candidates: Iterable[Candidate]) -> Iterator[tuple[UUID, Iterator[Candidate]]]:

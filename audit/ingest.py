@@ -13,7 +13,8 @@
 5. Events whose slot was taken are compared with the stored ones: the same bytes are a
    duplicate, others a conflict, which goes to the inbox. The log keeps all of them.
    What the server found in the outputs of ends that took their places (`audit.arrival`)
-   becomes events behind those that were sent.
+   becomes events behind those that were sent, and so does which spans are of calls that say in
+   which span they ran (`audit.otlp.executors`).
 6. The tenant's ledger head is taken, which puts batches in order, and moved on; the batch
    is written. Commit.
 
@@ -52,6 +53,7 @@ from audit.indexing import Indexing, Outcome, by_batch
 from audit.instants import microseconds
 from audit.log import pack
 from audit.log_writer import NewBatch, append_batches, write_rejections
+from audit.otlp.executors import join_executors, lock_traces_of
 from audit.redaction import redacted
 from audit.window import INDEX_DAYS
 from config.schema import FENCE_STATE, SCHEMA
@@ -281,11 +283,16 @@ class _Recording:
         for request in requests:
             indexing.outcomes[request.batch.id].rejections += request.reading.rejections
         candidates = [each for request in requests for each in request.reading.candidates]
+        lock_traces_of(self._writer, candidates)
         logged: dict[UUID, list[Candidate]] = {request.batch.id: [] for request in requests}
         for batch_id, events in by_batch(indexing.apply(candidates)):
             logged[batch_id] += events
         for end in indexing.found:
             logged[end.batch_id].append(finding_event(end, self._now))
+        accounts = join_executors(self._writer, indexing.in_spans, INDEX_DAYS.missing, self._now)
+        indexing.absorb(accounts)
+        for account in accounts:
+            logged[account.batch_id].append(account)
         received_us = microseconds(self._now)
         # Before the sums are written, whose rows others wait for from then to the commit.
         packed = [_packed(events, received_us) for events in logged.values()]

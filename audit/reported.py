@@ -3,6 +3,9 @@
 Pure. An agent framework, an MCP client and an MCP server each report a call in a request of
 their own (`audit.otlp.joining`). The later account has the spans of the earlier one and more,
 and takes its place in the index; the log keeps both, and tells from them alone which it is.
+
+Where an executor itself reported the call (`audit.otlp.executors`), the index keeps its account.
+What the spans say of that call is an event of the log, and takes no place in the index.
 """
 
 from uuid import UUID
@@ -22,6 +25,7 @@ class _Span(msgspec.Struct):
 class _Source(msgspec.Struct):
     span: _Span
     merged: list[_Span] = []
+    of_executor: bool = False
 
 
 class _Event(msgspec.Struct):
@@ -42,6 +46,19 @@ def tells_no_more(raw: bytes, stored: bytes) -> bool:
     return told is not None and told <= (_spans_of(stored) or set())
 
 
+def is_beside(raw: bytes) -> bool:
+    """Whether an event tells the spans of a call that an executor itself has reported."""
+    if b'"of_executor"' not in raw:
+        return False
+    source = _source(raw)
+    return source is not None and source.of_executor
+
+
+def spans_in(raw: bytes) -> list[tuple[str, str, int]]:
+    """The spans an event was made of: trace id, span id, start in nanoseconds since 1970."""
+    return [(span.trace_id, span.span_id, span.start_time_unix_nano) for span in _read(raw) or ()]
+
+
 def calls_of(raw: bytes) -> set[tuple[int, UUID]]:
     """The day since 1970 and the id of the call that each of an event's spans makes by itself."""
     return {
@@ -57,10 +74,14 @@ def _spans_of(raw: bytes) -> set[tuple[str, str]] | None:
 
 
 def _read(raw: bytes) -> list[_Span] | None:
+    source = _source(raw)
+    return None if source is None else [source.span, *source.merged]
+
+
+def _source(raw: bytes) -> _Source | None:
     if b'"otlp"' not in raw:
         return None
     try:
-        source = _EVENT.decode(raw).otlp
+        return _EVENT.decode(raw).otlp
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return None if source is None else [source.span, *source.merged]

@@ -111,6 +111,7 @@ class StartEvent(CallEvent, tag="toolExecutionStart", kw_only=True, gc=False):
     """A tool is about to run."""
 
     args: Raw
+    traceparent: FreeId | None = None
 
 
 class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):

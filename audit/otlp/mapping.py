@@ -73,7 +73,8 @@ class ToolCall(msgspec.Struct, gc=False):
     """A logical call: its spans, the outermost first, and its place among the others.
 
     `invocation_id` and `parent_id` are as this request knows them. `started_ns` is the call's
-    start where that is stored already; else the outermost span's counts.
+    start where that is stored already; else the outermost span's counts. `of_executor`: an
+    executor reported the call itself, and its account counts.
     """
 
     facts: list[Facts]
@@ -81,6 +82,7 @@ class ToolCall(msgspec.Struct, gc=False):
     parent_id: UUID | None = None
     context: dict[str, str] = {}
     started_ns: int | None = None
+    of_executor: bool = False
 
     @property
     def outermost(self) -> Span:
@@ -283,6 +285,8 @@ def _source(call: ToolCall, spans: Sequence[Any]) -> dict[str, Any]:
     }
     if len(spans) > 1:
         source["merged"] = spans[1:]
+    if call.of_executor:
+        source["of_executor"] = True
     return source
 
 

@@ -22,6 +22,7 @@ MAX_SPANS = 20_000
 """In one request. Exporters send 512 by default, the Collector 8,192."""
 
 INTERNAL, SERVER, CLIENT = 1, 2, 3  # of SpanKind
+EXECUTOR = -1  # none of SpanKind: no span, but the call that an executor ran in one
 STATUS_OK, STATUS_ERROR = 1, 2  # of StatusCode
 
 

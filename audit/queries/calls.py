@@ -133,7 +133,7 @@ class TraceDetail:
 
 
 def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail | None:
-    """A trace with the first `limit` of its calls by start, or None. Two or three statements."""
+    """A trace with the first `limit` of its calls by start, or None. Three or four statements."""
     parameters: dict[str, Any] = {"trace_id": trace_id, "limit": limit + 1}
     calls = [Call(*row) for row in rows_of_all_days("trace_calls", parameters)]
     if not calls:
@@ -174,19 +174,24 @@ def call_of_span(started_on: date, span_uuid: UUID) -> tuple[date, UUID] | None:
 
 
 def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
-    """The calls with a call as parent where OTLP named a span that is none, or part of one.
+    """The calls with a call as parent where OpenTelemetry knows of one.
 
-    A statement if a parent is not among the calls.
+    Where OTLP named a span that is none, or part of one; and where an executor named no parent,
+    by the span that its call ran in. A statement if there are such calls.
     """
     known = {call.invocation_id for call in calls}
-    asked = {call.parent_invocation_id for call in calls} - known - {None}
+    asked = dict.fromkeys(
+        {call.parent_invocation_id for call in calls if call.parent_invocation_id} - known, False
+    )
+    asked |= {call.invocation_id: True for call in calls if call.parent_invocation_id is None}
     if not asked:
         return calls
     days = {call.started_on + timedelta(days=away) for call in calls for away in (-1, 0, 1)}
-    above = dict(rows("calls_above", {"span_uuids": list(asked), "days": sorted(days)}))
+    parameters = {"ids": list(asked), "are_calls": list(asked.values()), "days": sorted(days)}
+    above = dict(rows("calls_above", parameters))
     return [
-        replace(call, parent_invocation_id=above[call.parent_invocation_id])
-        if call.parent_invocation_id in above
+        replace(call, parent_invocation_id=found)
+        if (found := above.get(call.parent_invocation_id or call.invocation_id)) is not None
         else call
         for call in calls
     ]

@@ -76,24 +76,34 @@ WHERE tenant_id = %(tenant_id)s
 
 -- calls_above --
 -- For spans that are no calls of their own: the nearest call above each, through whatever lies
--- between. Chains end after a hundred steps, as parents may form a ring.
+-- between. For a call that an executor reported (`is_call`, then the id is its own) from the span it
+-- ran in, and through all spans of the same tool's call: those tell this one. Chains end after a
+-- hundred steps, as parents may form a ring.
 WITH RECURSIVE above AS (
-    SELECT asked AS span_uuid, asked AS at, 0 AS steps
-    FROM unnest(%(span_uuids)s::uuid[]) AS asked
+    SELECT asked.id, asked.id AS at, CASE WHEN asked.is_call THEN asked.id END AS own,
+           NULL::text AS tool_name, 0 AS steps
+    FROM unnest(%(ids)s::uuid[], %(are_calls)s::boolean[]) AS asked (id, is_call)
     UNION ALL
-    SELECT above.span_uuid, s.parent_uuid, above.steps + 1
+    SELECT above.id, s.parent_uuid, coalesce(s.invocation_id, above.own),
+           CASE WHEN s.kind = -1 THEN s.tool_name END, above.steps + 1
     FROM above
     JOIN otlp_span s
       ON s.tenant_id = %(tenant_id)s
      AND s.started_on = ANY(%(days)s::date[])
      AND s.span_uuid = above.at
-     AND s.invocation_id IS NULL
+     AND (
+         s.invocation_id IS NULL
+         OR s.invocation_id = above.own
+         OR s.tool_name = above.tool_name
+     )
     WHERE s.parent_uuid IS NOT NULL AND above.steps < 100
 )
-SELECT above.span_uuid, s.invocation_id
+SELECT above.id, s.invocation_id
 FROM above
 JOIN otlp_span s
   ON s.tenant_id = %(tenant_id)s
  AND s.started_on = ANY(%(days)s::date[])
  AND s.span_uuid = above.at
  AND s.invocation_id IS NOT NULL
+ AND s.invocation_id IS DISTINCT FROM above.own
+ AND s.tool_name IS DISTINCT FROM above.tool_name

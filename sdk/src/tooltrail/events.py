@@ -67,6 +67,11 @@ def parse_version(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _text_or_none(value: object) -> object:
+    """A text that may be a traceparent; W3C Trace Context has any other value ignored."""
+    return value if isinstance(value, str) and 0 < len(value) <= ID_MAX_LENGTH else None
+
+
 Instant = Annotated[
     datetime, BeforeValidator(parse_instant), PlainSerializer(datetime.isoformat, when_used="json")
 ]
@@ -141,10 +146,15 @@ class InvocationEvent(_Wire):
 
 
 class ToolExecutionStart(InvocationEvent):
-    """A tool is about to run: its validated arguments and when."""
+    """A tool is about to run: its validated arguments and when.
+
+    `traceparent` is the OpenTelemetry span it runs in, in W3C's form, unless that is known of
+    the call it is nested in. What is malformed is ignored.
+    """
 
     type: Literal["toolExecutionStart"] = "toolExecutionStart"
     args: Any
+    traceparent: Annotated[FreeId | None, BeforeValidator(_text_or_none)] = None
 
 
 class ToolExecutionEnd(InvocationEvent):

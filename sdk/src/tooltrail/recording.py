@@ -16,15 +16,16 @@ from pydantic_core import to_json
 from tooltrail.call_ids import call_id_of
 from tooltrail.capture import Capture, encode_json
 from tooltrail.contracts import describe_failure
+from tooltrail.current_span import current_span
 from tooltrail.guard import GuardOutcome
 from tooltrail.redact import Note
 from tooltrail.scope import (
     Scope,
     current_scope,
     enter_scope,
-    fresh_trace_id,
     leave_scope,
     scope_of_call,
+    trace_id_in,
 )
 from tooltrail.verdicts import OUTPUT_DATA, PASSED, guard_text
 
@@ -88,6 +89,7 @@ class Call:
         "id",
         "routing",
         "source_counts",
+        "span",
         "token_usage",
         "trace_id",
     )
@@ -102,7 +104,8 @@ class Call:
     ) -> None:
         outer = current_scope()
         self.id = ids()
-        self.trace_id = outer.trace_id if outer is not None else fresh_trace_id()
+        self.span = current_span()
+        self.trace_id = outer.trace_id if outer is not None else trace_id_in(self.span)
         self.attempt: int | None = None
         self.cache_hit: bool | None = None
         self.routing: Mapping[str, Any] | None = None
@@ -217,11 +220,23 @@ class Call:
         notes: list[Note] = []
         encoded = spec.capture.encode(args, "$.args", notes)
         kept = append(
-            b'{"type":"toolExecutionStart","event_id":"%b",%b,"args":%b%b'
-            % (self._ids().encode(), self._shared, encoded, _notes_text(notes))
+            b'{"type":"toolExecutionStart","event_id":"%b",%b%b,"args":%b%b'
+            % (
+                self._ids().encode(),
+                self._shared,
+                self._span_text(outer),
+                encoded,
+                _notes_text(notes),
+            )
         )
         self._started_ns = time.perf_counter_ns()
         return kept
+
+    def _span_text(self, outer: Scope | None) -> bytes:
+        """The span around this call, unless another call lies in between: that one tells it."""
+        if self.span is None or (outer is not None and outer.span == self.span):
+            return b""
+        return b',"traceparent":"%b"' % self.span.encode()
 
     def _took_ns(self) -> int:
         if self._clock is None:

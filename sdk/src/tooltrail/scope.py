@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid_utils import uuid4
 
 from tooltrail.capture import encode_json
+from tooltrail.current_span import current_span
 from tooltrail.events import ID_MAX_LENGTH
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ _RUNS = {"run_id": "ingestion_run_id", "ingestion_run_id": "run_id"}
 class Scope:
     """What calls made here have in common. `text` is that as JSON members, each with a comma.
 
-    `parent_id` is the invocation they are nested in, `call` the handle of the innermost one.
+    `parent_id` is the invocation they are nested in, `call` the handle of the innermost one, and
+    `span` OpenTelemetry's span in which that one was started, as a traceparent.
     """
 
     trace_id: str
@@ -51,6 +53,7 @@ class Scope:
     text: bytes
     parent_id: str | None = None
     call: "Call | None" = None
+    span: str | None = None
 
 
 _scope: ContextVar[Scope | None] = ContextVar("tooltrail_scope", default=None)
@@ -60,8 +63,13 @@ leave_scope = _scope.reset
 
 
 def fresh_trace_id() -> str:
-    """A trace id of 32 hexadecimal digits, W3C's form."""
-    return uuid4().hex
+    """The trace id of OpenTelemetry's current span; without one a fresh one, of the same form."""
+    return trace_id_in(current_span())
+
+
+def trace_id_in(span: str | None) -> str:
+    """The trace id of a span given as a traceparent; without one a fresh trace id."""
+    return uuid4().hex if span is None else span[3:35]
 
 
 def make_scope(
@@ -82,23 +90,25 @@ def make_scope(
         members[name] = value if name in _COUNTS else str(value)[:ID_MAX_LENGTH]
     same_trace = outer is not None and trace_id in (None, "", outer.trace_id)
     if outer is not None and same_trace:
-        chosen, parent, call = outer.trace_id, outer.parent_id, outer.call
+        chosen, parent, call, span = outer.trace_id, outer.parent_id, outer.call, outer.span
     else:
         chosen = str(trace_id)[:ID_MAX_LENGTH] if trace_id else fresh_trace_id()
-        parent, call = None, None
+        parent, call, span = None, None, None
     parent = parent_invocation_id or parent
-    return Scope(chosen, members, _members_text(chosen, members), parent, call)
+    return Scope(chosen, members, _members_text(chosen, members), parent, call, span)
 
 
 def scope_of_call(outer: Scope | None, call: "Call") -> Scope:
     """The scope inside a call: the same trace, the call as parent."""
     if outer is None:
         text = b'"trace_id":"%b",' % call.trace_id.encode()  # a fresh one: nothing to escape
-        return Scope(call.trace_id, {}, text, call.id, call)
+        return Scope(call.trace_id, {}, text, call.id, call, call.span)
     if _OF_ONE_CALL.isdisjoint(outer.members):
-        return Scope(outer.trace_id, outer.members, outer.text, call.id, call)
+        return Scope(outer.trace_id, outer.members, outer.text, call.id, call, call.span)
     members = {k: v for k, v in outer.members.items() if k not in _OF_ONE_CALL}
-    return Scope(outer.trace_id, members, _members_text(outer.trace_id, members), call.id, call)
+    return Scope(
+        outer.trace_id, members, _members_text(outer.trace_id, members), call.id, call, call.span
+    )
 
 
 def _members_text(trace_id: str, members: dict[str, Any]) -> bytes:

@@ -247,7 +247,8 @@ class Trail:
 
         `context` are the contracts' members (`run_id` or `ingestion_run_id`, `turn_id`,
         `case_id`, `tool_call_id` …; any other is left out, with one warning). Inside another
-        trace what is not given is inherited. Without a trace id a fresh one is made.
+        trace what is not given is inherited. Without a trace id that of OpenTelemetry's current
+        span is taken, else a fresh one.
         """
         for unknown in context.keys() - CONTEXT_MEMBERS:
             self._warn_once(f"trace() knows no context member {unknown!r}")

@@ -9,6 +9,7 @@ from contextvars import Token
 from dataclasses import replace
 from typing import Any
 
+from tooltrail.current_span import current_span
 from tooltrail.scope import Scope, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.tools.tool import Tool
 
@@ -49,9 +50,12 @@ class Turn:
         outer = current_scope()
         scope = outer or make_scope(self.id, None, {})
         invocation_id = self._ids()
-        token = enter_scope(replace(scope, parent_id=invocation_id, call=None))
+        span = current_span()
+        token = enter_scope(replace(scope, parent_id=invocation_id, call=None, span=span))
         key = members.get("call_id"), members.get("started_at")
         self._running.setdefault(key, []).append((invocation_id, scope.parent_id, token))
+        if span is not None and span != scope.span:
+            members = {"traceparent": span, **members}
         self._send("toolExecutionStart", members, scope, invocation_id)
 
     def emit_tool_execution_end(self, event: Any, /) -> None:

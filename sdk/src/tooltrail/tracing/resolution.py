@@ -18,7 +18,7 @@ Body = str | bytes | None
 class ResolvedTrace:
     """The trace a request belongs to, and the span it comes from if a traceparent named one.
 
-    A trace made here has a fresh span id as well.
+    A trace that no request named is OpenTelemetry's or a fresh one, with a fresh span id.
     """
 
     trace_id: str
@@ -31,7 +31,8 @@ def resolve_trace(
     body: Body | Callable[[], Body] = None,
     content_type: str | None = None,
 ) -> ResolvedTrace:
-    """Find the trace id of a request; never fails, at worst it makes a fresh one.
+    """Find the trace id of a request; never fails: one that is not named is OpenTelemetry's
+    current or a fresh one.
 
     The first of these that is not blank: a valid W3C `traceparent`, the headers `X-Trace-Id`
     and `X-Request-ID` (in any case), the query's `trace_id` and `request_id`, the same two
