@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from audit import metrics, partitions
 from config.database import ROLE_QUERY, unfit_role
+from config.instance import DRAINING
 from config.schema import SCHEMA, SchemaError
 
 if TYPE_CHECKING:
@@ -148,7 +149,12 @@ _LEDGERS = _Ledgers()
 
 
 def why_not_ready() -> list[str]:
-    """What keeps this server from serving, one line each; empty when it is ready. Three queries."""
+    """What keeps this server from serving, one line each; empty when it is ready. Three queries.
+
+    One that is about to stop still serves: whoever sends requests is to send them elsewhere.
+    """
+    if DRAINING.exists():
+        return ["stopping"]
     try:
         reasons = [reason] if (reason := why_unfit()) else []
         ahead = partitions.days_ahead(timezone.now().date(), using="default")

@@ -21,6 +21,10 @@ POSTGRES = EmbeddedPostgres(VAR / "postgres")
 SECRETS = VAR / "secrets.json"
 WEB_PROCESSES = env.integer("TOOLTRAIL_WEB_PROCESSES", min(2, os.cpu_count() or 1), minimum=1)
 """More take in more, at about 70 MiB each."""
+DRAIN_S = env.integer("TOOLTRAIL_DRAIN_S", 0)
+"""How long `/readyz` answers 503 before a server that gets SIGTERM stops listening."""
+DRAINING = VAR / "draining"
+"""Exists for so long: what tells the web processes."""
 
 
 @cache

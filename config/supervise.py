@@ -7,9 +7,9 @@ it is done: no Django is imported here, so that the parent of everything stays s
 A child that ends is said and started again, ever more slowly; only a web server that never
 became ready ends everything (docs/adr/0003).
 
-Nothing outlives us. On SIGINT, SIGTERM or SIGHUP all is stopped within five seconds. When we
-are killed, a guardian (six lines of shell waiting for the end of a pipe only we hold) does it
-instead.
+Nothing outlives us. On SIGINT, SIGTERM or SIGHUP all is stopped within five seconds; on SIGTERM
+after `TOOLTRAIL_DRAIN_S`, in which `/readyz` answers 503 and all else is served. When we are
+killed, a guardian (six lines of shell waiting for the end of a pipe only we hold) does it instead.
 """
 
 import argparse
@@ -33,6 +33,8 @@ from config.database import APP
 from config.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from config.instance import (
     BASE_DIR,
+    DRAIN_S,
+    DRAINING,
     POSTGRES,
     SECRETS,
     VAR,
@@ -164,6 +166,8 @@ class Supervisor:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         self._exit_code: int | None = None
+        self._is_serving = False
+        self._drained_at: float | None = None
         # `uv run` waits for us; killed, it cannot pass a signal on, so we look after it.
         parent = psutil.Process(os.getppid())
         self._launcher = parent.pid if parent.name() == "uv" else None
@@ -201,9 +205,16 @@ class Supervisor:
 
     def run(self) -> int:
         """Keep everything running until there is a reason to stop; returns the exit code."""
+        self._is_serving = True
         while self._exit_code is None:
             self._look()
-            self._sleep(_LOOK_EVERY_S)
+            wait_s = _LOOK_EVERY_S
+            if self._drained_at is not None:
+                DRAINING.touch()
+                wait_s = min(wait_s, max(0.0, self._drained_at - time.monotonic()))
+            self._sleep(wait_s)
+            if self._drained_at is not None and time.monotonic() >= self._drained_at:
+                self._exit_code = self._exit_code or 0
         return self._exit_code
 
     def _look(self) -> None:
@@ -249,6 +260,7 @@ class Supervisor:
                 child.wait()
         if self.postgres is not None:
             self.postgres.stop(within_s=deadline + _DATABASE_STOP_S - time.monotonic())
+        DRAINING.unlink(missing_ok=True)
         self._end_guardian()
 
     def _tell_guardian(self) -> None:
@@ -269,8 +281,12 @@ class Supervisor:
                 self._guardian.stdin.write(line.encode())
                 self._guardian.stdin.flush()
 
-    def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._exit_code = self._exit_code or 0
+    def _on_stop_signal(self, number: int, _frame: FrameType | None) -> None:
+        """A service manager sends SIGTERM and may drain; whoever sends another does not wait."""
+        if number == signal.SIGTERM and DRAIN_S and self._is_serving:
+            self._drained_at = self._drained_at or time.monotonic() + DRAIN_S
+        else:
+            self._exit_code = self._exit_code or 0
 
 
 def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> None:

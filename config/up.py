@@ -61,6 +61,7 @@ class Options:
 def run(options: Options) -> NoReturn:
     """Prepare everything and become the supervisor. Raises UpError."""
     held = lock()
+    instance.DRAINING.unlink(missing_ok=True)  # left behind by one that was killed
     port = _free_port(options.host, options.port)
     is_embedded = not env.text("DATABASE_URL", "")
     supervise.on_stop_signals(_stop)
