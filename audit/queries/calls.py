@@ -180,14 +180,17 @@ def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
     by the span that its call ran in. A statement if there are such calls.
     """
     known = {call.invocation_id for call in calls}
-    asked = dict.fromkeys(
-        {call.parent_invocation_id for call in calls if call.parent_invocation_id} - known, False
-    )
-    asked |= {call.invocation_id: True for call in calls if call.parent_invocation_id is None}
-    if not asked:
+    unknown = {call.parent_invocation_id for call in calls} - known - {None}
+    outermost = [call for call in calls if call.parent_invocation_id is None]
+    if not unknown and not outermost:
         return calls
     days = {call.started_on + timedelta(days=away) for call in calls for away in (-1, 0, 1)}
-    parameters = {"ids": list(asked), "are_calls": list(asked.values()), "days": sorted(days)}
+    parameters: dict[str, Any] = {
+        "span_uuids": list(unknown),
+        "call_ids": [call.invocation_id for call in outermost],
+        "call_days": [call.started_on for call in outermost],
+        "days": sorted(days),
+    }
     above = dict(rows("calls_above", parameters))
     return [
         replace(call, parent_invocation_id=found)

@@ -76,34 +76,61 @@ WHERE tenant_id = %(tenant_id)s
 
 -- calls_above --
 -- For spans that are no calls of their own: the nearest call above each, through whatever lies
--- between. For a call that an executor reported (`is_call`, then the id is its own) from the span it
--- ran in, and through all spans of the same tool's call: those tell this one. Chains end after a
--- hundred steps, as parents may form a ring.
+-- between. For calls that executors reported: from the span each ran in, and through all spans of
+-- the same tool's call, which tell this one. Chains end after a hundred steps, as parents may form a
+-- ring. Asked for as ranges of one (see known_spans), and of days twice: once for the planner.
 WITH RECURSIVE above AS (
-    SELECT asked.id, asked.id AS at, CASE WHEN asked.is_call THEN asked.id END AS own,
-           NULL::text AS tool_name, 0 AS steps
-    FROM unnest(%(ids)s::uuid[], %(are_calls)s::boolean[]) AS asked (id, is_call)
+    (
+        SELECT span_uuid AS id, span_uuid AS at, NULL::uuid AS own, NULL::text AS tool_name,
+               0 AS steps
+        FROM unnest(%(span_uuids)s::uuid[]) AS span_uuid
+        UNION ALL
+        SELECT call.id, layer.parent_uuid, call.id, layer.tool_name, 0
+        FROM unnest(%(call_ids)s::uuid[], %(call_days)s::date[]) AS call (id, day)
+        CROSS JOIN LATERAL (
+            SELECT s.parent_uuid, s.tool_name, s.kind
+            FROM otlp_span s
+            WHERE s.tenant_id = %(tenant_id)s
+              AND s.started_on = call.day AND s.started_on = ANY(%(days)s::date[])
+              AND s.span_uuid >= call.id AND s.span_uuid <= call.id
+            ORDER BY s.span_uuid
+            LIMIT 1
+        ) AS layer
+        WHERE layer.kind = -1
+    )
     UNION ALL
-    SELECT above.id, s.parent_uuid, coalesce(s.invocation_id, above.own),
-           CASE WHEN s.kind = -1 THEN s.tool_name END, above.steps + 1
+    SELECT above.id, s.parent_uuid, coalesce(s.invocation_id, above.own), NULL, above.steps + 1
     FROM above
-    JOIN otlp_span s
-      ON s.tenant_id = %(tenant_id)s
-     AND s.started_on = ANY(%(days)s::date[])
-     AND s.span_uuid = above.at
-     AND (
-         s.invocation_id IS NULL
-         OR s.invocation_id = above.own
-         OR s.tool_name = above.tool_name
-     )
-    WHERE s.parent_uuid IS NOT NULL AND above.steps < 100
+    CROSS JOIN unnest(%(days)s::date[]) AS day
+    CROSS JOIN LATERAL (
+        SELECT s.parent_uuid, s.invocation_id, s.tool_name
+        FROM otlp_span s
+        WHERE s.tenant_id = %(tenant_id)s
+          AND s.started_on = day AND s.started_on = ANY(%(days)s::date[])
+          AND s.span_uuid >= above.at AND s.span_uuid <= above.at
+        ORDER BY s.span_uuid
+        LIMIT 1
+    ) AS s
+    WHERE s.parent_uuid IS NOT NULL
+      AND above.steps < 100
+      AND (
+          s.invocation_id IS NULL
+          OR s.invocation_id = above.own
+          OR s.tool_name = above.tool_name
+      )
 )
 SELECT above.id, s.invocation_id
 FROM above
-JOIN otlp_span s
-  ON s.tenant_id = %(tenant_id)s
- AND s.started_on = ANY(%(days)s::date[])
- AND s.span_uuid = above.at
- AND s.invocation_id IS NOT NULL
- AND s.invocation_id IS DISTINCT FROM above.own
- AND s.tool_name IS DISTINCT FROM above.tool_name
+CROSS JOIN unnest(%(days)s::date[]) AS day
+CROSS JOIN LATERAL (
+    SELECT s.invocation_id, s.tool_name
+    FROM otlp_span s
+    WHERE s.tenant_id = %(tenant_id)s
+      AND s.started_on = day AND s.started_on = ANY(%(days)s::date[])
+      AND s.span_uuid >= above.at AND s.span_uuid <= above.at
+    ORDER BY s.span_uuid
+    LIMIT 1
+) AS s
+WHERE s.invocation_id IS NOT NULL
+  AND s.invocation_id IS DISTINCT FROM above.own
+  AND s.tool_name IS DISTINCT FROM above.tool_name
