@@ -18,6 +18,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.utils import timezone
 
 from audit import metrics, partitions
+from audit.door import EVENTS, TRACES
 from config.database import ROLE_QUERY, unfit_role
 from config.instance import DRAINING
 from config.schema import SCHEMA, SchemaError
@@ -25,6 +26,7 @@ from config.schema import SCHEMA, SchemaError
 if TYPE_CHECKING:
     from audit.ledger.standing import Everywhere
 
+_SAFE = {"GET", "HEAD", "OPTIONS"}
 PARTITIONS_AHEAD_MIN = 3
 """Days. The worker keeps 14; under three somebody must look at why it does not."""
 INBOX_KNOWN_S = 15.0
@@ -59,6 +61,22 @@ class HealthMiddleware:
             if not may_read_metrics(request):
                 return HttpResponse("not for you\n", "text/plain", HTTPStatus.FORBIDDEN)
             return HttpResponse(metrics.exposition(_gauges()), content_type=METRICS_TYPE)
+        return self.get_response(request)
+
+
+class OlderCodeMiddleware:
+    """Lets no form and no write of the API through while the database is newer than this code.
+
+    One query. The intake has a fence of its own inside its transactions (`Schema.fence`). Pages are
+    still shown: what they read was true for this code, or is an error.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.method not in _SAFE and request.path not in (EVENTS, TRACES):
+            SCHEMA.check()  # what it raises becomes a 503 (`config.errors`)
         return self.get_response(request)
 
 

@@ -53,6 +53,7 @@ MIDDLEWARE = [
     "config.problems.NotStoredMiddleware",
     "audit.door.IntakeDoor",
     "config.health.HealthMiddleware",
+    "config.health.OlderCodeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # The list of traces: 8 KB instead of 47. Against BREACH it adds random bytes.

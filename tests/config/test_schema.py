@@ -45,6 +45,16 @@ def owner_url(installation: Installation) -> str:
     return installation.postgres.url(database.OWNER, stored[database.OWNER])
 
 
+def sent(url: str, headers: dict[str, str]) -> tuple[int, str]:
+    """The answer to an empty POST."""
+    try:
+        with build_opener().open(Request(url, data=b"{}", headers=headers)) as answer:
+            return int(answer.status), answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
 def post(facts: dict[str, str], events: list[dict[str, Any]]) -> int:
     """Send events; the status code, 0 where the connection was closed."""
     body = "\n".join(json.dumps(event) for event in events).encode()
@@ -121,6 +131,13 @@ def test_a_process_stops_writing_with_the_migration_it_does_not_know(
     assert senders.answers[200] <= stored
     assert status(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
     until(lambda: "the worker stops" in installation.errors.read_text())
+    # Nor is anything else written: a form, or by the API. Pages are still shown.
+    key = {"Authorization": f"Bearer {facts['api_key']}", "Content-Type": "application/json"}
+    for path, headers in (("/login", {}), ("/api/v1/registry/imports", key)):
+        code, said = sent(facts["url"] + path, headers)
+        assert code == HTTPStatus.SERVICE_UNAVAILABLE, path
+        assert "This server is older than its database" in said, path
+    assert status(facts["url"] + "/login") == HTTPStatus.OK
 
     # A migration may declare that older code goes on.
     owner.execute("INSERT INTO tolerated_migration VALUES (%s, %s)", UNKNOWN)
