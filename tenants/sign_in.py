@@ -1,7 +1,8 @@
 """Signing in, and slowing down whoever guesses; refusals are on record where a session would open.
 
-Failures are counted in the database, because several processes serve the same form. They
-are counted per name **and** address, so that nobody can lock others out by failing in
+Failures are counted in the database, because several processes serve the same form, and before
+a password is checked: else those that come at once are all checked before one is counted. They are
+counted per name **and** address, so that nobody can lock others out by failing in
 their name. Behind a proxy the address is the one that `TOOLTRAIL_PROXIES` makes trustworthy
 (`config.proxies`); without it all clients share one address, hence one count per name.
 """
@@ -12,6 +13,7 @@ from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
+from django.db import connection, transaction
 from django.utils import timezone
 
 from config.proxies import client_address
@@ -34,9 +36,8 @@ class SignInForm(AuthenticationForm):
 
     def clean(self) -> dict[str, Any]:
         """Check the pair. Raises ValidationError, the same for a wrong name and password."""
-        now = timezone.now()
-        digest = self._digest()
-        if _is_throttled(digest, now):
+        attempt = _begin_attempt(self._digest(), timezone.now())
+        if attempt is None:
             self._record("too many attempts")
             minutes = FAILURES_COUNT_FOR.total_seconds() / 60
             raise ValidationError(
@@ -44,11 +45,12 @@ class SignInForm(AuthenticationForm):
                 code="throttled",
             )
         try:
-            return super().clean()
+            cleaned = super().clean()
         except ValidationError:
-            _record_failure(digest, now)
             self._record("wrong password, or the account is closed")
             raise
+        attempt.delete()
+        return cleaned
 
     def _record(self, reason: str) -> None:
         # Of a name that is nobody's nothing: people do type their password into the wrong field.
@@ -64,11 +66,13 @@ class SignInForm(AuthenticationForm):
         return hashlib.sha256(f"{name}\0{address}".encode()).digest()
 
 
-def _is_throttled(digest: bytes, now: datetime) -> bool:
-    recent = SignInFailure.objects.filter(digest=digest, at__gt=now - FAILURES_COUNT_FOR)
-    return recent.count() >= FAILURES_ALLOWED
-
-
-def _record_failure(digest: bytes, now: datetime) -> None:
-    SignInFailure.objects.filter(at__lte=now - FAILURES_COUNT_FOR).delete()
-    SignInFailure.objects.create(digest=digest, at=now)
+def _begin_attempt(digest: bytes, now: datetime) -> SignInFailure | None:
+    """Count an attempt as failed until its password proves right; None if there were too many."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        # One after the other for a name and address, over all processes.
+        key = int.from_bytes(digest[:8], signed=True)
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+        SignInFailure.objects.filter(at__lte=now - FAILURES_COUNT_FOR).delete()
+        if SignInFailure.objects.filter(digest=digest).count() >= FAILURES_ALLOWED:
+            return None
+        return SignInFailure.objects.create(digest=digest, at=now)

@@ -1,8 +1,11 @@
 """Signing in and out, and what guessing gets."""
 
+import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+import urllib3
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
@@ -11,6 +14,7 @@ from django.utils import timezone
 from tenants.models import SignInFailure
 from tenants.sign_in import FAILURES_ALLOWED, FAILURES_COUNT_FOR
 from tests.factories import PASSWORD, Cast
+from tests.server import running_server
 
 
 def _sign_in(client: Client, name: str, password: str, address: str = "192.0.2.1") -> bool:
@@ -117,3 +121,30 @@ def test_a_password_can_be_changed(acme: Cast) -> None:
     assert answer.status_code == 302
     assert client.get(reverse("password_change")).status_code == 200, "still signed in"
     assert _sign_in(Client(), acme.viewer.username, new)
+
+
+def test_passwords_tried_at_once_are_counted_like_those_tried_in_turn(acme: Cast) -> None:
+    """Forty at once over real HTTP: no more are checked than may fail."""
+    name = acme.viewer.username
+    with running_server() as server, urllib3.PoolManager(maxsize=40) as http:
+        page = http.request("GET", f"{server.url}/login")
+        (token,) = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.data.decode())
+        form = {"username": name, "password": "wrong", "csrfmiddlewaretoken": token}
+        cookie = {"Cookie": page.headers["Set-Cookie"].partition(";")[0]}
+
+        def guess(_number: int) -> str:
+            answer = http.request_encode_body(
+                "POST", f"{server.url}/login", fields=form, headers=cookie, encode_multipart=False
+            )
+            return answer.data.decode()
+
+        with ThreadPoolExecutor(40) as threads:
+            answers = list(threads.map(guess, range(40)))
+        refused = sum("Too many failed attempts" in answer for answer in answers)
+        assert (len(answers) - refused, refused) == (FAILURES_ALLOWED, 40 - FAILURES_ALLOWED)
+        assert all("Please enter a correct" in answer or "Too many" in answer for answer in answers)
+
+
+def test_who_signs_in_rightly_is_never_counted(acme: Cast) -> None:
+    for _ in range(FAILURES_ALLOWED + 1):
+        assert _sign_in(Client(), acme.viewer.username, PASSWORD)
