@@ -5,11 +5,13 @@ of their own, in any order.
 """
 
 import itertools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from audit.models import Invocation, RejectedEvent
 from audit.otlp.spans import span_uuid
@@ -17,6 +19,8 @@ from audit.queries.calls import call_detail, call_of_span, trace_detail
 from audit.reindex import reindex
 from tenants.scope import tenant_scope
 from tests.audit.recount import assert_consistent
+from tests.audit.test_erasure import erase, everything
+from tests.audit.test_retention import agrees
 from tests.factories import Cast, make_call, make_ingest_key, send_events
 from tests.otlp.sending import JSON, post, request, span
 
@@ -303,6 +307,48 @@ def test_a_call_in_a_span_is_kept_open_by_its_own_end_alone(acme: Cast, send: Se
     (row,) = rows(acme)
     assert (row.state, row.violation_count) == ("failed", 1)
     check(acme)
+
+
+def test_requests_in_a_race_make_one_call(acme: Cast, send: Sender) -> None:
+    send(outer_span())
+    bodies: list[Sent] = [called_in(2), inner_span()]
+    failures: list[BaseException] = []
+
+    def deliver(body: Sent) -> None:
+        try:
+            send(body)
+        except BaseException as error:  # a thread's own would be printed and forgotten
+            failures.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=deliver, args=(body,)) for body in bodies * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    (row,) = rows(acme)
+    assert row.violation_count == 1
+    check(acme)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_who_erases_the_call_erases_what_its_spans_said(
+    acme: Cast, send: Sender, order: tuple[int, ...]
+) -> None:
+    said = {"gen_ai.tool.call.arguments": '{"who": "Somebody"}'}
+    layers = [spans(2, 3, attributes=GENAI | said), spans(3, 4, "outer", attributes=GENAI | said)]
+    bodies: list[Sent] = [called_in(2, case_id="mine"), *layers]
+    for at in order:
+        send(bodies[at])
+    assert "Somebody" in everything(acme)
+    erase(acme)
+
+    assert "Somebody" not in everything(acme)
+    assert len(rows(acme)) == 1
+    assert agrees(acme)
 
 
 def test_what_was_stored_before_stays_as_it_is(acme: Cast, send: Sender) -> None:
