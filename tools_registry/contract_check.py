@@ -15,6 +15,7 @@ import jsonschema_rs
 from pydantic import ValidationError
 from tooltrail.guard import Violation
 from tooltrail.guard.jsonschema import CompiledSchema
+from tooltrail.guard.work import EXPLAINED_STEPS
 
 from tools_registry.schemas import (
     DEPTH_MAX,
@@ -29,6 +30,8 @@ PROBLEMS_MAX: Final = 10
 EXAMPLES_MAX: Final = 20
 VIOLATIONS_MAX: Final = 20
 """Of one example, that are listed."""
+EXAMPLES_STEPS: Final = 200_000
+"""For all examples of one schema: 0.1 s; of one of them `EXPLAINED_STEPS`."""
 
 _SEPARATOR: Final = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
 _META: Final[Mapping[str, jsonschema_rs.Validator]] = {
@@ -186,6 +189,7 @@ def _compiled(
 def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Example]:
     texts = [each.strip() for each in _SEPARATOR.split(text)]
     found: list[Example] = []
+    left = EXAMPLES_STEPS
     for number, each in enumerate([each for each in texts if each][:EXAMPLES_MAX], 1):
         try:
             value = json.loads(each)
@@ -199,7 +203,12 @@ def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Examp
         if schema is None:
             found.append(Example(member, number, "there is no usable schema to hold it against"))
             continue
-        violations = schema.violations(value)
+        judged = schema.judge(value, min(left, EXPLAINED_STEPS))
+        left -= judged.steps
+        if judged.is_valid is None:
+            found.append(Example(member, number, "takes too much work to judge"))
+            continue
+        violations = judged.violations
         shown = tuple(violations[:VIOLATIONS_MAX])
         found.append(Example(member, number, "", shown, len(violations) - len(shown)))
     return found

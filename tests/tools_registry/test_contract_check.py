@@ -1,6 +1,7 @@
 """What is said of a contract as a person types it, and of the examples it is tried on."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -119,3 +120,20 @@ def test_an_example_without_a_schema_is_not_judged() -> None:
     (example,) = check({"output_schema": "1"}, output_schema="{").examples
     assert not example.fits
     assert "no usable schema" in example.problem
+
+
+def test_examples_take_bounded_work() -> None:
+    """An example of 6 KB could take 2 s of processor time; twenty of them a minute."""
+    options = [{"type": "object", "required": [f"r{n}"]} for n in range(300)]
+    schema = {"type": "array", "items": {"anyOf": options}}
+    dear = json.dumps([{"r299": 1}] * 2_000)
+    began = time.thread_time()
+    found = check(
+        {"output_schema": "\n---\n".join([dear] * 20 + ["[1]"])}, output_schema=json.dumps(schema)
+    )
+    assert time.thread_time() - began < 3  # 0.4 s, of which most is reading
+    assert len(found.examples) == 20
+    said = {example.problem for example in found.examples if not example.fits}
+    assert said <= {"takes too much work to judge", ""}
+    fair = check({"output_schema": '[{"r1": 1}]\n---\n[1]'}, output_schema=json.dumps(schema))
+    assert [example.fits for example in fair.examples] == [True, False]
