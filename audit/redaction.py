@@ -45,6 +45,8 @@ _CONTRACT = {"type"} | {
 }
 """Members of an event that are kept as they are, where their value is a plain one."""
 _OF_GUARD = {"strategy", "outcome", "violations", "path", "code", "severity"}
+_OF_VIOLATIONS = {"path", "code", "severity", "expected"}
+"""Of the schema; all else that a violation says is of the value."""
 _OF_SPANS = {"trace_id", "span_id", "parent_span_id"}
 
 
@@ -82,10 +84,10 @@ class Redaction:
             text = raw.decode()
             if self._redactor.is_harmless(text):
                 return raw
-            decode(text)
+            event = decode(text)
         except (ValueError, RecursionError):
             return MARK.encode()
-        cleaned = clean_json(self._redactor, text, _is_kept)
+        cleaned = clean_json(self._redactor, text, _Judge(self._redactor, event))
         return raw if cleaned is text else cleaned.encode()
 
 
@@ -158,6 +160,40 @@ def _look_up(tenant_id: UUID) -> _Rules:
 @lru_cache(maxsize=200)
 def _compiled(names: tuple[str, ...], patterns: tuple[str, ...], *, defaults: bool) -> Redaction:
     return Redaction(names, patterns, defaults=defaults)
+
+
+class _Judge:
+    """What stays of an event whatever the rules say, and what goes though it has no secret name.
+
+    A violation quotes the value that lies at its `path`: if a name on the way is secret, whatever
+    the violation says of the value goes.
+    """
+
+    def __init__(self, redactor: Redactor, event: Any) -> None:
+        self._quotes_secret = [
+            redactor.reason_at(path) is not None for path in _paths_of_violations(event)
+        ]
+        self._position = -1
+
+    def __call__(self, names: Sequence[str], is_container: bool) -> bool | None:
+        """True: it stays. False: it goes. None: the rules decide. `names` lead to the value."""
+        match names:
+            case ["guard", "violations", ""]:
+                self._position += 1
+            case ["guard", "violations", "", name] if name not in _OF_VIOLATIONS:
+                if any(self._quotes_secret[self._position : self._position + 1]):
+                    return False
+        return _is_kept(names, is_container) or None
+
+
+def _paths_of_violations(event: Any) -> list[str]:
+    """Where the violations of an event lie, in order; "$" for one that does not say."""
+    guard = event.get("guard") if isinstance(event, dict) else None
+    found = guard.get("violations") if isinstance(guard, dict) else None
+    if not isinstance(found, list):
+        return []
+    paths = [each.get("path") if isinstance(each, dict) else None for each in found]
+    return [path if isinstance(path, str) else "$" for path in paths]
 
 
 def _is_kept(names: Sequence[str], is_container: bool) -> bool:

@@ -393,3 +393,45 @@ def test_texts_with_marks_agree_only_where_nothing_else_differs() -> None:
     assert not agree('{"password": "[redacted]", "n": 1}', '{"password": "hunter2", "n": 2}')
     assert not agree('{"password": "[redacted]", "n": 1}', '{"other": "hunter2", "n": 1}')
     assert not agree("aXa", f"aXa{MARK}aXa")
+
+
+def test_a_violation_does_not_quote_what_lies_under_a_name_of_the_rules(acme: Cast) -> None:
+    """The guard ran where the tenant's rules are not known."""
+    set_rules(acme, ["iban"], [])
+    quoted = {
+        "severity": "error",
+        "code": "PATTERN_MISMATCH",
+        "expected": "number",
+        "received": '"DE89 3704"',
+        "received_value": {"a": ["DE89 3704"]},
+        "message": 'Expected number, received "DE89 3704"',
+        "llm_message": "Send a number, not DE89 3704",
+    }
+    kept = {**quoted, "received": "a text", "received_value": 1, "message": "m", "llm_message": "l"}
+    found = [
+        kept | {"path": "$.name"},
+        quoted | {"path": "$.rows[0].customerIban"},
+        {"path": "$.name", **kept},
+        {"path": "$.iban.country", **quoted},
+        kept | {"path": "$.kept"},
+    ]
+    call = make_call(
+        output={"status": "ok", "data": {}, "meta": {"took_ms": 1}},
+        guard={"strategy": "throw", "outcome": "failed", "violations": found},
+    )
+    assert post(make_ingest_key(acme.tenant), lines(call)).json()["accepted"] == 2
+    assert "DE89" not in everything(acme)
+    stored_violations = json.loads(stored(acme)[1])["guard"]["violations"]
+    assert [stored_violations[at] for at in (0, 2, 4)] == [found[at] for at in (0, 2, 4)]
+    assert {name: stored_violations[1][name] for name in ("path", "code", "expected")} == {
+        "path": "$.rows[0].customerIban",
+        "code": "PATTERN_MISMATCH",
+        "expected": "number",
+    }
+
+
+@pytest.mark.parametrize(
+    "guard", [1, [], {"violations": 1}, {"violations": [1, [], {"path": 1, "a": "iban"}, {}]}]
+)
+def test_what_only_looks_like_violations_is_no_trouble(guard: Any) -> None:
+    assert clean({"guard": guard, "iban": 1}, ["iban"], []) == {"guard": guard, "iban": MARK}

@@ -88,7 +88,9 @@ class Redactor:
     ) -> None:
         words = (*(SECRET_WORDS if defaults else ()), *keys)
         endings = SECRET_ENDINGS if defaults else ()
-        self._words = tuple(f" {' '.join(_words(word))} " for word in words)
+        # The trace finds a plural by its singular. Endings have none: `max_tokens` is a number.
+        known = tuple(" ".join(_words(word)) for word in words)
+        self._words = tuple(f" {word}{end} " for end in ("", "s") for word in known)
         self._endings = tuple(f" {' '.join(_words(word))} " for word in endings)
         self._paths = tuple(_parse_path(path) for path in paths)
         chosen = {**(SECRET_PATTERNS if defaults else {}), **(patterns or {})}

@@ -16,11 +16,14 @@ TEXTS_DEEP_MAX = 8
 MARK_JSON = json.dumps(MARK)
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
-# A quoted name and a colon, as in JSON that was cut off and in Python's repr; or a bare name and
-# an equals sign. `token: unexpected` is prose. All repetitions are bounded: time is linear.
+# A quoted name and a colon or arrow, as in JSON that was cut off and in the reprs of Python and
+# Ruby; a bare name in an object, as JavaScript shows it; or a bare name and an equals sign.
+# `token: unexpected` is prose. All repetitions are bounded: time is linear.
 _NAME = re.compile(
-    r"""(?P<quote>\\{0,15}["'])(?P<quoted>[^"'\\]{1,80})(?P=quote)\s{0,20}:\s{0,20}"""
-    r"""|(?<![\w-])(?P<bare>[\w-]{1,80})="""
+    r"""(?P<quote>\\{0,15}["'])(?P<quoted>[^"'\\]{1,80})(?P=quote)\s{0,20}(?::|=>)\s{0,20}"""
+    r"""|[{,]\s{0,20}(?P<member>[\w-]{1,80})\s{0,20}:\s{0,20}(?=\\{0,15}["'])"""
+    r"""|(?<![\w-])(?P<bare>[\w-]{1,80})"""
+    r"""(?::?=>?|[ \t]{1,20}(?:=>|:?=(?!=)))[ \t]{0,20}"""
 )
 _QUOTE = re.compile(r"""(?<!\\)(\\*)(["'])""")
 _OPENING = re.compile(r"""[A-Za-z]{0,2}(\\*)(["'])""")  # Python's b'…', too
@@ -63,17 +66,17 @@ def without_named(rules: Rules, text: str, deep: int) -> str:
 def clean_json(
     rules: Rules,
     text: str,
-    is_kept: Callable[[Sequence[str], bool], bool] | None = None,
+    judge: Callable[[Sequence[str], bool], bool | None] | None = None,
     deep: int = 0,
 ) -> str:
     """Well-formed JSON without its secrets: the same object if it has none.
 
-    `is_kept` is asked with the names that lead to a value ("" for the items of a list) and
-    whether it is a container; what it says yes to stays.
+    `judge` is asked with the names that lead to a value ("" for the items of a list) and
+    whether it is a container: True keeps it, False removes it, None leaves it to the rules.
     """
     parts: list[str] = []
     done = 0
-    for start, end, instead in _found(rules, text, is_kept, deep):
+    for start, end, instead in _found(rules, text, judge, deep):
         parts += (text[done:start], instead)
         done = end
     return "".join((*parts, text[done:])) if parts else text
@@ -82,7 +85,7 @@ def clean_json(
 def _found(
     rules: Rules,
     text: str,
-    is_kept: Callable[[Sequence[str], bool], bool] | None,
+    judge: Callable[[Sequence[str], bool], bool | None] | None,
     deep: int,
 ) -> Iterator[tuple[int, int, str]]:
     """Where in JSON the values lie that must change, and what comes in their place."""
@@ -111,8 +114,11 @@ def _found(
             awaits_name = False
             continue
         is_container = first in "[{"
-        if hidden_depth < 0 and not (is_kept is not None and is_kept(names, is_container)):
-            is_named = bool(is_object) and is_object[-1] and rules.is_secret_name(names[-1])
+        verdict = judge(names, is_container) if judge is not None and hidden_depth < 0 else None
+        if hidden_depth < 0 and not verdict:
+            is_named = verdict is False or (
+                bool(is_object) and is_object[-1] and rules.is_secret_name(names[-1])
+            )
             if is_container:
                 if is_named:
                     hidden_at, hidden_depth = match.start(), len(is_object)
@@ -143,7 +149,7 @@ def _without_pairs(rules: Rules, text: str) -> str:
     done = at = 0
     while match := _NAME.search(text, at):
         at = match.end()
-        if rules.is_secret_name(match["quoted"] or match["bare"]):
+        if rules.is_secret_name(match["quoted"] or match["member"] or match["bare"]):
             start, at = _value(text, at)
             if start < at:
                 parts += (text[done:start], MARK)
@@ -163,7 +169,9 @@ def _value(text: str, start: int) -> tuple[int, int]:
         if text[start : start + 1] in ("{", "[", "("):
             return start, len(text)
         bare = _BARE_VALUE.match(text, start)
-        return start, bare.end() if bare else start
+        end = bare.end() if bare else start
+        # `Login(user='ada', …)` and the like are containers, too.
+        return start, len(text) if any(one in text[start:end] for one in "([{") else end
     for closing in _QUOTE.finditer(text, opening.end()):
         if closing[2] == opening[2] and len(closing[1]) <= len(opening[1]):
             return opening.end(), closing.start()

@@ -32,7 +32,7 @@ def encode(
         "password", "Password", "dbPassword", "DB_PASSWORD", "old-password-2", "passWord",
         "user.password", "apiKey", "api_key", "x-api-key", "X-API-KEY", "APIKey", "apikey",
         "authorization", "access_token", "refreshToken", "clientSecret", "AWS_SECRET_ACCESS_KEY",
-        "private_key", "credentials", "Set-Cookie", "auth", "jwt",
+        "private_key", "credentials", "Set-Cookie", "auth", "jwt", "passwords", "API_KEYS",
     ],
 )  # fmt: skip  # by line as they belong together
 def test_members_with_such_names_are_removed(name: str) -> None:
@@ -227,7 +227,16 @@ JSON_TEXT = json.dumps({"user": "ada", "password": "hunter2", "n": 1})
         ('no login with {"password": "hunter2"}', 'no login with {"password": "[redacted]"}'),
         (r'sent "{\"password\":\"hunter2\",\"n\":1}"',
          r'sent "{\"password\":\"[redacted]\",\"n\":1}"'),
+        ("password = 'hunter2', n = 1", "password = '[redacted]', n = 1"),
+        ("DB_PASSWORD := hunter2\nn := 1", "DB_PASSWORD := [redacted]\nn := 1"),
+        ("failed: BasicAuth(auth=Basic('ada', 'hunter2'), n=1)",
+         "failed: BasicAuth(auth=[redacted]"),
+        ("{ user: 'ada', password: 'hunter2', n: 1 }",
+         "{ user: 'ada', password: '[redacted]', n: 1 }"),
+        ('{"password"=>"hunter2", :secret=>"x"}',
+         '{"password"=>"[redacted]", :secret=>"[redacted]"}'),
         # Prose, and names that are none.
+        ("if password == given, or the token != 5", None),
         ("Unexpected token: '<' at 1, no password given", None),
         ("max_tokens=5, tokens=[1, 2], author='ada'", None),
         ('{"max_tokens": 5', None),
@@ -264,7 +273,8 @@ def test_own_patterns_are_searched_for_within_json_texts() -> None:
 @pytest.mark.parametrize(
     "text", ['"a' * 60_000, "\\" * 120_000, "password=" * 13_000, "'x' :" * 24_000, "a-" * 60_000,
              '{"password":' * 10_000, "[" * 100_000 + "password", '"pwd":\\"' * 15_000,
-             'password="' + "\\" * 120_000],
+             'password="' + "\\" * 120_000, "password" + " " * 120_000, "{pwd " * 24_000,
+             ", a :" * 24_000, "pwd=(" * 24_000],
 )  # fmt: skip
 def test_hostile_texts_cost_time_linear_to_their_length(text: str) -> None:
     began = time.process_time()
