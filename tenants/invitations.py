@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from tenants.members import add_member
@@ -27,12 +27,17 @@ VALID_FOR = timedelta(days=7)
 KEPT_FOR = timedelta(days=30)
 """How long an invitation that is over is kept, to say why its link does not open."""
 
+_BY_AN_ADMIN = Q(created_by=None) | Exists(
+    Membership.objects.filter(
+        tenant_id=OuterRef("tenant_id"), user_id=OuterRef("created_by_id"), role=Role.ADMIN
+    )
+)
 _SECRET_BYTES = 32
 _TOKEN = re.compile(r"([0-9a-f]{32})_([0-9a-f]{32})_([0-9A-Za-z_-]{43})")
 
 
 class InvitationOverError(Exception):
-    """The invitation was accepted, revoked, or has expired; the message says which."""
+    """The invitation was accepted or revoked, expired or lost its admin; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +88,18 @@ def invite(
 
 
 def check_open(invitation: Invitation, now: datetime) -> None:
-    """Raises InvitationOverError unless it can still be accepted."""
+    """Raises InvitationOverError unless it can still be accepted. Needs the tenant's scope.
+
+    Who is no admin any more invites nobody: else they would come back by a link they kept.
+    """
     if invitation.accepted_at is not None:
         raise InvitationOverError("It has been accepted already: a link opens once.")
     if invitation.revoked_at is not None:
         raise InvitationOverError("An admin has revoked it.")
     if invitation.expires_at <= now:
         raise InvitationOverError(f"It has expired: a link is valid for {VALID_FOR.days} days.")
+    if not _of(invitation).filter(_BY_AN_ADMIN).exists():
+        raise InvitationOverError("Who made it is no longer an admin.")
 
 
 def accept(invitation: Invitation, user: User) -> Membership:
@@ -115,7 +125,7 @@ def revoke(invitation: Invitation) -> bool:
 def open_invitations(tenant: Tenant, now: datetime) -> list[Invitation]:
     """Those that can still be accepted, the newest first. Needs the tenant's scope."""
     found = Invitation.objects.filter(
-        tenant=tenant, accepted_at=None, revoked_at=None, expires_at__gt=now
+        _BY_AN_ADMIN, tenant=tenant, accepted_at=None, revoked_at=None, expires_at__gt=now
     )
     return list(found.select_related("created_by").order_by("-created_at"))
 

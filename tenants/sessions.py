@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from tenants.actions import record_look
-from tenants.models import Membership, User
+from tenants.models import Action, Membership, User
 from tenants.scope import tenant_scope, user_scope
+
+_NOBODY = 0
+_NOWHERE = UUID(int=0)
+"""Ids that no user and no tenant has."""
 
 
 def memberships_of(user_id: int) -> list[Membership]:
@@ -34,18 +39,23 @@ def choose(memberships: Sequence[Membership], *wanted: object) -> Membership | N
 
 
 def record_session(
-    user: User, verb: str, *, chosen: object = None, **details: Any
+    user: User | None, verb: str, *, chosen: object = None, **details: Any
 ) -> Membership | None:
     """Write down, once a minute, what a user did outside a tenant's pages; returns where.
 
     It is on record in one tenant, the one the session is in (`chosen`) or would open in: when
     somebody signs in to another tenant is not for this one's admins to know. Opens the scopes
     of the user and of that tenant: none may be open.
+
+    For nobody, and for who is a member nowhere, it asks as much of the database and writes
+    nothing: how long a refusal takes must not tell which names there are.
     """
-    memberships = memberships_of(user.pk)
+    memberships = memberships_of(_NOBODY if user is None else user.pk)
     active = [one for one in memberships if one.tenant.suspended_at is None]
-    membership = choose(active or memberships, chosen, user.last_tenant_id)
-    if membership is not None:
-        with tenant_scope(membership.tenant_id):
+    membership = choose(active or memberships, chosen, user and user.last_tenant_id)
+    with tenant_scope(_NOWHERE if membership is None else membership.tenant_id):
+        if user is None or membership is None:
+            Action.objects.filter(tenant_id=_NOWHERE, pk=_NOWHERE).exists()
+        else:
             record_look(membership.tenant_id, user, verb, user.get_username(), **details)
     return membership

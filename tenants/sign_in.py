@@ -56,8 +56,7 @@ class SignInForm(AuthenticationForm):
         # Of a name that is nobody's nothing: people do type their password into the wrong field.
         name = self.cleaned_data.get("username", "")
         user = User.objects.filter(username=name).first() if name else None
-        if user is not None:
-            record_session(user, "session.refuse", reason=reason)
+        record_session(user, "session.refuse", reason=reason)
 
     def _digest(self) -> bytes:
         # A digest, because people do type their password into the wrong field.

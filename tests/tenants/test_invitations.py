@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from tenants.invitations import KEPT_FOR, VALID_FOR, invite, read_token
+from tenants.members import add_member
 from tenants.models import Action, Invitation, Membership, Role, Tenant, User
 from tenants.scope import tenant_scope
 from tests.factories import PASSWORD, Cast, make_user
@@ -305,3 +306,23 @@ def test_what_has_been_over_for_long_is_deleted(acme: Cast) -> None:
     _invite(acme)
     with tenant_scope(acme.tenant.id):
         assert Invitation.objects.filter(tenant=acme.tenant).count() == 1
+
+
+@pytest.mark.parametrize("leaving", ["removed", "demoted"])
+def test_who_is_no_admin_any_more_does_not_come_back_by_a_link_of_their_own(
+    acme: Cast, leaving: str
+) -> None:
+    client, former = _signed_in(acme.admin), make_user("former")
+    with tenant_scope(acme.tenant.id):
+        member = add_member(acme.tenant, former, Role.ADMIN)
+        _, token = invite(acme.tenant, "me", Role.ADMIN, created_by=former)
+    link = reverse("invitation_accept", args=[token])
+    assert Client().get(link).status_code == 200
+    if leaving == "removed":
+        client.post(reverse("member_remove", args=[member.pk]))
+    else:
+        client.post(reverse("member_role", args=[member.pk]), {"role": "viewer"})
+    for answer in (Client().get(link), _join(link, "me"), _signed_in(make_user("me")).post(link)):
+        assert answer.status_code == 410
+        assert "no longer an admin" in answer.text
+    assert client.get(reverse("member_list")).context["invitations"] == []

@@ -7,13 +7,15 @@ from datetime import timedelta
 import pytest
 import urllib3
 from django.conf import settings
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
 from tenants.models import SignInFailure
 from tenants.sign_in import FAILURES_ALLOWED, FAILURES_COUNT_FOR
-from tests.factories import PASSWORD, Cast
+from tests.factories import PASSWORD, Cast, make_user
 from tests.server import running_server
 
 
@@ -92,6 +94,20 @@ def test_without_a_trusted_proxy_the_header_is_not_believed(acme: Cast) -> None:
     for number in range(FAILURES_ALLOWED):
         assert not _sign_in_through_proxy(name, "wrong", f"198.51.100.{number}")
     assert not _sign_in_through_proxy(name, PASSWORD, "198.51.100.99")
+
+
+def test_a_refusal_asks_as_much_of_the_database_for_a_name_that_nobody_has(acme: Cast) -> None:
+    """Else its time tells which names there are: once throttled, there is no password to check."""
+    lonely = make_user("lonely")
+    names = (acme.viewer.username, lonely.username, "nobody-at-all")
+    asked: dict[str, list[list[str]]] = {name: [] for name in names}
+    for _ in range(FAILURES_ALLOWED + 2):
+        for name in names:
+            with CaptureQueriesContext(connection) as queries:
+                assert not _sign_in(Client(), name, "x")
+            words = [each["sql"].split()[0] for each in queries.captured_queries]
+            asked[name].append(["READ OR WRITE" if w in ("SELECT", "INSERT") else w for w in words])
+    assert asked[names[0]] == asked[names[1]] == asked[names[2]]
 
 
 def test_failures_are_forgotten(acme: Cast) -> None:
