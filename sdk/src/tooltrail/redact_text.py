@@ -28,6 +28,8 @@ _NAME = re.compile(
 _QUOTE = re.compile(r"""(?<!\\)(\\*)(["'])""")
 _OPENING = re.compile(r"""[A-Za-z]{0,2}(\\*)(["'])""")  # Python's b'…', too
 _BARE_VALUE = re.compile(r"""[^\s,;&"'}\])]*""")
+_OPENED = re.compile(r"[\[({]")
+_BRACKET = re.compile(r"""\\.|["'()\[\]{}]""", re.DOTALL)
 
 
 class Rules(Protocol):
@@ -150,29 +152,46 @@ def _without_pairs(rules: Rules, text: str) -> str:
     while match := _NAME.search(text, at):
         at = match.end()
         if rules.is_secret_name(match["quoted"] or match["member"] or match["bare"]):
-            start, at = _value(text, at)
+            start, at = _value(text, at, is_escaped="\\" in (match["quote"] or ""))
             if start < at:
                 parts += (text[done:start], MARK)
                 done = at
     return "".join((*parts, text[done:])) if parts else text
 
 
-def _value(text: str, start: int) -> tuple[int, int]:
-    """Where the value begins and ends that follows a name.
+def _value(text: str, start: int, *, is_escaped: bool) -> tuple[int, int]:
+    """Where the value begins and ends that follows a name, which stands in escaped quotes or not.
 
-    What is not closed, and a container, reaches to the end of the text.
+    What is not closed, and a container among escapes, reaches to the end of the text.
     """
     opening = _OPENING.match(text, start)
     if opening is None:
         if text.startswith(MARK, start):
             return start, start
-        if text[start : start + 1] in ("{", "[", "("):
-            return start, len(text)
         bare = _BARE_VALUE.match(text, start)
         end = bare.end() if bare else start
-        # `Login(user='ada', …)` and the like are containers, too.
-        return start, len(text) if any(one in text[start:end] for one in "([{") else end
+        # `Login(user='ada', …)` is a container, too.
+        if opened := _OPENED.search(text, start, end):
+            return start, len(text) if is_escaped else _closed(text, opened.start())
+        return start, end
     for closing in _QUOTE.finditer(text, opening.end()):
         if closing[2] == opening[2] and len(closing[1]) <= len(opening[1]):
             return opening.end(), closing.start()
     return opening.end(), len(text)
+
+
+def _closed(text: str, start: int) -> int:
+    """Where the container ends that begins at `start`; the end of the text if nothing closes it."""
+    depth = 0
+    quote = ""
+    for match in _BRACKET.finditer(text, start):
+        sign = match[0]
+        if sign in ('"', "'"):
+            quote = "" if sign == quote else quote or sign
+        elif quote or sign[0] == "\\":
+            continue
+        else:
+            depth += 1 if sign in "([{" else -1
+            if depth == 0:
+                return match.end()
+    return len(text)
