@@ -64,6 +64,8 @@ def _record(status: int, message: str) -> logging.LogRecord:
 
 
 def test_a_refusal_is_logged_without_a_traceback_and_a_fault_with_one() -> None:
+    (handler,) = [one for one in logging.getLogger().handlers if one.get_name() == "console"]
+    assert isinstance(handler.formatter, LineFormatter), "the server's log is written with it"
     lines = LineFormatter("{message}", style="{")
     assert lines.format(_record(403, "Forbidden: /settings/keys")) == "Forbidden: /settings/keys"
     assert "Traceback" in lines.format(_record(500, "Error: /"))
