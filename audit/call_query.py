@@ -9,11 +9,13 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 
-from audit.call_filter import AnyOf, CallFilter, Has, PayloadHas, leaves
+from audit.call_filter import CallFilter, Has, PayloadHas, leaves
 from audit.call_query_grammar import Parser, Part, Problem
 
 MAX_LENGTH = 2_000
 """Characters of a query."""
+_MAX_PINNED = MAX_LENGTH + 100
+"""Characters of a query that is pinned: `since:1h` becomes an instant."""
 _BOUND = "{0}: holds for the whole query. Write it outside of NOT, OR and parentheses."
 _MIXED = (
     "args. and output. are read from the log after the rest was found. Write them outside of"
@@ -93,7 +95,10 @@ class Query:
         return " ".join(filter(None, kept))
 
     def pinned(self, now: datetime) -> str:
-        """The query with its range as instants: what it means at `now`, whoever reads it later."""
+        """The query with its range as instants: what it means at `now`, whoever reads it later.
+
+        `parse_pinned` reads it. Raises InvalidQueryError like `wanted`.
+        """
         query = self
         for name, instant in (
             ("since", self.wanted.from_instant(now)),
@@ -101,12 +106,12 @@ class Query:
         ):
             if instant is not None:
                 written = instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
-                query = parse(query.having(name, written), ANYBODY)
+                query = parse_pinned(query.having(name, written), ANYBODY)
         return str(query)
 
     def on_record(self, now: datetime) -> str:
         """The pinned query without the values of payload terms: the ledger forgets nothing."""
-        pinned = parse(self.pinned(now), ANYBODY)
+        pinned = parse_pinned(self.pinned(now), ANYBODY)
         hidden = (f"{term.name}:…" if term.name else "(…)" for term in pinned.terms)
         return " ".join(
             short if term.is_payload else term.text
@@ -128,11 +133,20 @@ ANYBODY = Reader(UTC, sees_payloads=True)
 """To take a query apart and put it together again, not to search by it."""
 
 
+def parse_pinned(text: str, reader: Reader) -> Query:
+    """Read a query that was pinned, and so may be a little longer than people may write."""
+    return _parse(text, reader, _MAX_PINNED)
+
+
 def parse(text: str, reader: Reader = Reader()) -> Query:
     """Read a query. Raises nothing; see `Query.problems`."""
-    if len(text) > MAX_LENGTH:
-        too_long = f"A query has at most {MAX_LENGTH:,} characters."
-        return Query(text, (), CallFilter(), (Problem(too_long, MAX_LENGTH, len(text)),))
+    return _parse(text, reader, MAX_LENGTH)
+
+
+def _parse(text: str, reader: Reader, max_length: int) -> Query:
+    if len(text) > max_length:
+        too_long = f"A query has at most {max_length:,} characters."
+        return Query(text, (), CallFilter(), (Problem(too_long, max_length, len(text)),))
     parser = Parser(text, reader.zone)
     parts = parser.parts()
     terms: list[Term] = []
@@ -151,7 +165,7 @@ def parse(text: str, reader: Reader = Reader()) -> Query:
                 text[part.start : part.end],
                 part.start,
                 part.end,
-                is_choice=isinstance(part.condition, AnyOf) and text[part.start] != "(",
+                is_choice=part.is_choice,
                 is_payload=is_payload,
             )
         )

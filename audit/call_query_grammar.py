@@ -30,6 +30,7 @@ MAX_DEPTH = 10
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r'([^\s:"()]*):')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_COMPARED = re.compile(r"(\w+(?:-\w+)*)\s*(?:[!=]=?|[<>])")
 _OPERATOR = re.compile(r"(NOT|OR|AND)(?=[\s()]|\Z)", re.IGNORECASE)
 
 
@@ -50,6 +51,8 @@ class Part:
     start: int
     end: int
     name: str = ""
+    is_choice: bool = False
+    """An OR without parentheses around it."""
 
 
 class Parser:
@@ -90,7 +93,7 @@ class Parser:
         known = tuple(_one(parts) for parts in choices if parts)
         if len(choices) == 1 or not known:
             return choices[0]
-        return [Part(AnyOf(known), start, self._last_end())]
+        return [Part(AnyOf(known), start, self._last_end(), is_choice=True)]
 
     def _all(self) -> list[Part]:
         """Parts that must hold, up to an OR, the end or a `)`."""
@@ -166,7 +169,8 @@ class Parser:
                 self._note("Leave a space behind the quotes.", quote.end(), end)
                 return []
         try:
-            condition = self._read(name, value, is_prefix)
+            is_quoted = quote is not None
+            condition = self._read(name, value, is_prefix=is_prefix, is_quoted=is_quoted)
         except UnreadableError as error:
             at = start if name is None else min(at, end - 1)
             self._note(str(error), at, end)
@@ -176,9 +180,16 @@ class Parser:
             return []
         return [Part(condition, start, end, name or "")]
 
-    def _read(self, name: str | None, value: str, is_prefix: bool) -> Condition | None:
+    def _read(
+        self, name: str | None, value: str, *, is_prefix: bool, is_quoted: bool
+    ) -> Condition | None:
         """What a term asks for; None for an unknown name. Raises UnreadableError."""
         if name is None:
+            if not is_quoted and (meant := _COMPARED.match(value)) and meant[1] in FILTER_NAMES:
+                raise UnreadableError(
+                    f"A term has a colon: {FILTER_NAMES[meant[1]].example}. A text like this"
+                    " needs quotes."
+                )
             return Contains(read_words(value))
         if re.split(r"[.\[]", name)[0] in PAYLOADS:
             return read_payload_term(name, value, is_prefix=is_prefix)

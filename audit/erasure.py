@@ -25,8 +25,8 @@ from tooltrail.ledger import Kind
 
 from audit import pg_arrays
 from audit.batch_ids import WINDOW_BACK
-from audit.call_query import InvalidQueryError, Query, Reader
-from audit.call_query import parse as parse_query
+from audit.call_filter import CallFilter
+from audit.call_query import InvalidQueryError, Query, Reader, parse_pinned
 from audit.erasure_models import Erasure, ErasureCall, ErasureState, LegalHold
 from audit.event_removal import Removed, declare, remove_events
 from audit.hold_match import LoggedEvent, candidate_of, covers_event, covers_line
@@ -134,13 +134,21 @@ def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> b
             return True
 
 
+def _stored(text: str) -> CallFilter:
+    """What a stored query asks for. Raises InvalidQueryError, also if it asks for all calls."""
+    query = parse_pinned(text, _ADMIN)
+    if not query.problems and not query.terms:
+        raise InvalidQueryError("it asks for all calls.")
+    return query.wanted
+
+
 def _find(erasure: Erasure) -> None:
     erasure.state = ErasureState.COUNTING
     begin = NEWEST
     if erasure.cursor_at is not None and erasure.cursor_id is not None:
         begin = Cursor(erasure.cursor_at, erasure.cursor_id)
     try:
-        wanted = parse_query(erasure.query, _ADMIN).wanted
+        wanted = _stored(erasure.query)
     except InvalidQueryError as error:  # stored by an earlier version
         erasure.state, erasure.finished_at = ErasureState.FAILED, timezone.now()
         erasure.problem = f"Invalid query, nothing was searched: {error}"

@@ -219,7 +219,12 @@ def _tail(query: Query, since: datetime, now: datetime, membership: Membership) 
 
 
 def with_fields(query: Query, filled: Mapping[str, str]) -> str:
-    """The query with what was typed into fields in place of its own terms of those names."""
+    """The query with what was typed into fields in place of its own terms of those names.
+
+    One with a problem stays as it is: without the part at fault it would ask for something else.
+    """
+    if query.problems:
+        return query.text
     parts = [term.closed for term in query.terms if term.name not in filled]
     for name, typed in filled.items():
         value = typed.strip()

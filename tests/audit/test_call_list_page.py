@@ -253,6 +253,27 @@ def test_the_fields_of_the_form_become_a_query(told: Cast) -> None:
     assert "duration:<mark>2</mark>" in wrong
 
 
+def test_the_form_of_fields_keeps_what_it_has_no_field_for(told: Cast) -> None:
+    client = signed_in(told.viewer)
+    page = client.get("/calls/", {"q": "tool:plain (NOT state:ok OR x)"}).content.decode()
+    fold = page.partition("All filters")[2]
+    assert '<input type="hidden" name="q" value="tool:plain (NOT state:ok OR x)">' in fold
+    answer = client.get("/calls/", {"q": "tool:plain (NOT state:ok OR x)", "tool": "other"})
+    asked = {"q": "(NOT state:ok OR x) tool:other"}
+    assert answer.headers["Location"] == "/calls/?" + urlencode(asked)
+
+
+def test_no_control_drops_a_bad_term_in_silence(told: Cast) -> None:
+    client = signed_in(told.viewer)
+    asked = {"q": "tool:plain stat:ok"}
+    page = client.get("/calls/", asked).content.decode()
+    links = set(re.findall(r'href="\?q=([^&"]*)', page))
+    assert {_decoded(link) for link in links} <= {asked["q"]}
+    assert "All filters" not in page
+    filled = client.get("/calls/", asked | {"state": "ok"})
+    assert filled.headers["Location"] == "/calls/?" + urlencode(asked)
+
+
 def test_the_links_change_one_term_and_keep_the_others(told: Cast) -> None:
     page = signed_in(told.viewer).get("/calls/?q=tool:plain+state:ok").content.decode()
     links = {unescape(q) for q in re.findall(r'<a href="\?q=([^"]*)"', page)}

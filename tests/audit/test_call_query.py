@@ -26,7 +26,15 @@ from audit.call_filter import (
     PayloadHas,
     Text,
 )
-from audit.call_query import ANYBODY, MAX_LENGTH, InvalidQueryError, Reader, parse, quoted
+from audit.call_query import (
+    ANYBODY,
+    MAX_LENGTH,
+    InvalidQueryError,
+    Reader,
+    parse,
+    parse_pinned,
+    quoted,
+)
 from audit.call_query_grammar import MAX_DEPTH, MAX_TERMS
 from audit.call_query_values import MAX_VALUE
 
@@ -173,6 +181,22 @@ def test_a_pinned_query_means_the_same_to_everybody_at_any_time() -> None:
     assert hidden == "(…)"
 
 
+def test_a_query_as_long_as_may_be_is_pinned_in_full() -> None:
+    """It came out empty, which asks for every call."""
+    now = datetime(2026, 11, 23, 12, tzinfo=UTC)
+    rest = f"(x OR {' '.join('y' * 400 for _ in range(4))}) tool:"
+    text = f"since:1h until:1m {rest}"
+    query = parse(text + "a" * (MAX_LENGTH - len(text)), Reader(sees_payloads=True))
+    assert not query.problems
+    pinned = query.pinned(now)
+    assert pinned.startswith("since:2026-11-23T11:00:00Z until:2026-11-23T11:59:00Z (x OR y")
+    assert pinned == query.on_record(now)
+    again = parse_pinned(pinned, Reader(sees_payloads=True)).wanted
+    assert again == replace(
+        query.wanted, since=query.wanted.from_instant(now), until=query.wanted.to_instant(now)
+    )
+
+
 def test_a_query_is_not_too_large() -> None:
     assert parse("(" * MAX_DEPTH + "a" + ")" * MAX_DEPTH).problems == ()
     deep = parse("(" * 900 + "a" + ")" * 900)
@@ -203,6 +227,9 @@ def test_a_query_is_not_too_large() -> None:
         ("tokens:-1", "-1", "no whole number"),
         ("since:tomorrow", "tomorrow", "today, yesterday, 2026-11-20"),
         ("http://x", "http", "A text with a colon needs quotes"),
+        ("tool:a state!=ok", "state!=ok", "A term has a colon: state:error"),
+        ("duration>2s", "duration>2s", "A text like this needs quotes"),
+        ("code=5", "code=5", "A text like this needs quotes"),
         ("OR tool:a", "OR", "on both sides"),
         ("tool:a OR", "OR", "on both sides"),
         ("tool:a OR OR tool:b", "OR", "on both sides"),
@@ -319,6 +346,7 @@ def test_bounds_of_numbers_are_those_written(one: int, other: int) -> None:
         ("NOT tool:a x", "state", "failed", "NOT tool:a x state:failed"),
         ("tool:a OR tool:b", "since", "1h", "(tool:a OR tool:b) since:1h"),
         ("(tool:a OR tool:b) since:1h", "since", "2h", "(tool:a OR tool:b) since:2h"),
+        ("(tool:a x) OR (tool:b y)", "since", "1h", "((tool:a x) OR (tool:b y)) since:1h"),
         ("rubbish:1 tool:a", "since", "1h", "tool:a since:1h"),
     ],
 )

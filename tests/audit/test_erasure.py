@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from audit import arrival
 from audit import erasure as job
-from audit.call_query import parse
+from audit.call_query import MAX_LENGTH, parse
 from audit.erasure_models import Erasure, ErasureState
 from audit.ledger.statements import KEEPER
 from audit.log import read_events
@@ -139,14 +139,13 @@ def test_what_a_search_found_in_the_calls_goes_and_nothing_else(acme: Cast) -> N
     assert found() == [("mine", "held"), ("theirs", "free")]
 
 
-def test_a_stored_query_that_cannot_be_read_erases_nothing(acme: Cast) -> None:
+@pytest.mark.parametrize("stored", ["case:mine nope:1", ""])
+def test_a_stored_query_that_cannot_be_read_erases_nothing(acme: Cast, stored: str) -> None:
     """The readable rest of a query may ask for the opposite of the whole."""
     send_events(acme.tenant, make_call(case_id="mine"))
     with tenant_scope(acme.tenant.id):
         one = job.start_erasure(acme.tenant, acme.admin, parse("case:mine"), timezone.now())
-        Erasure.objects.for_tenant(acme.tenant.id).filter(id=one.id).update(
-            query="case:mine nope:1"
-        )
+        Erasure.objects.for_tenant(acme.tenant.id).filter(id=one.id).update(query=stored)
     run(acme, one.id)
     failed = again(acme, one.id)
     assert (failed.state, failed.call_count) == ("failed", 0)
@@ -450,6 +449,15 @@ def test_a_query_that_asks_for_everything_or_cannot_be_read_begins_nothing(
     assert answer.status_code == 200
     with tenant_scope(acme.tenant.id):
         assert not Erasure.objects.for_tenant(acme.tenant.id).exists()
+
+
+def test_the_longest_query_erases_what_it_asks_for(acme: Cast) -> None:
+    """Its time as an instant made it too long, and what was stored asked for every call."""
+    send_events(acme.tenant, [*make_call(case_id="mine"), *make_call(case_id="theirs")])
+    text = f"since:1h case:mine NOT ({' OR '.join('x' * 390 for _ in range(5))} OR "
+    counted = begin(acme, text + "x" * (MAX_LENGTH - 1 - len(text)) + ")")
+    assert len(counted.query) > MAX_LENGTH
+    assert (counted.state, counted.call_count) == ("counted", 1)
 
 
 def test_too_many_calls_are_told_to_be_too_many(
