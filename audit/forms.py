@@ -20,7 +20,7 @@ from tools_registry.changes import REASON_MAX_LENGTH
 
 
 class TraceFilterForm(forms.Form):
-    """Which traces are listed. An unreadable value is reported and filters nothing."""
+    """Which traces are listed. With a value that cannot be read, none."""
 
     RANGES: ClassVar[dict[str, tuple[str, timedelta | None]]] = {
         "": ("Any time", None),
@@ -47,7 +47,7 @@ class TraceFilterForm(forms.Form):
 
 
 class InboxFilterForm(forms.Form):
-    """Which refused lines are listed. An unreadable value is reported and filters nothing."""
+    """Which refused lines are listed. With a value that cannot be read, none."""
 
     RANGES: ClassVar[dict[str, tuple[str, timedelta | None]]] = TraceFilterForm.RANGES
     STATES: ClassVar[dict[str, str]] = {
@@ -64,7 +64,7 @@ class InboxFilterForm(forms.Form):
     after = forms.UUIDField(required=False)
 
     def wanted(self, now: datetime) -> InboxFilter:
-        """What the address asks for, of what could be read."""
+        """What the address asks for; of a form with errors, to fill it in again."""
         read = self.cleaned_data
         since = self.RANGES[read.get("range", "")][1]
         return InboxFilter(
@@ -75,7 +75,7 @@ class InboxFilterForm(forms.Form):
 
 
 class ActionFilterForm(forms.Form):
-    """Which actions are listed. An unreadable value is reported and filters nothing."""
+    """Which actions are listed. With a value that cannot be read, none."""
 
     RANGES: ClassVar[dict[str, tuple[str, timedelta | None]]] = {
         "": ("Any time", None),
@@ -90,7 +90,7 @@ class ActionFilterForm(forms.Form):
     subject = forms.CharField(max_length=300, required=False, strip=True)
 
     def wanted(self, now: datetime) -> ActionFilter:
-        """What the address asks for, of what could be read."""
+        """What the address asks for; of a form with errors, to fill it in again."""
         read = self.cleaned_data
         since = self.RANGES[read.get("range", "")][1]
         return ActionFilter(
@@ -144,7 +144,7 @@ class TimelineForm(forms.Form):
     zoom_to = forms.IntegerField(min_value=1, max_value=10**17, required=False)
 
     def view(self) -> View:
-        """What the address asks for, of what could be read."""
+        """What the address asks for; of a form with errors, to fill it in again."""
         read = self.cleaned_data
         start, end = read.get("zoom_from"), read.get("zoom_to")
         return View(

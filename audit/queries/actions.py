@@ -83,6 +83,10 @@ class ActionPage:
     older: Place | None
 
 
+NO_ACTIONS = ActionPage([], None)
+"""The page of a filter that cannot be read: nothing was searched."""
+
+
 def action_page(wanted: ActionFilter, *, before: Place | None = None, size: int) -> ActionPage:
     """The scope's tenant's actions behind a place, at most `size`. One query."""
     found = _matching(wanted)

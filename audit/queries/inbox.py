@@ -55,6 +55,10 @@ class InboxPage:
     older: UUID | None
 
 
+NO_LINES = InboxPage([], None, None)
+"""The page of a filter that cannot be read: nothing was searched."""
+
+
 def inbox_page(
     wanted: InboxFilter,
     *,

@@ -135,6 +135,10 @@ class TracePage:
     """The search stopped here without filling the page; `older` goes on from there."""
 
 
+NO_TRACES = TracePage([], {}, None, None, None)
+"""The page of a filter that cannot be read: nothing was searched."""
+
+
 def trace_page(
     wanted: TraceFilter,
     *,

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from audit.action_export import FORMS, chunks
 from audit.forms import ActionFilterForm
-from audit.queries.actions import VERBS, ActionFilter, Place, action_page
+from audit.queries.actions import NO_ACTIONS, VERBS, ActionFilter, Place, action_page
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_look
@@ -35,10 +35,12 @@ class ListedAction:
 def action_list(request: TenantRequest) -> HttpResponse:
     """The actions that match the address' filters, a page of them, newest first."""
     form = ActionFilterForm(request.GET)
-    form.is_valid()  # what cannot be read is reported and filters nothing
+    is_valid = form.is_valid()
     wanted = form.wanted(timezone.now())
     before = _place(request.GET.get("before", ""))
-    page = action_page(wanted, before=before, size=PAGE_SIZE)
+    page = NO_ACTIONS  # the rest of a filter alone may find the opposite of what was asked
+    if is_valid:
+        page = action_page(wanted, before=before, size=PAGE_SIZE)
     context = {
         "form": form,
         "wanted": wanted,

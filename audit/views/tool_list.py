@@ -22,7 +22,7 @@ STATES = {
 
 
 class ToolFilterForm(forms.Form):
-    """Which tools are listed. An unreadable value filters nothing."""
+    """Which tools are listed. With a value that cannot be read, none."""
 
     q = forms.CharField(max_length=256, required=False, strip=True)
     state = forms.ChoiceField(choices=list(STATES.items()), required=False)
@@ -34,12 +34,15 @@ class ToolFilterForm(forms.Form):
 def tool_list(request: TenantRequest) -> HttpResponseBase:
     """Tools by name, filtered by the address; `?after=<name>` continues."""
     form = ToolFilterForm(request.GET)
-    form.is_valid()
+    is_valid = form.is_valid()
     read = form.cleaned_data
     wanted = ToolFilter(read.get("q", ""), read.get("state", ""), read.get("tag", ""))
     after = request.GET.get("after", "").replace("\0", "").encode(errors="replace").decode()
-    found = list_tools(wanted, timezone.now(), after=after, size=PAGE_SIZE + 1)
+    found = []  # the rest of a filter alone may find the opposite of what was asked
+    if is_valid:
+        found = list_tools(wanted, timezone.now(), after=after, size=PAGE_SIZE + 1)
     context = {
+        "form": form,
         "tools": found[:PAGE_SIZE],
         "next_after": found[PAGE_SIZE - 1].name if len(found) > PAGE_SIZE else None,
         "after": after,

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from audit import reasons
 from audit.forms import TraceFilterForm
-from audit.queries.traces import Cursor, Reason, TraceDay, TraceFilter, trace_page
+from audit.queries.traces import NO_TRACES, Cursor, Reason, TraceDay, TraceFilter, trace_page
 from audit.withheld import without_message
 from config.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
@@ -41,7 +41,7 @@ class TraceRow:
 def trace_list(request: TenantRequest) -> HttpResponse:
     """The traces of the session's tenant that match the address' filters, a page of them."""
     form = TraceFilterForm(request.GET)
-    form.is_valid()  # what cannot be read is reported and filters nothing
+    is_valid = form.is_valid()
     now = timezone.now()
     wanted = TraceFilter(
         state=form.cleaned_data.get("state", ""),
@@ -50,7 +50,9 @@ def trace_list(request: TenantRequest) -> HttpResponse:
     )
     before = Cursor.read(request.GET.get("before", ""))
     after = Cursor.read(request.GET.get("after", ""))
-    page = trace_page(wanted, before=before, after=after, size=PAGE_SIZE)
+    page = NO_TRACES  # the rest of a filter alone may find the opposite of what was asked
+    if is_valid:
+        page = trace_page(wanted, before=before, after=after, size=PAGE_SIZE)
     why = page.reasons
     if not request.membership.sees_payloads:
         why = {trace_id: without_message(reason) for trace_id, reason in why.items()}

@@ -297,7 +297,9 @@ def test_the_list_is_filtered_by_name_state_and_tag(acme: Cast, globex: Cast) ->
     assert listed(state="deprecated") == listed(state="draft") == ["beta"]
     assert listed(state="published") == ["alpha", "gamma"]
     assert listed(tag="maps") == ["alpha"]
-    assert listed(q="%", state="x", tag="\x00") == []
+    assert listed(q="%", state="x", tag="\x00") == listed(tag="\x00") == []
+    assert listed(q="x" * 1_000) == []
+    assert "Nothing was searched" in get(acme.viewer, "tool_list", tag="\x00")
     assert "No such tool" in get(acme.viewer, "tool_list", q="nothing")
 
 
