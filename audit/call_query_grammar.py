@@ -192,7 +192,7 @@ class Parser:
                 )
             return Contains(read_words(value))
         if re.split(r"[.\[]", name)[0] in PAYLOADS:
-            return read_payload_term(name, value, is_prefix=is_prefix)
+            return read_payload_term(name, value, is_prefix=is_prefix, is_quoted=is_quoted)
         if name not in FILTER_NAMES:
             return None
         known = FILTER_NAMES[name]
@@ -251,5 +251,5 @@ def _unknown(name: str) -> str:
         return f"There is no {name or 'empty name'}. Did you mean {close[0]}?"
     return (
         f"There is no {name or 'empty name'}. There are: {', '.join(FILTER_NAMES)},"
-        " args.… and output.…. A text with a colon needs quotes."
+        " args.… and output.… A text with a colon needs quotes."
     )

@@ -81,7 +81,7 @@ def read_value(name: FilterName, value: str, zone: tzinfo, *, is_prefix: bool) -
             return _moment(value, zone)
 
 
-def read_payload_term(name: str, value: str, *, is_prefix: bool) -> PayloadHas:
+def read_payload_term(name: str, value: str, *, is_prefix: bool, is_quoted: bool) -> PayloadHas:
     """What `args.city:London` or `output.rows[*].id:7` asks for. Raises UnreadableError."""
     place = _PLACE.fullmatch(name)
     if place is None:
@@ -92,6 +92,8 @@ def read_payload_term(name: str, value: str, *, is_prefix: bool) -> PayloadHas:
     _check_length(value)
     if not value and not is_prefix:
         raise UnreadableError(f"What is missing after the colon? As in {name}:London or {name}:*")
+    if not is_quoted and value.startswith((">", "<")):
+        raise UnreadableError("Only equal values are found here. A text like this needs quotes.")
     steps = tuple(
         member if member else None if index == "*" else int(index)
         for member, index in _STEP.findall(place[2])

@@ -230,6 +230,7 @@ def test_a_query_is_not_too_large() -> None:
         ("tool:a state!=ok", "state!=ok", "A term has a colon: state:error"),
         ("duration>2s", "duration>2s", "A text like this needs quotes"),
         ("code=5", "code=5", "A text like this needs quotes"),
+        ("output.celsius:>3", ">3", "Only equal values are found here"),
         ("OR tool:a", "OR", "on both sides"),
         ("tool:a OR", "OR", "on both sides"),
         ("tool:a OR OR tool:b", "OR", "on both sides"),

@@ -107,3 +107,24 @@ def test_what_agents_wrote_does_not_run_and_fits_a_telephone(page: Page, acme: C
         assert page.locator(foreign).count() == 0
     assert page.evaluate("window.hacked") is None
     assert heard == []
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_what_differs_at_the_end_of_arguments_is_read(page: Page, acme: Cast, width: int) -> None:
+    """On a telephone only an ellipsis was left of them."""
+    args = {"limit": 3, "query": "error OR loss"}
+    send_loop(acme, tool_name="search_docs", call_id="s" * 64, trace_id="looking", args=args)
+    sign_in(page, acme.admin)
+    page.set_viewport_size({"width": width, "height": 900})
+    for address, place in (("/repeats/", "td.arguments"), ("/repeats/results", "a")):
+        page.goto(address)
+        shown = page.locator(f"{place} .repeat-arguments").first
+        expect(shown).to_have_text('{"limit": 3, "query": "error OR loss"}')
+        assert shown.evaluate(
+            """(one, place) => {
+              const own = one.getBoundingClientRect();
+              const around = one.closest(place).getBoundingClientRect();
+              return own.right <= around.right + 1 && one.scrollWidth <= one.clientWidth + 1;
+            }""",
+            place,
+        ), address
