@@ -28,6 +28,7 @@ from audit.demo.upstream import Upstream
 HISTORY_PACE = 40.0  # a day's 2,000 calls, lived through in well under a minute
 RELEASED_AGO = timedelta(hours=8)  # since then the history has the tools' second release
 CALLS_PER_TRACE = 7  # about; how many traces make the history asked for
+WATCHED_CALLS = 40  # at the speed of life, on either side of the release: its effect shows at once
 _SEED = 20
 
 
@@ -96,12 +97,24 @@ def _live_through_history(
             for number, at in enumerate(moments):
                 if (at > now - RELEASED_AGO) == (release == RELEASES[-1]):
                     pool.submit(live, number, at, rng.getrandbits(32))
+        _watch_release(trail, library, release, stop)
         trail.flush(timeout=30)  # the registry numbers versions in the order they come
     with clock.living_at(now - timedelta(hours=3), 1):
         agents.leave_hanging(len(moments))
     upstream.close()
     trail.flush(timeout=30)
     print(f"demo: {len(moments)} traces of history are in", file=sys.stderr)  # noqa: T201
+
+
+def _watch_release(trail: Trail, library: Library, release: int, stop: threading.Event) -> None:
+    """Call the release's weather now: the registry publishes now, whatever the history's clock."""
+    upstream = Upstream(library.documents, pace=1.0)
+    agents = Agents(trail, make_tools(trail, library, upstream, release))
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(WATCHED_CALLS):
+            if not stop.is_set():
+                pool.submit(agents.watch_weather, number + WATCHED_CALLS * release)
+    upstream.close()
 
 
 def _trickle(trail: Trail, library: Library, stop: threading.Event) -> None:

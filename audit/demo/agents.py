@@ -66,6 +66,12 @@ class Agents:
         ):
             agent(rng.getrandbits(32))
 
+    def watch_weather(self, number: int) -> None:
+        """Ask for the weather alone, in trace `number`; each fifth answer has a flaw."""
+        flaw = next(self._flaws[self.tools.get_weather]) if number % 5 == 0 else None
+        with suppress(Exception), self.trail.trace(f"demo-watch-{number:03x}"):
+            self.tools.get_weather(CITIES[number % len(CITIES)], flaw)
+
     def leave_hanging(self, number: int) -> None:
         """Start a call that never ends, in a thread that dies with the process."""
 

@@ -12,6 +12,7 @@ from tooltrail.contracts import ToolErrorType
 from tooltrail.guard.options import Outcome
 from tooltrail.guard.violations import ViolationCode
 
+from audit.effect.comparison import CALLS_MIN
 from config.instance import BASE_DIR
 from tests.demo.conftest import Demo
 
@@ -157,6 +158,20 @@ def test_the_registry_has_every_version_that_calls_name(demo: Demo) -> None:
         " AND published.number::text = invocation.tool_version)"
     )
     assert unknown == []
+
+
+def test_both_sides_of_the_release_have_calls_enough_to_compare(demo: Demo) -> None:
+    """History is set back, and the registry publishes now: the page compared 0 calls with 0."""
+    [(before, after)] = demo.query(
+        "SELECT count(*) FILTER (WHERE tool_version = '1' AND started_at < published.created_at"
+        " AND started_at > published.created_at - (clock_timestamp() - published.created_at)),"
+        " count(*) FILTER (WHERE tool_version = '2' AND started_at >= published.created_at)"
+        " FROM tool JOIN tool_version published"
+        " ON published.tenant_id = tool.tenant_id AND published.tool_id = tool.id"
+        " JOIN invocation ON invocation.tenant_id = tool.tenant_id AND tool_name = tool.name"
+        " WHERE tool.name = 'get_weather' AND published.number = 2 AND state <> 'open'"
+    )
+    assert min(before, after) >= CALLS_MIN
 
 
 def test_a_stricter_version_brings_kinds_of_violations(demo: Demo) -> None:
