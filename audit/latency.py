@@ -77,6 +77,7 @@ def terms(wanted: ToolFilter) -> str:
 def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
     """The headline figures. Without a whole range before them nothing is compared."""
     now, before = found.total, found.previous if is_comparable else Spent()
+    parts = found.of.whole(found.parts)
     within = _within(found)
     made = []
     for name, share in SHARES.items():
@@ -91,7 +92,7 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
                 "",
                 relative(value, before.duration_ms(share), "duration", more_is="worse"),
                 "accent",
-                [part.duration_ms(share) for part in found.parts],
+                [part.duration_ms(share) for part in parts],
             )
         )
     tokens = Tile(
@@ -102,7 +103,7 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
         "",
         relative(now.tokens, before.tokens, "count"),
         "accent",
-        [part.tokens for part in found.parts],
+        [part.tokens for part in parts],
     )
     cache = Tile(
         "From a cache",
@@ -112,7 +113,7 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
         "",
         None,
         "ok",
-        [part.cache_share for part in found.parts],
+        [part.cache_share for part in parts],
     )
     return [*made, tokens, cache]
 

@@ -60,7 +60,7 @@ class ToolRow:
 
 def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
     """The headline figures. Without a whole range before them nothing is compared."""
-    now, parts = found.total, found.parts
+    now, parts = found.total, found.of.whole(found.parts)
     before = found.previous if is_comparable else Figures()
     within = range_query(found.of.start, found.of.end)
     p50, p95, p99 = (now.duration_ms(share) for share in (0.5, 0.95, 0.99))

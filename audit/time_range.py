@@ -6,7 +6,7 @@ Kathmandu at 18:15 UTC; one of 23 or 25 hours when clocks change), so that the f
 last may be shorter than the others.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cached_property
@@ -88,6 +88,13 @@ class TimeRange:
         """Of each part whether it is a whole step: the first and the last may be cut off."""
         strokes = set(self._strokes())
         return [start in strokes and end in strokes for start, end in self.parts]
+
+    def whole[T](self, of_parts: Sequence[T]) -> list[T]:
+        """What there is of whole steps. A part of an hour has few calls: drawn without a mark,
+        a count looks like a fall, and a rate like a peak.
+        """
+        parts = zip(of_parts, self.is_whole, strict=True)
+        return [one for one, is_whole in parts if is_whole]
 
     def _strokes(self) -> Iterator[datetime]:
         """Where the wall's clock shows a multiple of the step, in UTC and in order."""

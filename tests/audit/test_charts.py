@@ -7,6 +7,8 @@ import pytest
 
 from audit.call_query import parse
 from audit.charts import Chart, Series, Slot, Unit, range_query, sparkline, time_slots, value_text
+from audit.overview import tiles
+from audit.queries.over_time import Figures, OverTime
 from audit.templatetags.charts import table_rows, with_term
 from audit.time_range import TimeRange
 
@@ -98,6 +100,20 @@ def test_parts_of_a_step_are_marked(start: str, end: str, partial: str) -> None:
     assert all(("(part of an hour)" in slot.name) is slot.is_partial for slot in slots)
     chart = Chart("c", "C", "bars", "count", slots, [Series("a", "ok", [1] * len(slots))])
     assert chart.island["partial"] == expected
+    assert of.whole(range(len(slots))) == [n for n in range(len(slots)) if n not in expected]
+
+
+def test_the_course_of_a_tile_has_no_part_of_a_step() -> None:
+    """One failed call in the last minute was the peak of the day's error rate."""
+    of = TimeRange(
+        datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 22, 12, 1, tzinfo=UTC), UTC
+    )
+    parts = [Figures(ok=int(end < of.end), failed=int(end == of.end)) for _, end in of.parts]
+    made = tiles(OverTime(of, Figures(), Figures(), parts, {}), is_comparable=False)
+    assert [tile.course for tile in made if tile.name in {"Calls", "Failed"}] == [
+        [1] * 24,
+        [0] * 24,
+    ]
 
 
 def test_a_day_with_an_hour_less_is_whole() -> None:
