@@ -24,10 +24,17 @@ class TooOldError(Exception):
     """The server is older than we support; the message is one line for people."""
 
 
-def initialise(admin_url: str, passwords: dict[str, str], database: str = DATABASE) -> None:
+def initialise(
+    admin_url: str,
+    passwords: dict[str, str],
+    database: str = DATABASE,
+    *,
+    keep_passwords: bool = False,
+) -> None:
     """Make the roles and the database, or bring existing ones to the same state.
 
-    `admin_url` is a superuser's address; `passwords` maps each role to its password.
+    `admin_url` is a superuser's address; `passwords` maps each role to its password, which roles
+    that exist do not get with `keep_passwords`.
     Raises TooOldError below PostgreSQL 15, psycopg.Error when the server cannot be reached
     or refuses.
     """
@@ -36,13 +43,17 @@ def initialise(admin_url: str, passwords: dict[str, str], database: str = DATABA
             raise TooOldError(f"PostgreSQL {OLDEST_VERSION} or newer is needed")
         for role in ROLES:
             known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
-            if known.fetchone() is None:
+            is_new = known.fetchone() is None
+            if is_new:
                 connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
             bypass = sql.SQL("BYPASSRLS" if role == OWNER else "NOBYPASSRLS")
+            password = sql.SQL("PASSWORD {}").format(sql.Literal(passwords[role]))
             connection.execute(
-                sql.SQL(
-                    "ALTER ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE {} PASSWORD {}"
-                ).format(sql.Identifier(role), bypass, sql.Literal(passwords[role]))
+                sql.SQL("ALTER ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE {} {}").format(
+                    sql.Identifier(role),
+                    bypass,
+                    sql.SQL("") if keep_passwords and not is_new else password,
+                )
             )
         name = sql.Identifier(database)
         known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database])
@@ -73,8 +84,8 @@ def initialise(admin_url: str, passwords: dict[str, str], database: str = DATABA
         )
 
 
-def users_of_roles(admin_url: str) -> list[str]:
-    """Names of the databases that our roles may use; empty where none of the roles exists.
+def users_of_roles(admin_url: str) -> list[str] | None:
+    """Names of the databases that our owner has; None where none of our roles exists.
 
     Raises psycopg.Error when the server cannot be reached or refuses.
     """
@@ -83,13 +94,13 @@ def users_of_roles(admin_url: str) -> list[str]:
             "SELECT 1 FROM pg_roles WHERE rolname = ANY(%s)", [list(ROLES)]
         ).fetchone()
         if known is None:
-            return []
+            return None
         names = connection.execute(
             "SELECT datname FROM pg_database, pg_roles WHERE rolname = %s AND datdba = pg_roles.oid"
             " ORDER BY datname",
             [OWNER],
         ).fetchall()
-    return [str(name) for (name,) in names] or ["(none)"]
+    return [str(name) for (name,) in names]
 
 
 ROLE_QUERY = """

@@ -123,6 +123,32 @@ def test_a_second_database_leaves_the_passwords_of_the_first(
                 connection.execute("SELECT 1")
 
 
+def test_addresses_of_another_server_do_not_become_this_ones(
+    installation: Installation, own_postgres: EmbeddedPostgres
+) -> None:
+    """As with staging's variables still in the shell."""
+    first = initialise(own_postgres.admin_url, installation.var)
+    stale = {name: re.sub(":[^:@]+@", ":stale@", address) for name, address in first.items()}
+    second = ("database", "init", "--admin-url", own_postgres.admin_url, "--name", "second")
+    done = manage(*second, TOOLTRAIL_VAR=str(installation.var), **stale)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "DATABASE_URL does not open this server as tooltrail_app" in done.stderr
+    assert done.stderr.count("\n") == 1
+    for url in first.values():
+        psycopg.connect(url).close()
+    with psycopg.connect(own_postgres.admin_url) as connection:
+        made = connection.execute("SELECT FROM pg_database WHERE datname = 'second'").fetchone()
+    assert made is None
+
+    # Where a password cannot be checked, as with `trust`, none is replaced either.
+    database.initialise(
+        own_postgres.admin_url, dict.fromkeys(database.ROLES, "stale"), keep_passwords=True
+    )
+    for url in first.values():
+        psycopg.connect(url).close()
+
+
 def test_init_says_in_one_line_what_is_in_the_way(tmp_path: Path) -> None:
     for admin_url, reason in (
         ("postgresql://nobody@127.0.0.1:1/none", "refused"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 from django.core.management.base import BaseCommand, CommandError
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config import database, env
 
@@ -33,18 +33,20 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Raises CommandError when the server cannot be reached, is too old, or refuses; and where
-        the roles exist, whose passwords are changed with `--rotate` alone or taken from the
-        addresses of the environment.
+        the roles exist: their passwords are changed with `--rotate` alone, and without it must
+        be those in the addresses of the environment.
         """
         passwords = {role: secrets.token_urlsafe(24) for role in database.ROLES}
+        admin_url, is_kept = options["admin_url"], not options["rotate"]
         try:
-            if not options["rotate"] and (users := database.users_of_roles(options["admin_url"])):
+            if is_kept and (users := database.users_of_roles(admin_url)) is not None:
                 passwords = self._known_passwords(users)
-            database.initialise(options["admin_url"], passwords, options["name"])
+                self._try(passwords, admin_url, users)
+            database.initialise(admin_url, passwords, options["name"], keep_passwords=is_kept)
         except (psycopg.Error, database.TooOldError) as error:
             raise CommandError(str(error).splitlines()[0]) from error
         for variable, role in database.VARIABLES.items():
-            url = database.role_url(options["admin_url"], role, passwords[role], options["name"])
+            url = database.role_url(admin_url, role, passwords[role], options["name"])
             self.stdout.write(f"{variable}={url}")
 
     @staticmethod
@@ -54,10 +56,26 @@ class Command(BaseCommand):
         for variable, role in database.VARIABLES.items():
             address = conninfo_to_dict(env.text(variable, ""))
             if address.get("user") != role or not address.get("password"):
+                names = ", ".join(users) or "(none)"
                 raise CommandError(
                     f"the server's roles {', '.join(database.ROLES)} exist already, for the"
-                    f" databases {', '.join(users)}: set {', '.join(database.VARIABLES)} to keep"
+                    f" databases {names}: set {', '.join(database.VARIABLES)} to keep"
                     " their passwords, or use --rotate, which locks out whoever uses the old ones"
                 )
             passwords[role] = str(address["password"])
         return passwords
+
+    @staticmethod
+    def _try(passwords: dict[str, str], admin_url: str, users: list[str]) -> None:
+        """Raises CommandError where the environment is of another server, or out of date."""
+        where = {"dbname": users[0]} if users else {}
+        for variable, role in database.VARIABLES.items():
+            try:
+                login = make_conninfo(admin_url, user=role, password=passwords[role], **where)
+                psycopg.connect(login).close()
+            except psycopg.OperationalError as error:
+                raise CommandError(
+                    f"{variable} does not open this server as {role}, and nothing was changed"
+                    f" ({str(error).splitlines()[0]}): give the server's own, or use --rotate,"
+                    " which locks out whoever uses the present one"
+                ) from error
