@@ -15,6 +15,7 @@ from audit.read_api import router as read_router
 from audit.reports.api import router as reports_router
 from config.errors import RETRY_AFTER_SECONDS
 from config.problems import KINDS, ProblemError, problem
+from config.schema import why_unavailable
 from tenants.api_auth import answer_refusal
 from tenants.keys import KeyRefused
 from tools_registry import read_api as tools
@@ -39,10 +40,10 @@ api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]
 @api.exception_handler(OperationalError)
 @api.exception_handler(InterfaceError)
 def answer_unavailable(request: HttpRequest, error: Exception) -> HttpResponse:
-    """503: the database is away, and nothing has been acknowledged."""
+    """503: the database is away or newer than this code, and nothing has been acknowledged."""
     return problem(
         "unavailable",
-        "The database cannot be reached. Try again.",
+        f"{why_unavailable(error)} Try again.",
         headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
     )
 

@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 
 from config.htmx import wants_partial
 from config.problems import API, problem
-from config.schema import SchemaError
+from config.schema import why_unavailable
 
 RETRY_AFTER_SECONDS = 2
 """What clients are told while PostgreSQL is away: about as long as it takes to restart."""
@@ -59,14 +59,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """500, and 503 where the database is away: that passes, and trying again helps."""
     if isinstance(sys.exception(), OperationalError | InterfaceError):
-        reason = "The database cannot be reached."
-        if isinstance(sys.exception(), SchemaError):
-            reason = "This server is older than its database."
         response = _answer(
             request,
             HTTPStatus.SERVICE_UNAVAILABLE,
             "Back in a moment",
-            f"{reason} Reload the page in a few seconds; what executors"
+            f"{why_unavailable(sys.exception())} Reload the page in a few seconds; what executors"
             " record meanwhile is kept by them and sent then.",
         )
         response["Retry-After"] = str(RETRY_AFTER_SECONDS)

@@ -32,6 +32,13 @@ class SchemaError(OperationalError):
     """The database has migrations that this process does not know; one line for people."""
 
 
+def why_unavailable(error: BaseException | None) -> str:
+    """What to tell whoever gets 503 for an error of the database; one sentence."""
+    if isinstance(error, SchemaError):
+        return "This server is older than its database."
+    return "The database cannot be reached."
+
+
 class Schema:
     """What one process knows about the migrations of its database."""
 

@@ -23,6 +23,7 @@ from audit.otlp.protobuf import read_protobuf
 from audit.otlp.recording import record_spans
 from audit.otlp.spans import UnreadableTraceError
 from audit.quota import QuotaExceededError, quota
+from config.schema import why_unavailable
 from tenants.keys import ApiKeyIdentity, KeyRefused, authenticate
 from tenants.models import Scope
 
@@ -51,8 +52,8 @@ def receive_traces(request: HttpRequest) -> HttpResponse:
     except KeyRefused as refusal:
         headers = {"WWW-Authenticate": 'Bearer realm="tooltrail"'} if refusal.status == 401 else {}
         return answered(refusal.status, refusal.message, **headers)
-    except (OperationalError, InterfaceError):
-        return answered.come_again(503, "The database cannot be reached.", RETRY_AFTER_S)
+    except (OperationalError, InterfaceError) as error:
+        return answered.come_again(503, why_unavailable(error), RETRY_AFTER_S)
     if media_type is None:
         return answered(415, f"Send {PROTOBUF} or {JSON}.", Accept=f"{PROTOBUF}, {JSON}")
     counted = metrics.Request()
@@ -95,8 +96,8 @@ def _receive(
         return answered.come_again(429, "This API key has sent its share.", error.retry_after_s)
     except OverloadedError:
         return answered.come_again(503, "Too much comes at once.", RETRY_AFTER_S)
-    except (OperationalError, InterfaceError):
-        return answered.come_again(503, "The database cannot be reached.", RETRY_AFTER_S)
+    except (OperationalError, InterfaceError) as error:
+        return answered.come_again(503, why_unavailable(error), RETRY_AFTER_S)
     except (UnreadableBodyError, UnreadableTraceError) as error:
         return answered(400, str(error))
     except LimitExceededError as error:

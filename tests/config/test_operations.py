@@ -131,6 +131,17 @@ def test_uv_downloads_no_python_by_itself() -> None:
     assert project["tool"]["uv"]["python-downloads"] == "manual"
 
 
+def test_the_first_lines_of_the_readme_take_any_python_that_is_promised() -> None:
+    """The folder's `.python-version` alone would refuse a host that has only the oldest."""
+    project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]
+    readme = (BASE_DIR / "README.md").read_text()
+    first = re.search(r"^```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    assert first is not None
+    before, run, _ = first[1].partition("uv run manage.py up")
+    assert f"export UV_PYTHON='{project['requires-python']}'" in before
+    assert run
+
+
 def test_examples_do_not_collide_in_one_registry() -> None:
     """The demo's key is what a newcomer has: an example with another's name prints a collision."""
     names: list[str] = []

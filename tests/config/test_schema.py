@@ -12,9 +12,11 @@ from urllib.request import Request, build_opener
 
 import psycopg
 import pytest
+from django.db.migrations import Migration
+from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 
-from config import database
+from config import database, schema
 from config.embedded import EmbeddedPostgres
 from tests.config.test_own_database import initialise, manage
 from tests.config.test_up import status
@@ -133,7 +135,15 @@ def test_a_process_stops_writing_with_the_migration_it_does_not_know(
     until(lambda: "the worker stops" in installation.errors.read_text())
     # Nor is anything else written: a form, or by the API. Pages are still shown.
     key = {"Authorization": f"Bearer {facts['api_key']}", "Content-Type": "application/json"}
-    for path, headers in (("/login", {}), ("/api/v1/registry/imports", key)):
+    # The intake's doors say the same as these.
+    events, spans = "/api/v1/events", "/v1/traces"
+    ndjson = key | {"Content-Type": "application/x-ndjson"}
+    for path, headers in (
+        ("/login", {}),
+        ("/api/v1/registry/imports", key),
+        (events, ndjson),
+        (spans, key),
+    ):
         code, said = sent(facts["url"] + path, headers)
         assert code == HTTPStatus.SERVICE_UNAVAILABLE, path
         assert "This server is older than its database" in said, path
@@ -152,6 +162,28 @@ def test_a_process_stops_writing_with_the_migration_it_does_not_know(
 
     refusal = installation.refusal()
     assert "migrations that this version does not know: audit.9999_of_a_newer_version" in refusal
+
+
+def test_a_migration_that_one_on_disk_replaces_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where older migrations were squashed, the database still names those."""
+    written = MigrationLoader(None)
+    squashed = Migration("0001_squashed", "audit")
+    monkeypatch.setattr(squashed, "replaces", [UNKNOWN])
+    written.disk_migrations["audit", squashed.name] = squashed
+    monkeypatch.setattr(schema, "MigrationLoader", lambda _connection: written)
+    monkeypatch.setattr(schema, "_applied", lambda _using: [(1, *UNKNOWN)])
+    monkeypatch.setattr(schema, "_tolerated", lambda _using: set())
+    schema._known.cache_clear()
+    try:
+        schema.Schema().check()
+        del written.disk_migrations["audit", squashed.name]
+        schema._known.cache_clear()
+        with pytest.raises(schema.SchemaError, match="9999_of_a_newer"):
+            schema.Schema().check()
+    finally:
+        schema._known.cache_clear()
 
 
 def test_an_error_of_older_code_on_a_newer_schema_is_a_503(installation: Installation) -> None:
