@@ -33,6 +33,20 @@ from tests.installation import (
 UNKNOWN = ("audit", "9999_of_a_newer_version")
 APPLY = "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, now())"
 
+_SPAN = {
+    "traceId": "5b8efff798038103d269b633813fc60c",
+    "spanId": "eee19b7ec3c1b174",
+    "name": "execute_tool one",
+    "kind": 1,
+    "startTimeUnixNano": str(time.time_ns() - 1_000_000),
+    "endTimeUnixNano": str(time.time_ns()),
+    "attributes": [
+        {"key": "gen_ai.operation.name", "value": {"stringValue": "execute_tool"}},
+        {"key": "gen_ai.tool.name", "value": {"stringValue": "one"}},
+    ],
+}
+TOOL_SPAN = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [_SPAN]}]}]}).encode()
+
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
@@ -47,10 +61,10 @@ def owner_url(installation: Installation) -> str:
     return installation.postgres.url(database.OWNER, stored[database.OWNER])
 
 
-def sent(url: str, headers: dict[str, str]) -> tuple[int, str]:
-    """The answer to an empty POST."""
+def sent(url: str, headers: dict[str, str], body: bytes = b"{}") -> tuple[int, str]:
+    """The answer to a POST."""
     try:
-        with build_opener().open(Request(url, data=b"{}", headers=headers)) as answer:
+        with build_opener().open(Request(url, data=body, headers=headers)) as answer:
             return int(answer.status), answer.read().decode()
     except HTTPError as error:
         with error:
@@ -138,13 +152,13 @@ def test_a_process_stops_writing_with_the_migration_it_does_not_know(
     # The intake's doors say the same as these.
     events, spans = "/api/v1/events", "/v1/traces"
     ndjson = key | {"Content-Type": "application/x-ndjson"}
-    for path, headers in (
-        ("/login", {}),
-        ("/api/v1/registry/imports", key),
-        (events, ndjson),
-        (spans, key),
+    for path, headers, body in (
+        ("/login", {}, b"{}"),
+        ("/api/v1/registry/imports", key, b"{}"),
+        (events, ndjson, b"{}"),
+        (spans, key, TOOL_SPAN),
     ):
-        code, said = sent(facts["url"] + path, headers)
+        code, said = sent(facts["url"] + path, headers, body)
         assert code == HTTPStatus.SERVICE_UNAVAILABLE, path
         assert "This server is older than its database" in said, path
     assert status(facts["url"] + "/login") == HTTPStatus.OK
