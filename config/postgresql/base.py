@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
-from psycopg import sql
+from psycopg import generators, sql
 from psycopg.abc import Params
 from psycopg.pq import ExecStatus, TransactionStatus
 
@@ -118,11 +118,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
     pipeline: psycopg.Pipeline | None = None
     """The one that is open, if any (`tenants.scope`)."""
 
+    def _commit(self) -> None:
+        if self.pipeline is not None:
+            with self.wrap_database_errors:
+                _send_out(cast(psycopg.Connection[Any], self.connection))
+        super()._commit()  # type: ignore[misc]  # what its stubs leave out
+
     def _rollback(self) -> None:
         # Of commands that failed in a pipeline psycopg tells one by one. What is not heard before
         # the rollback would be raised by it, and Django then closes the connection as broken.
         if self.pipeline is not None:
-            _hear_out(self.pipeline)
+            _hear_out(cast(psycopg.Connection[Any], self.connection), self.pipeline)
         super()._rollback()  # type: ignore[misc]  # what its stubs leave out
 
     @property
@@ -215,9 +221,19 @@ def _is_alive(connection: psycopg.Connection[Any]) -> bool:
     return True
 
 
-def _hear_out(pipeline: psycopg.Pipeline) -> None:
+def _send_out(connection: psycopg.Connection[Any]) -> None:
+    """Hand over to the system all that was written, and read what comes meanwhile.
+
+    A commit or sync in a pipeline writes as much as the socket takes at the moment, and then only
+    reads. Of some MB a part stays behind: PostgreSQL and we would wait for each other for ever.
+    """
+    connection.wait(generators.send(connection.pgconn))
+
+
+def _hear_out(connection: psycopg.Connection[Any], pipeline: psycopg.Pipeline) -> None:
     for _ in range(_HEARINGS):
         try:
+            _send_out(connection)
             pipeline.sync()
         except psycopg.Error:
             continue

@@ -1,7 +1,13 @@
 """The tenant scope: what is seen inside, outside, and after it."""
 
+import os
+import socket
+import threading
 import uuid
+from contextlib import ExitStack, suppress
+from typing import Any, cast
 
+import psycopg
 import pytest
 from django.db import connection, transaction
 
@@ -86,3 +92,28 @@ def test_a_user_sees_own_memberships_of_every_tenant_and_nobody_elses(
 def test_an_unknown_tenant_has_no_rows() -> None:
     with tenant_scope(uuid.uuid4()):
         assert not Membership.objects.exists()
+
+
+@pytest.mark.parametrize("is_good", [True, False])
+def test_a_pipeline_that_carries_many_megabytes_ends(acme: Cast, is_good: bool) -> None:
+    """Commit and rollback only read while a part was still to be written: both sides waited."""
+    connection.ensure_connection()
+    raw = cast(psycopg.Connection[Any], connection.connection)
+    line = socket.socket(fileno=os.dup(raw.fileno()))
+    hang_up = threading.Timer(20, line.shutdown, [socket.SHUT_RDWR])
+    hang_up.start()
+    try:
+        with (
+            suppress(ZeroDivisionError),
+            ExitStack() as pipeline,
+            tenant_scope(acme.tenant.id, pipeline=pipeline),
+        ):
+            sent = psycopg.RawCursor(raw)
+            sent.execute(b"SELECT length($1::bytea)", [bytes(32 * 1024 * 1024)], binary=True)
+            if not is_good:
+                raise ZeroDivisionError
+    finally:
+        hang_up.cancel()
+        line.close()
+    assert connection.connection is raw
+    assert not raw.closed
