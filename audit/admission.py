@@ -6,8 +6,8 @@ memory is, and so that threads are always left for pages and probes; who finds n
 at once. In line for a slot a request waits a moment; while the slots do not move, because
 PostgreSQL hangs, nobody does. A producer that is refused keeps its events (docs/adr/0006).
 
-One tenant never holds all slots, nor all places: its outputs may cost much to judge, and the
-requests of all others would be refused meanwhile.
+One tenant never holds all slots, nor all places: its outputs may cost much to judge, or its
+bodies come slowly, and the requests of all others would be refused meanwhile.
 """
 
 import threading
@@ -23,8 +23,12 @@ SLOTS_OF_TENANT = 2
 """Of one tenant. At least one slot is left for the others."""
 PLACES = 10
 """Requests being read, in line or being stored; the web server has more threads."""
+PLACES_OF_TENANT = 8
+"""Of one tenant. At least two are left for the others."""
 BYTES_MAX = 16 * 1024 * 1024
 """Of their bodies, as sent."""
+BYTES_OF_TENANT = 10 * 1024 * 1024
+"""Of one tenant: two of the largest, and room for one of somebody else's."""
 LINE_OF_TENANT = 4
 """Requests of one tenant that wait for a slot: with those being stored, six of ten places."""
 WAIT_S = 1.0
@@ -48,6 +52,8 @@ class Admission:
         bytes_max: int = BYTES_MAX,
         wait_s: float = WAIT_S,
         slots_of_tenant: int = SLOTS_OF_TENANT,
+        places_of_tenant: int = PLACES_OF_TENANT,
+        bytes_of_tenant: int = BYTES_OF_TENANT,
     ) -> None:
         self._lock = threading.Lock()
         self._is_given_back = threading.Condition(self._lock)
@@ -57,6 +63,10 @@ class Admission:
         self._waiting = Counter[UUID]()
         self._places_left = places
         self._bytes_left = bytes_max
+        self._places_of_tenant = places_of_tenant
+        self._bytes_of_tenant = bytes_of_tenant
+        self._placed = Counter[UUID]()
+        self._bytes_placed = Counter[UUID]()
         self._wait_s = wait_s
         self._in_line = 0
         self._is_stuck = False
@@ -80,6 +90,27 @@ class Admission:
                 self._bytes_left += size
 
     @contextmanager
+    def share(self, tenant_id: UUID, size: int) -> Iterator[None]:
+        """The tenant's part of the places, for a request that has one and whose key is known.
+
+        Raises OverloadedError at once where the tenant has no more.
+        """
+        with self._lock:
+            if (
+                self._placed[tenant_id] >= self._places_of_tenant
+                or self._bytes_placed[tenant_id] + size > self._bytes_of_tenant
+            ):
+                raise OverloadedError
+            self._placed[tenant_id] += 1
+            self._bytes_placed[tenant_id] += size
+        try:
+            yield
+        finally:
+            with self._lock:
+                _take(self._placed, tenant_id)
+                _take(self._bytes_placed, tenant_id, size)
+
+    @contextmanager
     def slot(self, tenant_id: UUID) -> Iterator[None]:
         """The right to store. Waits in line; raises OverloadedError when that leads nowhere."""
         with self._lock:
@@ -96,7 +127,7 @@ class Admission:
                 self._mean_s += _WEIGHT * (took - self._mean_s)
                 self._is_stuck = False
                 self._slots_left += 1
-                _take_one(self._held, tenant_id)
+                _take(self._held, tenant_id)
                 self._is_given_back.notify_all()
 
     def next_after_ms(self) -> int:
@@ -125,15 +156,15 @@ class Admission:
         self._waiting[tenant_id] += 1
         got_one = self._is_given_back.wait_for(lambda: self._has_slot(tenant_id), self._wait_s)
         self._in_line -= 1
-        _take_one(self._waiting, tenant_id)
+        _take(self._waiting, tenant_id)
         # A tenant that waits for its own requests says nothing about the slots of others.
         self._is_stuck = not got_one and not self._slots_left
         if not got_one:
             raise OverloadedError
 
 
-def _take_one(counted: Counter[UUID], tenant_id: UUID) -> None:
-    counted[tenant_id] -= 1
+def _take(counted: Counter[UUID], tenant_id: UUID, count: int = 1) -> None:
+    counted[tenant_id] -= count
     if not counted[tenant_id]:
         del counted[tenant_id]
 

@@ -19,6 +19,7 @@ from audit.batch_ids import choose_batch_id
 from audit.body import (
     ENCODINGS,
     UnreadableBodyError,
+    announced,
     body_stream,
     inflate,
     read_sent,
@@ -160,9 +161,12 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
     key = request.auth
     try:
         quota().check(key.key_id)
-        sent = read_sent(stream, length)
-        counted.lap("read")
-        with ExitStack() as slot:
+        with (
+            ADMISSION.share(key.tenant_id, announced(length)),
+            ExitStack() as slot,
+        ):
+            sent = read_sent(stream, length)
+            counted.lap("read")
             slot.enter_context(ADMISSION.slot(key.tenant_id))
             counted.lap("wait")
             now = timezone.now()

@@ -59,6 +59,11 @@ def body_stream(request: HttpRequest) -> tuple[Stream, int | None]:
     return request, int(length) if length.isdecimal() else 0
 
 
+def announced(length: int | None) -> int:
+    """The bytes that may come of a body of this length; more than are allowed are not read."""
+    return MAX_COMPRESSED_BYTES if length is None else min(length, MAX_COMPRESSED_BYTES)
+
+
 def read_sent(stream: Stream, length: int | None = None) -> bytes:
     """The body as it was sent; `length` is what was announced.
 

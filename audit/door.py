@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from audit import metrics
 from audit.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
 from audit.balance import balance
-from audit.limits import MAX_COMPRESSED_BYTES
+from audit.body import announced, body_stream
 from audit.otlp.answers import JSON, PROTOBUF, MediaType, failure
 from config.problems import MEDIA_TYPE as PROBLEM
 from config.problems import document
@@ -46,7 +46,7 @@ class IntakeDoor:
         if request.path not in (EVENTS, TRACES) or request.method != "POST":
             return self.get_response(request)
         try:
-            with ADMISSION.place(_announced(request)), self._balance.request():
+            with ADMISSION.place(announced(body_stream(request)[1])), self._balance.request():
                 response = self.get_response(request)
             if self._balance.asks_to_move():
                 response.headers["Connection"] = "close"
@@ -57,11 +57,3 @@ class IntakeDoor:
             media_type: MediaType = JSON if request.content_type == JSON else PROTOBUF
             return _Refusal(failure(503, _MESSAGE, media_type), media_type)
         return _Refusal(_PROBLEM, PROBLEM)
-
-
-def _announced(request: HttpRequest) -> int:
-    """The bytes that may come of the body; more than are allowed are not read."""
-    if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
-        return MAX_COMPRESSED_BYTES
-    length = request.headers.get("Content-Length", "")
-    return min(int(length), MAX_COMPRESSED_BYTES) if length.isdecimal() else 0

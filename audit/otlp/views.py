@@ -14,7 +14,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from audit import metrics
 from audit.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
-from audit.body import UnreadableBodyError, body_stream, inflate, read_sent
+from audit.body import UnreadableBodyError, announced, body_stream, inflate, read_sent
 from audit.limits import LimitExceededError
 from audit.otlp.answers import JSON, PROTOBUF, MediaType, failure, success
 from audit.otlp.mapping import map_spans
@@ -81,17 +81,18 @@ def _receive(
     stream, length = body_stream(request)
     try:
         quota().check(key.key_id)
-        sent = read_sent(stream, length)
-        counted.lap("read")
-        with ADMISSION.slot(key.tenant_id):
-            counted.lap("wait")
-            body = inflate(sent, encoding)
-            counted.lap("inflate")
-            received = _READERS[media_type](body)
-            mapped = map_spans(received.spans)
-            quota().take(key.key_id, 2 * len(mapped.calls))
-            recorded = record_spans(key.tenant_id, body, received, mapped, timezone.now())
-            counted.lap("store")
+        with ADMISSION.share(key.tenant_id, announced(length)):
+            sent = read_sent(stream, length)
+            counted.lap("read")
+            with ADMISSION.slot(key.tenant_id):
+                counted.lap("wait")
+                body = inflate(sent, encoding)
+                counted.lap("inflate")
+                received = _READERS[media_type](body)
+                mapped = map_spans(received.spans)
+                quota().take(key.key_id, 2 * len(mapped.calls))
+                recorded = record_spans(key.tenant_id, body, received, mapped, timezone.now())
+                counted.lap("store")
     except QuotaExceededError as error:
         return answered.come_again(429, "This API key has sent its share.", error.retry_after_s)
     except OverloadedError:

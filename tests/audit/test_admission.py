@@ -97,6 +97,22 @@ def test_a_tenant_never_holds_all_slots_nor_fills_the_line() -> None:
     assert not admission._waiting
 
 
+def test_a_tenant_whose_bodies_come_slowly_leaves_places_and_bytes_to_others() -> None:
+    admission = Admission(places_of_tenant=2, bytes_of_tenant=100)
+    with admission.share(TENANT, 40), admission.share(TENANT, 40):
+        with pytest.raises(OverloadedError), admission.share(TENANT, 0):
+            pass
+        with admission.share(OTHER, 40):
+            with pytest.raises(OverloadedError), admission.share(OTHER, 61):
+                pass
+            with admission.share(OTHER, 60):
+                pass
+    with admission.share(TENANT, 100):
+        pass
+    assert not admission._placed
+    assert not admission._bytes_placed
+
+
 def test_who_waits_for_its_own_requests_closes_no_line_to_others() -> None:
     admission = Admission(slots=3, wait_s=0.01)
     with admission.slot(TENANT), admission.slot(TENANT):

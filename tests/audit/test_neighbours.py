@@ -1,13 +1,17 @@
 """Over real HTTP: what one tenant's dear outputs cost another tenant."""
 
 import json
+import socket
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from typing import Any
 
+import pytest
 import urllib3
 
+from audit.admission import PLACES
 from tests.audit.test_arrival import register
 from tests.factories import Cast, make_call, make_ingest_key
 from tests.server import running_server
@@ -65,3 +69,31 @@ def test_eight_dear_requests_at_once_close_no_other_tenants_intake(
     assert answers[200] > 0
     assert answers.keys() <= {200, 503}
     assert max(took) < 5  # it was 30 s; some tenths here, on a machine that does nothing else
+
+
+@pytest.mark.parametrize("path", ["/api/v1/events", "/v1/traces"])
+def test_slow_bodies_of_one_tenant_close_no_other_tenants_intake(
+    acme: Cast, globex: Cast, path: str
+) -> None:
+    """Ten bodies that came slowly had all places; who was cut off came back at once."""
+    slow, fair = (make_ingest_key(cast.tenant) for cast in (acme, globex))
+    kind = "application/json" if path == "/v1/traces" else "application/x-ndjson"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {slow}\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: 1000\r\n\r\n"
+    )
+    with (
+        running_server() as server,
+        urllib3.PoolManager(retries=False) as http,
+        ExitStack() as lines,
+    ):
+        address = urllib3.util.parse_url(server.url)
+        for _ in range(PLACES):
+            line = lines.enter_context(
+                socket.create_connection((address.host or "", address.port or 0))
+            )
+            line.sendall(head.encode())
+        headers = {"Authorization": f"Bearer {fair}", "Content-Type": "application/x-ndjson"}
+        time.sleep(1)
+        sent = http.request("POST", f"{server.url}/api/v1/events", body=body(), headers=headers)
+    assert sent.status == 200
