@@ -75,6 +75,8 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate]) -> None:
             continue
         if b'"otlp"' in raw and is_of_spans(raw):
             continue
+        if left <= -VERDICT_STEPS:
+            break
         is_explained = left > 0
         steps = min(left if is_explained else left + VERDICT_STEPS, EXPLAINED_STEPS)
         judged = judged_output(check.schema, raw, steps, explain=is_explained)

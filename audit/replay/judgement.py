@@ -55,6 +55,7 @@ class Verdict(NamedTuple):
     """Those of them where the draft finds nothing any more."""
 
 
+_BYTES_READ_PER_STEP: Final = 25
 _NONE: Final[frozenset[Kind]] = frozenset()
 PASSED: Final = Verdict(_NONE, _NONE, _NONE, _NONE)
 
@@ -95,11 +96,12 @@ def judged_output(
 
     Its verdict is None where that is not known. Without `explain` nothing is explained.
     """
-    read = read_output(raw)
+    read, reading = read_output(raw), len(raw) // _BYTES_READ_PER_STEP
     if isinstance(read, str):
-        return Judgement(None, [], 0)
+        return Judgement(None, [], reading)
     judged = schema.judge(read.value, steps) if explain else schema.verdict(read.value, steps)
-    if not judged.violations:
+    judged = judged._replace(steps=judged.steps + reading)
+    if not judged.violations or not _may_be_marked(raw):
         return judged
     marked = _marked(read.value)
     found = [each for each in judged.violations if each.path not in marked]
@@ -190,6 +192,11 @@ def _kinds(found: Iterable[tuple[str, str]]) -> frozenset[Kind]:
 
 def _kind(path: str, code: str) -> Kind:
     return Kind(_INDEX.sub("[*]", path)[:PATH_MAX], code)
+
+
+def _may_be_marked(raw: bytes) -> bool:
+    """Whether a value may have been taken out: to look at each element takes as long as judging."""
+    return MARK.encode() in raw or b"\\u" in raw
 
 
 def _marked(value: Any) -> frozenset[str]:

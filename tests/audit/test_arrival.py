@@ -6,6 +6,7 @@ import time
 import uuid
 from collections import Counter
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.test import Client
@@ -19,6 +20,7 @@ from audit.ledger.recompute import StoredBatch, remake
 from audit.log import unpack
 from audit.models import Batch, Invocation, Violation
 from audit.reindex import Report, reindex
+from audit.replay.judgement import judged_output
 from tenants.keys import create_key
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
@@ -260,7 +262,7 @@ def test_a_small_event_costs_no_seconds(
 def test_of_very_much_that_is_wrong_not_everything_is_explained(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrival, "REQUEST_STEPS", 40)
+    monkeypatch.setattr(arrival, "REQUEST_STEPS", 80)
     register(acme.tenant)
     send(acme.tenant, [*make_call(output=BROKEN), *make_call(output=BROKEN)])
     found = Counter((each.path, each.received) for each in found_in(acme.tenant))
@@ -270,6 +272,13 @@ def test_of_very_much_that_is_wrong_not_everything_is_explained(
         ("$.days[3]", "string"): 1,
         ("$", "more was not explained"): 1,
     }
+    monkeypatch.setattr(arrival, "VERDICT_STEPS", 10)
+    monkeypatch.setattr(arrival, "REQUEST_STEPS", 0)
+    read = Mock(wraps=judged_output)
+    monkeypatch.setattr(arrival, "judged_output", read)
+    send(acme.tenant, [event for _ in range(3) for event in make_call(output=BROKEN)])
+    assert read.call_count == 1, "reading an output is work, too"
+    found = Counter((each.path, each.received) for each in found_in(acme.tenant))
     monkeypatch.setattr(arrival, "EVENT_MAX_BYTES", 10)
     send(acme.tenant, make_call(output=BROKEN))
     assert len(found_in(acme.tenant)) == found.total()

@@ -12,7 +12,7 @@ from tooltrail.guard import SchemaError, Violation, create_guard, enforce, guard
 from tooltrail.guard.explain import explain
 from tooltrail.guard.jsonschema import compile_schema
 from tooltrail.guard.violations import MORE
-from tooltrail.guard.work import EXPLAINED_STEPS
+from tooltrail.guard.work import EXPLAINED_STEPS, NATIVE_STEPS
 
 
 def nested(levels: int, keyword: str) -> dict[str, Any]:
@@ -186,6 +186,35 @@ def test_what_judging_takes_is_bounded_by_work(schema: dict[str, Any], value: An
     began = time.thread_time()
     create_guard(schema).validate(value)
     assert time.thread_time() - began < 10, "seconds; some of them would take minutes"
+
+
+@pytest.mark.parametrize(
+    ("items", "value"),
+    [
+        ({"enum": [f"text {number}" for number in range(3_000)]}, ["x"] * 20_000),
+        ({"type": "object"}, [1] * 20_000),
+    ],
+)
+def test_a_verdict_alone_counts_each_element(items: dict[str, Any], value: Any) -> None:
+    """What walks over a value here took four times as long as the steps that it was charged."""
+    judged = compile_schema({"items": items}).verdict(value, NATIVE_STEPS)
+    assert judged.is_valid is False
+    assert judged.steps >= len(value)
+
+
+def test_finding_what_is_repeated_is_counted_for_each_element() -> None:
+    objects = [{"a": number % 7_000} for number in range(20_000)]
+    compiled = compile_schema({"uniqueItems": True})
+    assert compiled.verdict(objects, NATIVE_STEPS).steps >= 4 * len(objects)
+    assert compiled.judge(objects, 2 * EXPLAINED_STEPS).steps >= 8 * len(objects)
+
+
+def test_unevaluated_members_are_counted_for_each_schema_that_may_look() -> None:
+    schema = {
+        "anyOf": [{"properties": {f"p{number}": {}}} for number in range(100)],
+        "unevaluatedProperties": False,
+    }
+    assert compile_schema(schema).judge({"z": 1}, EXPLAINED_STEPS).steps >= 8 * 100
 
 
 def test_a_guard_is_sure_of_large_unions_all_the_same() -> None:

@@ -10,6 +10,8 @@ from tooltrail.guard.work import Pattern
 if TYPE_CHECKING:
     from tooltrail.guard.explain import Walk
 
+_VISIT_STEPS = 8  # two sets and a walk over the sub-schemas
+
 
 def evaluated_members(
     walk: "Walk", node: Node, value: Any, ignoring: str = ""
@@ -18,7 +20,7 @@ def evaluated_members(
     key = (id(node), id(value))
     if not ignoring and key in walk.evaluated:
         return walk.evaluated[key]
-    walk.spend(1 + len(value) // 4 + len(node.keywords))
+    walk.spend(_VISIT_STEPS + len(value) // 4 + len(node.keywords))
     own: Iterator[str | int] = (
         _of_object(walk, node, value, ignoring)
         if kind_of(value) == "object"

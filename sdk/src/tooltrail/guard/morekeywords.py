@@ -91,7 +91,7 @@ def _multiple_of(node: Node, divisor: float) -> Check:
 def _repeats(walk: "Walk", items: list[Any]) -> bool:
     known: set[Any] = set()
     for item in items:
-        walk.spend(2 * size_of(item, _ITEM_SIZE_MAX))
+        walk.spend(2 + 2 * size_of(item, _ITEM_SIZE_MAX))
         known.add(json_key(item))
     return len(known) < len(items)
 

@@ -42,6 +42,8 @@ _MATCH_MAX: Final = 50_000_000 // _POSITION_NS  # positions x characters: 50 ms
 _SIMPLE: Final = 16  # sub-schemas for an element: most of them look at its type only
 _UNITS_OF_SIMPLE: Final = 8  # of them a step
 _UNITS: Final = 2  # where they compare
+_HASHED: Final = 8  # for each element of an array whose elements are to be unique
+_WALKED: Final = 1  # steps: what counting an element here takes, and looking for wide texts
 _FEW: Final = 8  # positions of which no automaton is large
 
 _TOKEN: Final = re.compile(
@@ -130,6 +132,7 @@ class Weights(NamedTuple):
         if self.element <= light and self.character <= _FEW:
             return 0
         each_costs = self.element / (_UNITS_OF_SIMPLE if self.element <= _SIMPLE else _UNITS)
+        each_costs += _WALKED
         cost, waiting = 0.0, [value]
         while waiting and cost <= limit:
             each = waiting.pop()
@@ -206,7 +209,10 @@ def _of_elements(node: Node) -> _Weight:
     here = 1 + len(node.children.get("properties", ())) // 16
     for options in (node.keywords.get("enum", ()), [node.keywords.get("const")]):
         here += sum(1 + size_of(each) for each in options if isinstance(each, dict | list))
-    return _Weight(here, len(node.children.get("patternProperties", ())) // 4)
+    below = len(node.children.get("patternProperties", ())) // 4
+    if node.keywords.get("uniqueItems") is True:
+        below += _HASHED
+    return _Weight(here, below)
 
 
 def _of_characters(node: Node) -> _Weight:
