@@ -19,7 +19,11 @@ from tests.factories import Cast
 
 ROOT = Path(__file__).resolve().parents[1]
 EVENTS = (ROOT / "docs" / "events.md").read_text()
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "bench/*.md", "docs/**/*.md", "sdk/*.md")
+    for path in ROOT.glob(pattern)
+)
 
 
 @blocks(ROOT / "README.md")
@@ -89,6 +93,32 @@ def test_the_page_of_the_api_names_every_operation_that_reads() -> None:
     }
 
     assert named == paths
+
+
+def test_pre_commit_runs_the_first_step_of_ci() -> None:
+    steps = re.findall(r'^step "[^"]+"\n(.+)$', (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    entry = re.search(r"entry: (.+)", (ROOT / ".pre-commit-config.yaml").read_text())
+
+    assert entry is not None
+    assert entry[1] == steps[0] == ".ci/lint"
+
+
+def test_the_index_lists_every_decision_by_its_number() -> None:
+    folder = ROOT / "docs" / "adr"
+    listed = re.findall(r"^\| \[(\d+)\]\(([^)]+)\)", (folder / "README.md").read_text(), re.M)
+    records = sorted(path.name for path in folder.glob("0*.md"))
+
+    assert [name for _, name in listed] == records
+    for number, name in listed:
+        assert (folder / name).read_text().startswith(f"# {number}. ")
+        assert name.startswith(f"{number:0>4}-")
+
+
+def test_the_page_of_the_benchmarks_names_every_script() -> None:
+    text = (ROOT / "bench" / "README.md").read_text()
+
+    for script in (ROOT / "bench").glob("*.py"):
+        assert f"`{script.name}`" in text
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
