@@ -1,6 +1,6 @@
 """The log and its index, as Django reads them.
 
-The tables are made in SQL (`migrations/*.sql`) and written by `audit.ingest` alone; these
+The tables are made in SQL (`migrations/schema/*.sql`) and written by `audit.ingest` alone; these
 models are unmanaged and for reading. All rows are one tenant's: read inside its
 `tenant_scope` and begin every query with `for_tenant`, so that the statement, too, names
 the tenant (distribution and indexes need that; row-level security alone gives neither).

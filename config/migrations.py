@@ -10,6 +10,7 @@ class RunSQLFile(RunSQL):
     """Run `name.sql` of the migration's folder forwards and `name.down.sql` backwards.
 
     The migration stays a pointer, the SQL stays SQL: highlighted, diffable, runnable in psql.
+    Without a `name.down.sql` there is no way back: `migrate` refuses to reverse the migration.
     Raises FileNotFoundError when the forward file is missing.
     """
 
@@ -19,7 +20,7 @@ class RunSQLFile(RunSQL):
         down = folder / f"{name}.down.sql"
         super().__init__(
             (folder / f"{name}.sql").read_text(),
-            down.read_text() if down.exists() else RunSQL.noop,
+            down.read_text() if down.exists() else None,
         )
         self.name = name
 

@@ -74,7 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
         ("DATABASE_KEEPER_URL", database.KEEPER),
     ):
         os.environ[variable] = database.role_url(admin_url, role, passwords[role], name)
-    # Who can do everything: for tests that alter what nobody may.
+    # Who can do everything: for tests that alter what nobody may, or need a database of their own.
+    os.environ["TEST_ADMIN_URL"] = admin_url
     os.environ["TEST_SUPERUSER_URL"] = conninfo.make_conninfo(admin_url, dbname=name)
 
     import django

@@ -1,9 +1,9 @@
 """Tools and their versions, as the registry keeps them.
 
-The tables are SQL's (`migrations/*.sql`): their key is (tenant_id, id), and no version and no
-change is ever altered, which the application's grants see to. How a version comes about is
-`tools_registry.versions`', what happens to it afterwards `tools_registry.states`', how the next
-one is prepared `tools_registry.drafts`'.
+The tables are made in SQL (`migrations/schema/*.sql`). Their key is (tenant_id, id). No version
+and no change is ever altered: the application has no grant for it. `tools_registry.versions`
+publishes versions, `tools_registry.states` changes their state, `tools_registry.drafts` prepares
+the next one.
 """
 
 import json

@@ -60,3 +60,6 @@ GRANT SELECT, UPDATE (erased_to) ON tenant_setting TO tooltrail_keeper;
 -- Entries without payload of which a reading has not yet come to the entry that says why: begin
 -- and end of each run, one behind the other.
 ALTER TABLE ledger_check ADD missing bigint[] NOT NULL DEFAULT '{}';
+
+-- A refused line is a payload, too: it goes when its time is over.
+GRANT SELECT, UPDATE (raw) ON rejected_event TO tooltrail_keeper;

@@ -6,11 +6,7 @@ from config.migrations import RunSQLFile
 
 
 class Migration(migrations.Migration):
-    # Of audit, because the keeper is given a grant on the inbox.
-    dependencies = [
-        ("tenants", "0003_tenants_stay"),
-        ("audit", "0004_inbox"),
-    ]
+    dependencies = [("tenants", "0003_tenants_stay")]
 
     operations = [
         migrations.AddField(

@@ -34,6 +34,3 @@ CREATE TABLE tombstone (
     CONSTRAINT tombstone_pkey PRIMARY KEY (id)
 );
 REVOKE INSERT, UPDATE, DELETE ON tombstone FROM tooltrail_app;
-
--- A refused line is a payload, too: it goes when its time is over.
-GRANT SELECT, UPDATE (raw) ON rejected_event TO tooltrail_keeper;

@@ -1,0 +1,40 @@
+"""Databases beside the session's, on the same server: empty, with the real roles."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from django.db import connections
+from psycopg import sql
+
+from config import database
+
+
+@contextmanager
+def new_database() -> Iterator[str]:
+    """Make an empty database and yield Django's alias of it, as the owner; dropped at the end."""
+    name = f"tooltrail_test_{secrets.token_hex(4)}"
+    admin_url = os.environ["TEST_ADMIN_URL"]
+    # The session's roles keep their passwords: those given here are not used.
+    database.initialise(admin_url, dict.fromkeys(database.ROLES, ""), name, keep_passwords=True)
+    connections.databases[name] = connections.databases["owner"] | {"NAME": name}
+    try:
+        yield name
+    finally:
+        connections[name].close()
+        del connections[name]
+        del connections.databases[name]
+        with psycopg.connect(admin_url, autocommit=True) as connection:
+            connection.execute(
+                sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+            )
+
+
+def addresses(name: str) -> dict[str, str]:
+    """The environment of a process that works on this database."""
+    return {
+        variable: database.with_database(os.environ[variable], name)
+        for variable in database.VARIABLES
+    }
