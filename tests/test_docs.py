@@ -105,13 +105,17 @@ def test_pre_commit_runs_the_first_step_of_ci() -> None:
 
 def test_the_index_lists_every_decision_by_its_number() -> None:
     folder = ROOT / "docs" / "adr"
-    listed = re.findall(r"^\| \[(\d+)\]\(([^)]+)\)", (folder / "README.md").read_text(), re.M)
+    row = re.compile(r"^\| \[(\d+)\]\(([^)]+)\) \| (.+?) \|", re.MULTILINE)
+    listed = row.findall((folder / "README.md").read_text())
     records = sorted(path.name for path in folder.glob("0*.md"))
 
-    assert [name for _, name in listed] == records
-    for number, name in listed:
-        assert (folder / name).read_text().startswith(f"# {number}. ")
+    assert [name for _, name, _ in listed] == records
+    for number, name, title in listed:
+        text = (folder / name).read_text()
+        assert text.startswith(f"# {number}. {title}\n")
         assert name.startswith(f"{number:0>4}-")
+        headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert headings == ["Context", "Decision", "Reasons", "Figures", "Consequences"], name
 
 
 def test_the_page_of_the_benchmarks_names_every_script() -> None:
