@@ -18,7 +18,7 @@ def main() -> None:
     try:
         if sys.argv[1:2] in (["up"], ["restore"]):
             instance.ensure_secrets()  # before the settings are read: they hold them
-        from config import operators
+        from config.process import operators
 
         operators.run(sys.argv)
     except EnvironmentVariableError as error:

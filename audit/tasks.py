@@ -11,17 +11,19 @@ from procrastinate.contrib.django import app
 from procrastinate.exceptions import AlreadyEnqueued, UniqueViolation
 from procrastinate.jobs import Status
 
-from audit import erasure, partitions, payload_search, retention
-from audit.drift import job as drift_job
+from audit.index import partitions
 from audit.ledger import actions, checks, keys, signer
 from audit.ledger.private_files import PrivateFileError
-from audit.ledger.statements import KEEPER
-from audit.log import LogPayloadError
-from audit.replay import job as replay_job
+from audit.log.payload import LogPayloadError
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment
-from audit.sightings import expire_ephemeral, note_tools
-from config.retry import AGAIN
+from audit.retention import erasure, retention
+from audit.sql.run import KEEPER
+from audit.work import payload_search
+from audit.work.drift import job as drift_job
+from audit.work.replay import job as replay_job
+from audit.work.sightings import expire_ephemeral, note_tools
+from config.postgresql.retry import AGAIN
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope

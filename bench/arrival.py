@@ -44,7 +44,7 @@ def main() -> int:
         Path(folder).chmod(0o711)  # as root, PostgreSQL may run as another user
         os.environ["TOOLTRAIL_VAR"] = str(Path(folder) / "var")
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-        from config.embedded import EmbeddedPostgres
+        from config.postgresql.embedded import EmbeddedPostgres
 
         server = EmbeddedPostgres(Path(folder) / "postgres")
         server.start()
@@ -148,8 +148,9 @@ def _bodies(is_fifty: bool, failing: float, size: int, calls: int) -> Any:
 def _store(tenant_id: UUID, raw: bytes) -> int:
     import uuid_utils
 
-    from audit import body, ingest
-    from audit.batch_ids import choose_batch_id
+    from audit.events import body
+    from audit.events.batch_ids import choose_batch_id
+    from audit.intake import ingest
 
     now = datetime.now(UTC)
     lines = body.split_lines(raw)

@@ -79,8 +79,8 @@ def name_of(process: psutil.Process) -> str:
     """What a process is, in a word or two."""
     command = " ".join(process.cmdline())
     for mark, name in {
-        "config.supervise": "supervisor",
-        "config.web_server": "web server",
+        "config.process.supervise": "supervisor",
+        "config.process.web_server": "web server",
         "procrastinate worker": "worker",
         "while read": "guardian",
         "multiprocessing": "web server",

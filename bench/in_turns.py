@@ -81,8 +81,9 @@ def store_in_turns(options: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, own_database(Path(folder), settings=settings):
         from django.db import connections
 
-        from audit import body, ingest
-        from audit.batch_ids import choose_batch_id
+        from audit.events import body
+        from audit.events.batch_ids import choose_batch_id
+        from audit.intake import ingest
         from bench.ingest import make_requests
         from tenants.provision import ensure_tenant
 

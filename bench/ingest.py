@@ -221,7 +221,7 @@ class Site:
     def web(self) -> list[psutil.Process]:
         """The web server's processes."""
         children = psutil.Process(self.supervisor).children(recursive=True)
-        return [child for child in children if "config.web_server" in child.cmdline()]
+        return [child for child in children if "config.process.web_server" in child.cmdline()]
 
     def cpu_seconds(self) -> tuple[float, float]:
         """CPU seconds used so far by the web server's processes, and by PostgreSQL's."""

@@ -23,8 +23,11 @@ django.setup()
 
 from django.db import connections  # noqa: E402
 
-from audit import body, index_writer, indexing, ingest, statements  # noqa: E402
-from audit.batch_ids import choose_batch_id  # noqa: E402
+from audit.events import body  # noqa: E402
+from audit.events.batch_ids import choose_batch_id  # noqa: E402
+from audit.index import indexing, writer  # noqa: E402
+from audit.intake import ingest  # noqa: E402
+from audit.sql import prepared  # noqa: E402
 from bench.ingest import make_requests  # noqa: E402
 from bench.instructions import InstructionCounter  # noqa: E402
 from config.postgresql.base import DatabaseWrapper  # noqa: E402
@@ -37,9 +40,9 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
     "merge, project": [
         (indexing, "merge"),
         (indexing, "settle_on_stored_days"),
-        (index_writer, "project"),
+        (writer, "project"),
     ],
-    "encode columns": [(index_writer, "_columns")],
+    "encode columns": [(writer, "_columns")],
     "derive": [(indexing, "derive")],
     "hash": [(ingest, "_leaves")],
     "compress": [(ingest, "pack")],
@@ -84,9 +87,9 @@ def watch(times: Times) -> None:
     for part, functions in PARTS.items():
         for owner, name in functions:
             setattr(owner, name, times.timed(part, getattr(owner, name)))
-    run = statements.Statements._execute
+    run = prepared.Statements._execute
 
-    def execute(self: statements.Statements, name: str, parameters: dict[str, Any]) -> Any:
+    def execute(self: prepared.Statements, name: str, parameters: dict[str, Any]) -> Any:
         with times.of(f"  {name}"):
             return run(self, name, parameters)
 
@@ -94,7 +97,7 @@ def watch(times: Times) -> None:
     def no_pipeline(_: str) -> Iterator[None]:
         yield
 
-    statements.Statements._execute = execute  # type: ignore[method-assign]  # timed
+    prepared.Statements._execute = execute  # type: ignore[method-assign]  # timed
     setattr(scope, "_pipeline", no_pipeline)  # noqa: B010
 
 

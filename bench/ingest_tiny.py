@@ -96,7 +96,9 @@ def watched(site: Site, stop: threading.Event, seen: dict[str, float]) -> None:
     while not stop.wait(0.1):
         children = psutil.Process(site.supervisor).children(recursive=True)
         rss = sum(
-            c.memory_info().rss for c in children if "config.web_server" in " ".join(c.cmdline())
+            c.memory_info().rss
+            for c in children
+            if "config.process.web_server" in " ".join(c.cmdline())
         )
         seen["rss"] = max(seen.get("rss", 0.0), rss / 2**20)
         began = time.monotonic()

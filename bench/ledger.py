@@ -61,9 +61,9 @@ def events(rng: random.Random, count: int) -> bytes:
 
 def cost(tenant: "Tenant", total: int, at_once: int, every: int) -> tuple[float, float]:
     """µs an event of taking in, and of folding and signing."""
-    from audit.batch_ids import BatchId
-    from audit.body import split_lines
-    from audit.ingest import record_batch
+    from audit.events.batch_ids import BatchId
+    from audit.events.body import split_lines
+    from audit.intake.ingest import record_batch
     from audit.ledger.signer import keep
     from tenants.models import new_id
 
@@ -90,7 +90,7 @@ def append(tenant: "Tenant", total: int) -> None:
     """Leaves of random hashes, a thousand a batch, folded and signed."""
     from django.db import connections
 
-    from audit.batch_ids import batch_day
+    from audit.events.batch_ids import batch_day
     from audit.ledger.signer import keep
     from tenants.models import new_id
     from tenants.scope import tenant_scope
@@ -118,8 +118,8 @@ def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
     """The tiles of 100 million entries that these proofs read: of an index, from a size."""
     from tooltrail.ledger import tiles_of_consistency, tiles_of_inclusion
 
-    from audit import pg_arrays
-    from audit.ledger.statements import KEEPER, run
+    from audit.sql import arrays
+    from audit.sql.run import KEEPER, run
     from tenants.scope import tenant_scope
 
     tiles = set()
@@ -131,9 +131,9 @@ def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
             "grow_tiles",
             tenant_id=tenant.id,
             using=KEEPER,
-            levels=pg_arrays.ints([tile.level for tile in ordered]),
-            indexes=pg_arrays.bigints([tile.index for tile in ordered]),
-            hashes=pg_arrays.blobs([os.urandom(32 * tile.width) for tile in ordered]),
+            levels=arrays.ints([tile.level for tile in ordered]),
+            indexes=arrays.bigints([tile.index for tile in ordered]),
+            hashes=arrays.blobs([os.urandom(32 * tile.width) for tile in ordered]),
         )
 
 

@@ -99,8 +99,9 @@ def take_in(handler: "WSGIHandler", executor: Executor, body: bytes) -> float:
 @contextmanager
 def no_ledger() -> Iterator[None]:
     """Take events in as a log that nobody can prove anything by."""
-    from audit import ingest, sql
-    from audit.statements import Statements
+    from audit import sql
+    from audit.intake import ingest
+    from audit.sql.prepared import Statements
 
     whole = sql.QUERIES["append_batches"]
     end = whole.index(")\nINSERT INTO batch")

@@ -172,10 +172,10 @@ def print_parts(shape: tuple[int, int]) -> None:
     import django
 
     django.setup()
-    from audit.body import Line, inflate
-    from audit.candidates import read_lines
-    from audit.otlp.mapping import map_spans, to_events
-    from audit.otlp.protobuf import read_protobuf
+    from audit.events.body import Line, inflate
+    from audit.events.candidates import read_lines
+    from audit.intake.otlp.mapping import map_spans, to_events
+    from audit.intake.otlp.protobuf import read_protobuf
 
     body, calls = make_body(random.Random(0), *shape)
     sent = gzip.compress(body, compresslevel=1)

@@ -20,8 +20,8 @@ def own_database(folder: Path, *, settings: tuple[str, ...] = ()) -> Iterator[No
         "TOOLTRAIL_VAR": str(folder / "var"),
         "DJANGO_SETTINGS_MODULE": "config.settings",
     }
-    from config import database
-    from config.embedded import EmbeddedPostgres
+    from config.postgresql import database
+    from config.postgresql.embedded import EmbeddedPostgres
 
     server = EmbeddedPostgres(folder / "postgres", settings=settings)
     server.start()
@@ -42,7 +42,7 @@ def own_database(folder: Path, *, settings: tuple[str, ...] = ()) -> Iterator[No
         from django.core.management import call_command
         from django.db import connections
 
-        from audit import partitions
+        from audit.index import partitions
 
         call_command("migrate", database="owner", verbosity=0)
         partitions.apply(partitions.missing(datetime.now(UTC).date()))

@@ -175,9 +175,9 @@ def record(
     tenant_id: UUID, begin: datetime, end: datetime, calls: int, seed: int, trace_id: str = ""
 ) -> str:
     """Record calls evenly over a span, in one trace or 20 a trace; one trace id of them."""
-    from audit.batch_ids import BatchId
-    from audit.body import split_lines
-    from audit.ingest import record_batch
+    from audit.events.batch_ids import BatchId
+    from audit.events.body import split_lines
+    from audit.intake.ingest import record_batch
     from tenants.models import new_id
 
     rng, is_one = random.Random(seed), bool(trace_id)

@@ -17,7 +17,7 @@ def paint(url: str, session: str, rounds: int) -> bool:
     """
     from playwright.sync_api import sync_playwright
 
-    from tests.browser import FLAGS, find_chromium
+    from tests.support.browser import FLAGS, find_chromium
 
     fine = True
     print(f"\n{'in the browser':30}" + "".join(f"{head:>14}" for head in _HEADS))

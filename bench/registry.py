@@ -42,7 +42,7 @@ def main() -> int:
         Path(folder).chmod(0o711)  # as root, PostgreSQL may run as another user
         os.environ["TOOLTRAIL_VAR"] = str(Path(folder) / "var")
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-        from config.embedded import EmbeddedPostgres
+        from config.postgresql.embedded import EmbeddedPostgres
 
         server = EmbeddedPostgres(Path(folder) / "postgres", settings=("fsync = off",))
         server.start()
@@ -103,7 +103,7 @@ def ask(client: "Client", address: str) -> None:
 
 def prepare(admin_url: str) -> tuple[UUID, "Client"]:
     """Schema, tenant and a signed-in viewer."""
-    from config import database
+    from config.postgresql import database
 
     passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
     database.initialise(admin_url, passwords)
@@ -120,7 +120,7 @@ def prepare(admin_url: str) -> tuple[UUID, "Client"]:
     from django.conf import settings
     from django.test import Client
 
-    from audit import partitions
+    from audit.index import partitions
     from tenants.members import add_member
     from tenants.models import Role, User
     from tenants.provision import ensure_tenant

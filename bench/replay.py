@@ -80,9 +80,9 @@ def events(rng: random.Random, at: datetime, tool: str, failing: float) -> Itera
 
 def record(tenant_id: UUID, calls: int, among: int, failing: float) -> None:
     """Record calls of the tool, each with those of others around it, evenly over a day."""
-    from audit.batch_ids import BatchId
-    from audit.body import split_lines
-    from audit.ingest import record_batch
+    from audit.events.batch_ids import BatchId
+    from audit.events.body import split_lines
+    from audit.intake.ingest import record_batch
     from tenants.models import new_id
 
     rng = random.Random(7)
@@ -137,15 +137,16 @@ class Times:
 @contextmanager
 def measured(times: Times) -> Iterator[None]:
     """Within it the parts of a replay are timed."""
-    from audit import log
+    from audit.events import judgement
+    from audit.log import payload
     from audit.queries.replays import ReplayRange
-    from audit.replay import job, judgement
-    from audit.replay.tally import Tally
+    from audit.work.replay import job
+    from audit.work.replay.tally import Tally
 
     parts = [
         (ReplayRange, "before", "find calls"),
         (job, "read_events", "read log"),
-        (log, "unpack", "inflate, split"),
+        (payload, "unpack", "inflate, split"),
         (judgement, "_decoded", "parse"),
         (judgement, "_found", "validate"),
         (Tally, "add", "count"),
@@ -158,9 +159,9 @@ def measured(times: Times) -> Iterator[None]:
 
 def replay(tenant_id: UUID, calls: int) -> tuple[float, float, dict[str, Any]]:
     """Replay so many calls; seconds by the clock, of this processor, and what was found."""
+    from audit.models import Replay
     from audit.queries.replays import ReplayRange
-    from audit.replay import job
-    from audit.replay_models import Replay
+    from audit.work.replay import job
     from tenants.scope import tenant_scope
     from tools_registry.models import Tool
 

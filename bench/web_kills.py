@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import psutil
 
-from tests.installation import announcement, end, new_installation
+from tests.support.installation import announcement, end, new_installation
 
 ROUNDS = 3
 KILLS = 10
@@ -84,7 +84,7 @@ def away_s(kill: Callable[[psutil.Process], None]) -> float:
         process = installation.up("--json", "--dev-tenant", "acme")
         url = announcement(process)["url"]
         children = psutil.Process(process.pid).children()
-        (server,) = [each for each in children if "config.web_server" in each.cmdline()]
+        (server,) = [each for each in children if "config.process.web_server" in each.cmdline()]
         with Probe(url) as probe:
             kill(server)
         end(process)

@@ -8,21 +8,38 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
-from audit.api import router as audit_router
-from audit.evidence.api import router as evidence_router
-from audit.read_api import actions, calls, drift, effect, figures, ledger, losses, traces
-from audit.read_api import router as read_router
-from audit.reports.api import router as reports_router
-from config.errors import RETRY_AFTER_SECONDS
-from config.problems import KINDS, ProblemError, problem
-from config.schema import why_unavailable
+from audit.intake.api import router as audit_router
+from audit.pages.actions import api as actions
+from audit.pages.calls import api as calls
+from audit.pages.evidence.api import router as evidence_router
+from audit.pages.inbox import api as losses
+from audit.pages.ledger import api as ledger
+from audit.pages.reports.api import router as reports_router
+from audit.pages.show import figures_api
+from audit.pages.show.router import router as read_router
+from audit.pages.tools import drift_api, effect_api
+from audit.pages.traces import api as traces
+from config.http.errors import RETRY_AFTER_SECONDS
+from config.http.problems import KINDS, ProblemError, problem
+from config.postgresql.schema import why_unavailable
 from tenants.api_auth import answer_refusal
 from tenants.keys import KeyRefused
 from tools_registry import read_api as tools
 from tools_registry.api import router as registry_router
 from tools_registry.exchange import api as exchange
 
-OPERATIONS = (actions, calls, drift, effect, figures, ledger, losses, traces, tools, exchange)
+OPERATIONS = (
+    actions,
+    calls,
+    drift_api,
+    effect_api,
+    figures_api,
+    ledger,
+    losses,
+    traces,
+    tools,
+    exchange,
+)
 """The modules whose operations are added to a router by being imported."""
 
 api = NinjaAPI(

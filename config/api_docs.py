@@ -11,8 +11,8 @@ from django.utils.safestring import SafeString
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
+from config.http.problems import KINDS
 from config.openapi import ABOUT, description
-from config.problems import KINDS
 
 
 @dataclass(frozen=True, slots=True)

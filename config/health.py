@@ -17,11 +17,12 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils import timezone
 
-from audit import metrics, partitions
-from audit.door import EVENTS, TRACES
-from config.database import ROLE_QUERY, unfit_role
+from audit.index import partitions
+from audit.intake import metrics
+from audit.intake.door import EVENTS, TRACES
 from config.instance import DRAINING
-from config.schema import SCHEMA, SchemaError
+from config.postgresql.database import ROLE_QUERY, unfit_role
+from config.postgresql.schema import SCHEMA, SchemaError
 
 if TYPE_CHECKING:
     from audit.ledger.standing import Everywhere
@@ -76,7 +77,7 @@ class OlderCodeMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.method not in _SAFE and request.path not in (EVENTS, TRACES):
-            SCHEMA.check()  # what it raises becomes a 503 (`config.errors`)
+            SCHEMA.check()  # what it raises becomes a 503 (`config.http.errors`)
         return self.get_response(request)
 
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from config import env
-from config.database import APP, ROLES, VARIABLES
-from config.embedded import EmbeddedPostgres
+from config.postgresql.database import APP, ROLES, VARIABLES
+from config.postgresql.embedded import EmbeddedPostgres
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(env.text("TOOLTRAIL_VAR", str(BASE_DIR / "var"))).resolve()

@@ -9,9 +9,9 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
-from audit.otlp import description as otlp
+from audit.intake.otlp import description as otlp
 from config.api import api
-from config.problems import KINDS, told
+from config.http.problems import KINDS, told
 from config.version import VERSION
 
 PREFIX = "/api/v1/"

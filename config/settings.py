@@ -10,8 +10,8 @@ from django.utils.csp import CSP
 from psycopg.conninfo import conninfo_to_dict
 
 from config import env, instance
-from config.database import APP, KEEPER, OWNER
 from config.instance import BASE_DIR as BASE_DIR
+from config.postgresql.database import APP, KEEPER, OWNER
 
 DEBUG = env.boolean("TOOLTRAIL_DEBUG", default=False)
 # The prefix makes `check --deploy` refuse the stand-in, which only exists before `up`.
@@ -24,7 +24,7 @@ CSRF_TRUSTED_ORIGINS = env.words("TOOLTRAIL_ORIGINS")
 
 WEB_PROCESSES: int = instance.WEB_PROCESSES
 EVENTS_PER_SECOND: int = env.integer("TOOLTRAIL_EVENTS_PER_SECOND", 0)  # of one API key; 0: any
-# Trusted proxies in front, each of which appends to X-Forwarded-For (`config.proxies`).
+# Trusted proxies in front, each of which appends to X-Forwarded-For (`config.http.proxies`).
 PROXIES: int = env.integer("TOOLTRAIL_PROXIES", 0)
 METRICS_DIR = instance.VAR / "metrics"
 METRICS_TOKEN = env.text("TOOLTRAIL_METRICS_TOKEN", "")
@@ -50,8 +50,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "config.problems.NotStoredMiddleware",
-    "audit.door.IntakeDoor",
+    "config.http.problems.NotStoredMiddleware",
+    "audit.intake.door.IntakeDoor",
     "config.health.HealthMiddleware",
     "config.health.OlderCodeMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -59,7 +59,7 @@ MIDDLEWARE = [
     # The list of traces: 8 KB instead of 47. Against BREACH it adds random bytes.
     "django.middleware.gzip.GZipMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
-    "config.timezone.TimeZoneMiddleware",
+    "tenants.timezone.TimeZoneMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -67,7 +67,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "config.problems.ProblemMiddleware",
+    "config.http.problems.ProblemMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -151,7 +151,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = instance.VAR / "static"
 WHITENOISE_USE_FINDERS = DEBUG
 STORAGES = {
-    "staticfiles": {"BACKEND": "config.static_storage.StaticStorage"},
+    "staticfiles": {"BACKEND": "config.http.static_storage.StaticStorage"},
 }
 
 # Nothing inline: agent-controlled text must not become a script or a style anywhere.
@@ -166,7 +166,7 @@ SECURE_CSP = {
     "base-uri": [CSP.NONE],
     "frame-ancestors": [CSP.NONE],
 }
-CSRF_FAILURE_VIEW = "config.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "config.http.errors.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # Behind TLS (anything but a laptop) this one switch turns on all that depends on it.
@@ -190,7 +190,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "config.log_lines.LineFormatter",
+            "()": "config.process.log_lines.LineFormatter",
             "format": "{asctime} {levelname} {name}: {message}",
             "style": "{",
         }

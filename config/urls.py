@@ -5,13 +5,13 @@ from django.urls import include, path
 from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
-from audit.otlp.views import receive_traces
+from audit.intake.otlp.views import receive_traces
+from audit.pages.settings.preferences import preferences
 from config.api import api
 from config.api_docs import api_docs
 from config.openapi import openapi_json
-from config.preferences import preferences
-from config.theme import choose_theme
 from tenants.admin_site import site
+from tenants.theme_views import choose_theme
 
 urlpatterns = [
     path("api/v1/openapi.json", openapi_json, name="openapi_json"),
@@ -25,12 +25,12 @@ urlpatterns = [
     path(
         "favicon.ico", require_safe(RedirectView.as_view(url=f"{settings.STATIC_URL}img/mark.svg"))
     ),
-    path("", include("audit.urls")),
+    path("", include("audit.pages.urls")),
     path("", include("tools_registry.urls")),
     path("", include("tenants.urls")),
 ]
 
-handler400 = "config.errors.bad_request"
-handler403 = "config.errors.forbidden"
-handler404 = "config.errors.not_found"
-handler500 = "config.errors.server_error"
+handler400 = "config.http.errors.bad_request"
+handler403 = "config.http.errors.forbidden"
+handler404 = "config.http.errors.not_found"
+handler500 = "config.http.errors.server_error"

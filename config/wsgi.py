@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection
 from django.urls import get_resolver
 
 from config.health import why_unfit
-from config.slow_senders import SlowSenders
+from config.http.slow_senders import SlowSenders
 
 _DATABASE_WITHIN_S = 20.0
 _TRY_EVERY_S = 0.2

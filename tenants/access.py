@@ -86,7 +86,7 @@ def tenant_page[**P](
                 raise PermissionDenied(f"This page is for the role {role.label.lower()}.")
             if needs_payloads and not entered.membership.reaches_payloads:
                 raise PermissionDenied("Your role does not show payloads.")
-            # Until the response is made: `config.timezone` puts back what was before.
+            # Until the response is made: `tenants.timezone` puts back what was before.
             timezone.activate(zone_of(entered.user, request.COOKIES, entered.tenant))
             with tenant_scope(entered.tenant.id):
                 response = view(entered, *args, **kwargs)

@@ -6,7 +6,7 @@ What a key is and opens is `tenants.keys`'; this reads it from the request and w
 from django.http import HttpRequest, HttpResponse
 from ninja.security import HttpBearer
 
-from config.problems import problem
+from config.http.problems import problem
 from tenants.keys import ApiKeyIdentity, KeyRefused, authenticate
 from tenants.models import Scope
 

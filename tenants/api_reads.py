@@ -17,7 +17,7 @@ from django.utils.http import urlencode
 from ninja import Router, Schema
 from pydantic import BaseModel, ConfigDict, Field
 
-from config.problems import ProblemError, told
+from config.http.problems import ProblemError, told
 from tenants.actions import record_look
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.keys import actor_of

@@ -4,7 +4,7 @@ Failures are counted in the database, because several processes serve the same f
 a password is checked: else those that come at once are all checked before one is counted. They are
 counted per name **and** address, so that nobody can lock others out by failing in
 their name. Behind a proxy the address is the one that `TOOLTRAIL_PROXIES` makes trustworthy
-(`config.proxies`); without it all clients share one address, hence one count per name.
+(`config.http.proxies`); without it all clients share one address, hence one count per name.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 from django.utils import timezone
 
-from config.proxies import client_address
+from config.http.proxies import client_address
 from tenants.models import SignInFailure, User
 from tenants.sessions import record_session
 

@@ -20,8 +20,8 @@ from psycopg import conninfo
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from tests.factories import Cast
-    from tests.server import LiveServer
+    from tests.support.factories import Cast
+    from tests.support.server import LiveServer
 
 _workspace = Path(tempfile.mkdtemp(prefix="tooltrail-test-"))
 _workspace.chmod(0o711)  # as root, PostgreSQL may run as another user
@@ -33,9 +33,9 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 for _name in ("DATABASE_URL", "DATABASE_OWNER_URL", "TOOLTRAIL_URL", "TOOLTRAIL_API_KEY"):
     os.environ.pop(_name, None)
 
-from config import database  # noqa: E402  (they read the environment set above)
-from config.embedded import EmbeddedPostgres  # noqa: E402
-from tests import browser as browsers  # noqa: E402
+from config.postgresql import database  # noqa: E402  (they read the environment set above)
+from config.postgresql.embedded import EmbeddedPostgres  # noqa: E402
+from tests.support import browser as browsers  # noqa: E402
 
 _embedded: EmbeddedPostgres | None = None
 
@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     from django.utils import timezone
 
-    from audit import partitions
+    from audit.index import partitions
 
     partitions.apply(partitions.missing(timezone.now().date()))
 
@@ -151,7 +151,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def live_server() -> "Iterator[LiveServer]":
     """The real web server on the test database: a process of its own, so nothing is patched."""
-    from tests.server import running_server
+    from tests.support.server import running_server
 
     with running_server() as server:
         yield server
@@ -183,7 +183,7 @@ def page(browser: "Browser", live_server: "LiveServer") -> "Iterator[Page]":
 @pytest.fixture(autouse=True)
 def nothing_expected_by_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether calls that start are taken for new depends on what this process met before."""
-    from audit import ingest
+    from audit.intake import ingest
 
     monkeypatch.setattr(ingest, "_EXPECTATION", ingest._Expectation())
 
@@ -191,7 +191,7 @@ def nothing_expected_by_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def acme() -> "Cast":
     """A tenant with an admin, an editor, an auditor and a viewer."""
-    from tests.factories import make_cast
+    from tests.support.factories import make_cast
 
     return make_cast("acme")
 
@@ -199,6 +199,6 @@ def acme() -> "Cast":
 @pytest.fixture
 def globex() -> "Cast":
     """Another tenant: whoever belongs to it must see nothing of acme's."""
-    from tests.factories import make_cast
+    from tests.support.factories import make_cast
 
     return make_cast("globex")

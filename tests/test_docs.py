@@ -10,12 +10,18 @@ from django.test import Client
 from django.utils import timezone
 from tooltrail.events import Gap, ToolExecutionEnd, ToolExecutionStart
 
-from audit.limits import MAX_COMPRESSED_BYTES, MAX_DEPTH, MAX_INFLATED_BYTES, MAX_LINES, MAX_RATIO
+from audit.events.limits import (
+    MAX_COMPRESSED_BYTES,
+    MAX_DEPTH,
+    MAX_INFLATED_BYTES,
+    MAX_LINES,
+    MAX_RATIO,
+)
 from config.openapi import description
-from sdk.tests.readme import Block, blocks, run
+from sdk.tests.support.readme import Block, blocks, run
 from tenants.keys import create_key
 from tenants.models import Scope
-from tests.factories import Cast
+from tests.support.factories import Cast
 
 ROOT = Path(__file__).resolve().parents[1]
 EVENTS = (ROOT / "docs" / "events.md").read_text()

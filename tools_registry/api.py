@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import Router
 from pydantic import ValidationError
 
-from config.problems import problem, told
+from config.http.problems import problem, told
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope

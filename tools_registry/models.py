@@ -244,7 +244,7 @@ class ImportedTool(models.Model):
     content = models.TextField()
     """JSON, as it was sent."""
     drafts = JSONTextField(null=True)
-    """What would be done as drafts (`tools_registry.exchange.telling`); None: not looked at yet."""
+    """What would be done as drafts (`tools_registry.exchange.summary`); None: not looked at yet."""
     published = JSONTextField(null=True)
     """What would be done published."""
     outcome = JSONTextField(null=True)

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Path, Query
 from pydantic import Field
 
-from config.problems import ProblemError
+from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
 from tenants.api_reads import Answer, Asked, Page, Paged, reads, seal, unseal
 from tools_registry.api import router

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from procrastinate.contrib.django import app
 
-from config.retry import AGAIN
+from config.postgresql.retry import AGAIN
 from tools_registry.exchange import job
 
 

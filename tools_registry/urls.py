@@ -2,19 +2,18 @@
 
 from django.urls import path
 
-from tools_registry import deeds, draft_views, views
-from tools_registry.exchange import import_views
-from tools_registry.exchange import views as exchange
+from tools_registry.views import drafts, imports, tools, version_actions
+from tools_registry.views import exports as exchange
 
 urlpatterns = [
-    path("tools/create", deeds.tool_create, name="tool_create"),
+    path("tools/create", version_actions.tool_create, name="tool_create"),
     path("tools/export.json", exchange.registry_export, name="registry_export"),
-    path("tools/import", import_views.registry_import, name="tool_import"),
-    path("tools/import/<uuid:pk>", import_views.import_page, name="tool_import_page"),
-    path("tools/import/<uuid:pk>/confirm", import_views.import_confirm, name="import_confirm"),
-    path("tools/import/<uuid:pk>/look", import_views.import_look, name="import_look"),
-    path("tools/import/<uuid:pk>/cancel", import_views.import_cancel, name="import_cancel"),
-    path("tools/import/<uuid:pk>/discard", import_views.import_discard, name="import_discard"),
+    path("tools/import", imports.registry_import, name="tool_import"),
+    path("tools/import/<uuid:pk>", imports.import_page, name="tool_import_page"),
+    path("tools/import/<uuid:pk>/confirm", imports.import_confirm, name="import_confirm"),
+    path("tools/import/<uuid:pk>/look", imports.import_look, name="import_look"),
+    path("tools/import/<uuid:pk>/cancel", imports.import_cancel, name="import_cancel"),
+    path("tools/import/<uuid:pk>/discard", imports.import_discard, name="import_discard"),
     path("tools/definitions", exchange.tool_definitions, name="tool_definitions_all"),
     path(
         "tools/definitions/<slug:provider>.json",
@@ -27,15 +26,19 @@ urlpatterns = [
         exchange.tool_definitions,
         name="tool_definitions_file",
     ),
-    path("tools/find", views.tool_find, name="tool_find"),
-    path("tools/<uuid:pk>/diff", views.tool_diff, name="tool_diff"),
-    path("tools/<uuid:pk>/arrivals", deeds.tool_arrivals, name="tool_arrivals"),
-    path("tools/<uuid:pk>/describe", deeds.tool_describe, name="tool_describe"),
-    path("tools/<uuid:pk>/<int:number>/<slug:deed>", deeds.version_deed, name="version_deed"),
-    path("tools/<uuid:pk>", views.tool_detail, name="tool_detail"),
-    path("tools/<uuid:pk>/<int:number>", views.tool_detail, name="tool_version"),
-    path("tools/<uuid:pk>/draft", draft_views.draft_edit, name="draft_edit"),
-    path("tools/<uuid:pk>/draft/begin", draft_views.draft_begin, name="draft_begin"),
-    path("tools/<uuid:pk>/draft/check", draft_views.draft_check, name="draft_check"),
-    path("tools/<uuid:pk>/draft/discard", draft_views.draft_discard, name="draft_discard"),
+    path("tools/find", tools.tool_find, name="tool_find"),
+    path("tools/<uuid:pk>/diff", tools.tool_diff, name="tool_diff"),
+    path("tools/<uuid:pk>/arrivals", version_actions.tool_arrivals, name="tool_arrivals"),
+    path("tools/<uuid:pk>/describe", version_actions.tool_describe, name="tool_describe"),
+    path(
+        "tools/<uuid:pk>/<int:number>/<slug:deed>",
+        version_actions.version_deed,
+        name="version_deed",
+    ),
+    path("tools/<uuid:pk>", tools.tool_detail, name="tool_detail"),
+    path("tools/<uuid:pk>/<int:number>", tools.tool_detail, name="tool_version"),
+    path("tools/<uuid:pk>/draft", drafts.draft_edit, name="draft_edit"),
+    path("tools/<uuid:pk>/draft/begin", drafts.draft_begin, name="draft_begin"),
+    path("tools/<uuid:pk>/draft/check", drafts.draft_check, name="draft_check"),
+    path("tools/<uuid:pk>/draft/discard", drafts.draft_discard, name="draft_discard"),
 ]

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Final, Literal
 
-from audit import histogram
 from audit.effect.statistics import Interval, ShareTest, compare_percentiles, compare_shares
-from audit.time_range import TimeRange
+from audit.index import histogram
+from audit.queries.time_range import TimeRange
 
 ALPHA: Final = 0.01
 CALLS_MIN: Final = 30

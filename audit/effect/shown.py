@@ -7,9 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from audit import figures
-from audit.charts import Chart, Series, Slot, Unit, time_slots, value_text
 from audit.effect.comparison import ALPHA, Calls, Compared, Counted, Effect, Verdict, Which
+from audit.show import figures
+from audit.show.charts import (
+    Chart,
+    Series,
+    Slot,
+    Unit,
+    time_slots,
+    value_text,
+)
 
 Look = Literal["good", "bad", ""]
 

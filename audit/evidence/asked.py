@@ -3,7 +3,7 @@
 import re
 from uuid import UUID
 
-from audit.queries.reports import Report, find_report
+from audit.reports.queries import Report, find_report
 
 PREVIOUS_MAX = 20
 _SIZE = re.compile(r"[0-9]{1,18}")

@@ -33,9 +33,9 @@ from audit.evidence.stretch import NotSignedError, Stretch, newest_checkpoint
 from audit.ledger.proofs import public_keys
 from audit.ledger.recompute import StoredBatch
 from audit.ledger.tree import StoredTree
-from audit.queries.reports import Report
+from audit.queries.time_range import TimeRange
 from audit.reports.export import FORMS
-from audit.time_range import TimeRange
+from audit.reports.queries import Report
 from config.instants import iso
 from tenants.models import Tenant
 from tenants.scope import tenant_scope

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from tooltrail.evidence import EntryLine
 from tooltrail.ledger import NO_INVOCATION
 
-from audit.instants import microseconds
+from audit.events.instants import microseconds
 from audit.ledger.recompute import Remade, StoredBatch, remake
-from audit.log import LogPayloadError
+from audit.log.payload import LogPayloadError
 
 _LEAF = 32  # bytes
 _SALT_MAX = 64

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from audit.ledger.statements import run
+from audit.sql.run import run
 from tenants.scope import current_tenant_id
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta
 
 from audit.evidence.statements import rows
-from audit.time_range import TimeRange
+from audit.queries.time_range import TimeRange
 
 
 class NotSignedError(Exception):

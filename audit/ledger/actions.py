@@ -13,9 +13,9 @@ from uuid import UUID
 from django.db.models import Q
 from tooltrail.ledger import Kind
 
-from audit import pg_arrays
 from audit.ledger.entries import append_batch, raw_of
-from audit.ledger.statements import run
+from audit.sql import arrays
+from audit.sql.run import run
 from tenants.models import Action
 from tenants.scope import tenant_scope
 
@@ -41,8 +41,8 @@ def enter_actions(tenant_id: UUID, now: datetime, *, batch: int = BATCH) -> int:
             run(
                 "note_entered",
                 tenant_id=tenant_id,
-                ids=pg_arrays.uuids([action.id for action in actions]),
-                indexes=pg_arrays.bigints(list(range(first_index, first_index + len(actions)))),
+                ids=arrays.uuids([action.id for action in actions]),
+                indexes=arrays.bigints(list(range(first_index, first_index + len(actions)))),
             )
     return len(actions)
 

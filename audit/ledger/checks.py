@@ -1,7 +1,7 @@
 """Reading a tenant's whole ledger again: leaves from bytes, tiles from leaves, roots from tiles;
 and what people did held against its entries.
 
-Run by the worker when somebody asks, in slices as `audit.payload_search` is: each chunk is one
+Run by the worker when somebody asks, in slices as `audit.work.payload_search` is: each chunk is one
 transaction that moves `next_index` on, so whoever is killed has read nothing or all of a chunk.
 
 A payload may be missing where an entry of the ledger itself, further on, says that it was erased;
@@ -27,9 +27,14 @@ from audit.ledger.missing import Missing, erased_by
 from audit.ledger.recompute import Remade, StoredBatch, remake
 from audit.ledger.standing import standing
 from audit.ledger.tree import StoredTree
-from audit.ledger_models import CheckState, LedgerCheck, LedgerCheckpoint, LedgerKey
-from audit.log import LogPayloadError
-from audit.models import Batch
+from audit.log.payload import LogPayloadError
+from audit.models import (
+    Batch,
+    CheckState,
+    LedgerCheck,
+    LedgerCheckpoint,
+    LedgerKey,
+)
 from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
 

@@ -17,10 +17,10 @@ import uuid_utils.compat
 from django.db import DEFAULT_DB_ALIAS
 from tooltrail.ledger import NO_INVOCATION, SALT_LENGTH, Entry, Kind, commit_of, leaf_of
 
-from audit.batch_ids import batch_day
-from audit.instants import microseconds
-from audit.ledger.statements import run
-from audit.log import pack
+from audit.events.batch_ids import batch_day
+from audit.events.instants import microseconds
+from audit.log.payload import pack
+from audit.sql.run import run
 
 
 def append_entry(

@@ -7,7 +7,7 @@ from uuid import UUID
 from tooltrail.ledger import Entry
 
 from audit.ledger.recompute import StoredBatch, remake
-from audit.log import LogPayloadError
+from audit.log.payload import LogPayloadError
 from audit.models import Batch
 from tenants.scope import current_tenant_id
 

@@ -17,8 +17,8 @@ from audit.ledger.entries import append_entry
 from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
 from audit.ledger.standing import standing
-from audit.ledger.statements import OWNER, run
-from audit.ledger_models import LedgerCheckpoint
+from audit.models import LedgerCheckpoint
+from audit.sql.run import OWNER, run
 from tenants.actions import record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope

@@ -6,10 +6,10 @@ from datetime import datetime
 import msgspec
 from tooltrail.evidence import Erased
 
-from audit.erasure_models import LedgerErasure
 from audit.ledger.entry_view import entry_at
 from audit.ledger.missing import erased_by
 from audit.ledger.recompute import Remade
+from audit.models import LedgerErasure
 from tenants.scope import current_tenant_id
 
 _LOOKED_AT = 20

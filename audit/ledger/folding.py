@@ -12,8 +12,8 @@ from uuid import UUID
 
 from tooltrail.ledger import Tile, root_of
 
-from audit import pg_arrays
-from audit.ledger.statements import KEEPER, run
+from audit.sql import arrays
+from audit.sql.run import KEEPER, run
 from tenants.scope import tenant_scope
 
 BATCHES = 200
@@ -57,9 +57,9 @@ def fold_slice(tenant_id: UUID, *, batches: int = BATCHES) -> Folded:
                 "grow_tiles",
                 tenant_id=tenant_id,
                 using=KEEPER,
-                levels=pg_arrays.ints([tile.level for tile, _ in grown]),
-                indexes=pg_arrays.bigints([tile.index for tile, _ in grown]),
-                hashes=pg_arrays.blobs([data for _, data in grown]),
+                levels=arrays.ints([tile.level for tile, _ in grown]),
+                indexes=arrays.bigints([tile.index for tile, _ in grown]),
+                hashes=arrays.blobs([data for _, data in grown]),
             )
     return Folded(size + len(leaves) // _LEAF, len(read) == batches)
 
@@ -103,9 +103,9 @@ def _stored(tenant_id: UUID, tile: Tile) -> bytes:
         "tiles",
         tenant_id=tenant_id,
         using=KEEPER,
-        levels=pg_arrays.ints([tile.level]),
-        indexes=pg_arrays.bigints([tile.index]),
-        widths=pg_arrays.ints([tile.width]),
+        levels=arrays.ints([tile.level]),
+        indexes=arrays.bigints([tile.index]),
+        widths=arrays.ints([tile.width]),
     )
     data: bytes = found[0][2] if found else b""
     if len(data) != tile.width * _LEAF:

@@ -19,8 +19,8 @@ from django.db import connections, transaction
 from tooltrail.ledger import SigningKey
 
 from audit.ledger import private_files
-from audit.ledger.statements import KEEPER
-from audit.ledger_models import LedgerKey
+from audit.models import LedgerKey
+from audit.sql.run import KEEPER
 
 OVERLAP = timedelta(days=30)
 """For how long the old key signs, too, unless told otherwise."""

@@ -19,7 +19,7 @@ from tooltrail.ledger import (
 )
 
 from audit.ledger.tree import StoredTree
-from audit.ledger_models import LedgerCheckpoint, LedgerKey
+from audit.models import LedgerCheckpoint, LedgerKey
 from tenants.scope import current_tenant_id
 
 

@@ -17,15 +17,15 @@ from uuid import UUID, uuid5
 
 from tooltrail.ledger import NO_INVOCATION, Entry, Kind, commit_of, leaf_of
 
-from audit import wire
-from audit.body import Line
-from audit.candidates import Candidate, adk_invocation_id, read_logged
-from audit.instants import microseconds
-from audit.limits import MAX_LINES, LimitExceededError
-from audit.log import LogPayloadError, unpack
+from audit.events import wire
+from audit.events.body import Line
+from audit.events.candidates import Candidate, adk_invocation_id, read_logged
+from audit.events.instants import microseconds
+from audit.events.limits import MAX_LINES, LimitExceededError
+from audit.log.payload import LogPayloadError, unpack
 
 _NUMBERS_MAX = 2 * MAX_LINES + 1
-"""A line's highest number: `audit.body` counts empty ones."""
+"""A line's highest number: `audit.events.body` counts empty ones."""
 _TRIES_MAX = 3_000_000
 """In a batch, after which altered events are given up. Whoever sent it cannot make as many needed:
 a line that is refused or empty is none that is looked for.

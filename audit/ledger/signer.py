@@ -24,8 +24,8 @@ from audit.ledger.folding import LogBrokenError, fold_slice
 from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
 from audit.ledger.standing import Standing, standing
-from audit.ledger.statements import KEEPER, run
 from audit.ledger.tree import StoredTree
+from audit.sql.run import KEEPER, run
 from tenants.scope import tenant_scope
 
 _log = logging.getLogger(__name__)

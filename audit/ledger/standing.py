@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
 
-from audit.ledger.statements import run
 from audit.models import Batch
+from audit.sql.run import run
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 

@@ -17,8 +17,8 @@ from tooltrail.ledger import (
     tree_root,
 )
 
-from audit import pg_arrays
-from audit.ledger.statements import run
+from audit.sql import arrays
+from audit.sql.run import run
 
 LEAF = 32  # bytes
 
@@ -82,9 +82,9 @@ class StoredTree:
             "tiles",
             tenant_id=self._tenant_id,
             using=self._using,
-            levels=pg_arrays.ints([tile.level for tile in missing]),
-            indexes=pg_arrays.bigints([tile.index for tile in missing]),
-            widths=pg_arrays.ints([tile.width for tile in missing]),
+            levels=arrays.ints([tile.level for tile in missing]),
+            indexes=arrays.bigints([tile.index for tile in missing]),
+            widths=arrays.ints([tile.width for tile in missing]),
         )
         self._known |= {(tile.level, tile.index): b"" for tile in missing}
         self._known |= {(level, index): hashes for level, index, hashes in found}

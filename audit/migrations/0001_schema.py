@@ -5,7 +5,7 @@ from typing import Any
 import django.contrib.postgres.fields
 from django.db import migrations, models
 
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 
 def _key(*names: str) -> Any:

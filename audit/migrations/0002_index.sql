@@ -133,7 +133,7 @@ CREATE TABLE latency (
     hour_at timestamptz NOT NULL,
     tool_name text COLLATE "C" NOT NULL,
     tool_version text COLLATE "C" NOT NULL,
-    buckets bigint[] NOT NULL,           -- 128 log-scaled counts, see audit/histogram.py
+    buckets bigint[] NOT NULL,           -- 128 log-scaled counts, see audit/index/histogram.py
     CONSTRAINT latency_pkey PRIMARY KEY
         (tenant_id, started_on, hour_at, tool_name, tool_version)
 ) PARTITION BY RANGE (started_on);

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 _FIELDS: dict[str, "models.Field[Any, Any]"] = {
     "resolution": models.TextField(

@@ -5,7 +5,7 @@ CREATE TABLE saved_view (
     id uuid NOT NULL,
     user_id bigint NOT NULL,
     name text NOT NULL,
-    query text NOT NULL,                 -- as it is written, see audit/call_query.py
+    query text NOT NULL,                 -- as it is written, see audit/queries/call_query.py
     created_at timestamptz NOT NULL,
     CONSTRAINT saved_view_pkey PRIMARY KEY (tenant_id, id),
     CONSTRAINT saved_view_tenant_user_name_uniq UNIQUE (tenant_id, user_id, name),

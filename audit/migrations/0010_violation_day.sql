@@ -17,7 +17,7 @@ CREATE TABLE violation_day (
     CONSTRAINT violation_day_pkey PRIMARY KEY (tenant_id, started_on, kind)
 ) PARTITION BY RANGE (started_on);
 
--- What is there already, for days that have partitions; those are made as audit/partitions.py does.
+-- What is there already, for days that have partitions; those are made as audit/index/partitions.py does.
 DO $$
 DECLARE
     partition record;

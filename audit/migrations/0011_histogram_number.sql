@@ -1,4 +1,4 @@
--- A histogram is one number, of which each bucket has twelve digits (audit/histogram.py): merged
+-- A histogram is one number, of which each bucket has twelve digits (audit/index/histogram.py): merged
 -- by PostgreSQL's own addition, which no function of ours comes near.
 CREATE FUNCTION histogram_number(buckets bigint[]) RETURNS numeric
     LANGUAGE sql IMMUTABLE

@@ -12,7 +12,7 @@ CREATE TABLE report (
     time_zone text NOT NULL,
     period text,                         -- of a scheduled one its first day, as 2026-11-20
     ledger_size bigint NOT NULL,         -- events in the log when it was made
-    query text NOT NULL,                 -- of its calls, see audit/call_query.py
+    query text NOT NULL,                 -- of its calls, see audit/queries/call_query.py
     again_of uuid,                       -- the report it was made again from, which may be gone
     figures jsonb NOT NULL,              -- audit/reports/figures.py
     CONSTRAINT report_pkey PRIMARY KEY (tenant_id, id),

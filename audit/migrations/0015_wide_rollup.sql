@@ -48,7 +48,7 @@ CREATE TABLE rollup (
     prompt_tokens bigint NOT NULL,
     completion_tokens bigint NOT NULL,
     cache_hit_count bigint NOT NULL,
-    histogram numeric NOT NULL,          -- of durations: audit/histogram.py
+    histogram numeric NOT NULL,          -- of durations: audit/index/histogram.py
     CONSTRAINT rollup_pkey PRIMARY KEY (tenant_id, started_on, hour_at, tool_name, tool_version)
 ) PARTITION BY RANGE (started_on);
 
@@ -64,7 +64,7 @@ CREATE TABLE error_rollup (
         (tenant_id, started_on, hour_at, tool_name, tool_version, error_type)
 ) PARTITION BY RANGE (started_on);
 
--- The days that there were, made as audit/partitions.py does.
+-- The days that there were, made as audit/index/partitions.py does.
 DO $$
 DECLARE
     partition record;

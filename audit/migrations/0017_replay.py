@@ -2,7 +2,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 
 def _key(*names: str) -> Any:

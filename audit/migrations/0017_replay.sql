@@ -21,7 +21,7 @@ CREATE TABLE tool_replay (
     cursor_at timestamptz,               -- the last call that was read; NULL: none yet
     cursor_id uuid,
     newly_violating_count bigint NOT NULL,  -- verdicts on outputs and arguments, added up
-    findings text NOT NULL,              -- audit.replay.tally, JSON; '' before the first chunk
+    findings text NOT NULL,              -- audit.work.replay.tally, JSON; '' before the first chunk
     problem text NOT NULL,               -- why it failed
     finished_at timestamptz,
     CONSTRAINT tool_replay_pkey PRIMARY KEY (tenant_id, id),

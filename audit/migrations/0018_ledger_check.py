@@ -1,7 +1,7 @@
 import django.contrib.postgres.fields
 from django.db import migrations, models
 
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 
 class Migration(migrations.Migration):

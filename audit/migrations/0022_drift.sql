@@ -17,7 +17,7 @@ CREATE TABLE tool_drift (
     read_count bigint NOT NULL,
     cursor_at timestamptz,               -- the last call that was read; NULL: none yet
     cursor_id uuid,
-    found text NOT NULL,                 -- audit.drift.shape, JSON; '' before the first chunk
+    found text NOT NULL,                 -- audit.work.drift.shape, JSON; '' before the first chunk
     problem text NOT NULL,               -- why it failed
     finished_at timestamptz,
     CONSTRAINT tool_drift_pkey PRIMARY KEY (tenant_id, id),

@@ -15,13 +15,13 @@ CREATE TABLE quarter_rollup (
     prompt_tokens bigint NOT NULL,
     completion_tokens bigint NOT NULL,
     cache_hit_count bigint NOT NULL,
-    histogram numeric NOT NULL,          -- of durations: audit/histogram.py
+    histogram numeric NOT NULL,          -- of durations: audit/index/histogram.py
     CONSTRAINT quarter_rollup_pkey
         PRIMARY KEY (tenant_id, started_on, quarter_at, tool_name, tool_version)
 ) PARTITION BY RANGE (started_on);
 
 -- What is there already, day by day, so that no sum is of more than a day's calls. Days are made as
--- audit/partitions.py does. A bucket of a histogram is a place of its number.
+-- audit/index/partitions.py does. A bucket of a histogram is a place of its number.
 ALTER TABLE invocation NO FORCE ROW LEVEL SECURITY;
 DO $$
 DECLARE

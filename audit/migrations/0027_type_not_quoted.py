@@ -4,7 +4,7 @@ from django.apps.registry import Apps
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-from config.migrations import OlderCodeMayGoOn
+from config.postgresql.migrations import OlderCodeMayGoOn
 
 _REWORD = """
     UPDATE rejected_event SET message = '`type` is unknown; expected toolExecutionStart,'

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from audit import sql
-from audit.call_filter import AllOf, AnyOf, Bounds, CallFilter, Condition, Contains, Has, Not, Text
+from audit.queries.call_filter import (
+    AllOf,
+    AnyOf,
+    Bounds,
+    CallFilter,
+    Condition,
+    Contains,
+    Has,
+    Not,
+    Text,
+)
 
 _TEXTS = {
     "tool": "tool_name",

@@ -14,12 +14,12 @@ from uuid import UUID
 
 from django.utils.dateparse import parse_datetime
 
-from audit.call_filter import CallFilter, Text
-from audit.payload_terms import holding
-from audit.queries import rows, rows_within
 from audit.queries.call_conditions import Conditions
+from audit.queries.call_filter import CallFilter, Text
 from audit.queries.calls import FirstViolation, Look, State, look_of
+from audit.queries.payload_terms import holding
 from audit.queries.traces import BEGINNING, END, prefix_end
+from audit.sql.rows import rows, rows_within
 
 SILENCE = timedelta(minutes=15)
 """A producer that was not heard for so long is presumed to have crashed."""
@@ -390,7 +390,7 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
         "only_open": wanted.state == "open"
         or wanted.condition in {"running", "overdue", "crashed"},
         "only_orphans": wanted.condition == "orphan",
-        # What errors say only failed calls have: `audit.projection`.
+        # What errors say only failed calls have: `audit.index.projection`.
         "only_failed": wanted.state == "failed"
         or any(one is not None for one in (wanted.error, wanted.code, wanted.upstream)),
         "only_violating": wanted.violation is not None or wanted.path is not None,

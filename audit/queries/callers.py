@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from audit.queries import rows
 from audit.queries.replays import ReplayRange
+from audit.sql.rows import rows
 from tools_registry.models import ChangeKind, Tool, ToolChange, ToolVersion
 
 CALLS_MAX = 50_000

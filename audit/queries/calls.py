@@ -5,8 +5,8 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from audit.queries import rows, rows_of_all_days
 from audit.queries.traces import MERGE_DAYS, TraceDay, merge_days
+from audit.sql.rows import rows, rows_of_all_days
 
 TIMELINE_LIMIT = 5_000
 """Calls of one trace that are drawn."""

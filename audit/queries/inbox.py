@@ -6,8 +6,8 @@ from typing import Any, Literal
 from uuid import UUID
 
 from audit.models import RejectedEvent
-from audit.queries import rows
 from audit.queries.traces import BEGINNING
+from audit.sql.rows import rows
 from tenants.models import Tenant
 from tenants.scope import current_tenant_id, tenant_scope
 

@@ -1,18 +1,22 @@
 """How slow and how costly: a range's durations, tokens and errors by tool and version.
 
-Counts are exact for any range by anybody's clock, percentiles to the 5 % of `audit.histogram`,
-as in `audit.queries.over_time`. What only single calls tell is `audit.queries.newest`'s.
+Counts are exact for any range by anybody's clock, percentiles to the 5 % of
+`audit.index.histogram`, as in `audit.queries.over_time`. What only single calls tell is
+`audit.queries.newest`'s.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from audit import histogram
-from audit.hour_cells import whole_hours
-from audit.queries import rows
+from audit.index import histogram
+from audit.queries.hour_cells import whole_hours
 from audit.queries.over_time import FORMULA, day_of, slot_parameters
-from audit.time_range import TimeRange
+from audit.queries.time_range import TimeRange
+from audit.sql.rows import rows
+
+SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+"""The percentiles that pages and exports name."""
 
 _MAX_VALUE = 600
 """Characters of a filter's value; no column holds as many."""

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from audit.queries import rows
 from audit.queries.call_list import SILENCE
 from audit.queries.inbox import inbox_open_count
 from audit.queries.open_list import OpenTally, open_tally
+from audit.queries.time_range import TimeRange
 from audit.queries.traces import END
-from audit.time_range import TimeRange
+from audit.sql.rows import rows
 
 PRODUCERS_LOOKED_AT = 200
 

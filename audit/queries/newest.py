@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from audit.end_meta import Ended, Told, tell
-from audit.log import read_events
-from audit.queries import rows
+from audit.events.end_meta import Ended, Told, tell
+from audit.log.payload import read_events
 from audit.queries.latency import ToolFilter
-from audit.retries import Attempt, Refusal, Wait, waits
-from audit.time_range import TimeRange
+from audit.queries.retries import (
+    Attempt,
+    Refusal,
+    Wait,
+    waits,
+)
+from audit.queries.time_range import TimeRange
+from audit.sql.rows import rows
 from tenants.scope import current_tenant_id
 
 CALLS = 20_000

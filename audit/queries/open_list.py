@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from audit.queries import rows
 from audit.queries.call_list import AHEAD, SILENCE
+from audit.sql.rows import rows
 
 COUNT_LIMIT = 10_000
 """Open calls that are counted; this many stand for as many or more."""

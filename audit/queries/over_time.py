@@ -1,7 +1,8 @@
 """The figures of a range over time and by tool, each against the range before.
 
-Counts are exact for any range by anybody's clock, percentiles to the 5 % of `audit.histogram`:
-`audit.hour_cells` says which stored hours and quarters make them up and which calls are moved.
+Counts are exact for any range by anybody's clock, percentiles to the 5 % of
+`audit.index.histogram`: `audit.queries.hour_cells` says which stored hours and quarters make them
+up and which calls are moved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
-from audit import histogram
-from audit.hour_cells import cells
-from audit.queries import rows
-from audit.time_range import TimeRange
+from audit.index import histogram
+from audit.queries.hour_cells import cells
+from audit.queries.time_range import TimeRange
+from audit.sql.rows import rows
 
 FORMULA = {
     "lowest_us": histogram.LOWEST_US,

@@ -12,9 +12,8 @@ from typing import Any
 
 from django.db import connection
 
-from audit.log import read_events
-from audit.queries import rows
-from audit.repetition import (
+from audit.log.payload import read_events
+from audit.queries.repetition import (
     LOOP,
     InTrace,
     Repeat,
@@ -25,7 +24,8 @@ from audit.repetition import (
     repeats,
     result_digest,
 )
-from audit.time_range import TimeRange
+from audit.queries.time_range import TimeRange
+from audit.sql.rows import rows
 from tenants.scope import current_tenant_id
 
 CALLS = 400_000

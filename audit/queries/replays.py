@@ -7,8 +7,8 @@ from itertools import starmap
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from audit.queries import rows
 from audit.queries.call_list import Cursor, ListedCall
+from audit.sql.rows import rows
 
 
 class ReplayedCall(NamedTuple):

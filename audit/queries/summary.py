@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from audit import histogram
-from audit.hour_cells import whole_hours
-from audit.queries import rows
+from audit.index import histogram
+from audit.queries.hour_cells import whole_hours
 from audit.queries.over_time import FORMULA
+from audit.sql.rows import rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Summary:
     prompt_tokens: int
     completion_tokens: int
     latency: tuple[int, ...]
-    """The histogram of the completed calls' durations (`audit.histogram`)."""
+    """The histogram of the completed calls' durations (`audit.index.histogram`)."""
 
     def duration_ms(self, share: float) -> float | None:
         """The duration in milliseconds below which this share of the calls lies; None for none."""

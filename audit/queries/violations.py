@@ -10,9 +10,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
-from audit.queries import rows
 from audit.queries.over_time import slot_parameters
-from audit.time_range import TimeRange
+from audit.queries.time_range import TimeRange
+from audit.sql.rows import rows
 
 _DAY = timedelta(days=1)
 _BY_DAY_FROM = timedelta(days=2)

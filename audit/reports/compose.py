@@ -3,14 +3,11 @@
 from datetime import datetime
 from typing import Any
 
-from audit import figures
-from audit.figures import count, counted, share
-from audit.overview import points, relative
-from audit.queries.reports import Report
 from audit.reports.changes import HEADLINES
 from audit.reports.findings import findings
 from audit.reports.layout import Bar, Cell, Chart, Column, Layout, Section, Table, Tile, ms
 from audit.reports.periods import KINDS, in_words, zone_words
+from audit.reports.queries import Report
 from audit.reports.sections import (
     completeness,
     exports,
@@ -21,6 +18,9 @@ from audit.reports.sections import (
     repeats,
     violations,
 )
+from audit.show import figures
+from audit.show.figures import count, counted, share
+from audit.show.tiles import points, relative
 from config.instants import local, short_day, to_the_minute
 
 

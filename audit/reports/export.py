@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from audit.csv_file import csv_rows
-from audit.queries.reports import Report
+from audit.exports.csv_file import csv_rows
 from audit.reports.pdf import pdf
+from audit.reports.queries import Report
 from config.instants import iso
 
 COLUMNS = ("section", "list", "position", "figure", "value")

@@ -9,18 +9,19 @@ when a member changes its meaning, for stored reports stay as they are.
 from datetime import datetime
 from typing import Any
 
-from audit import latency_export, repeats_export, violation_export
-from audit.latency import SHARES
-from audit.overview import ToolRow, worst_first
-from audit.polling import polling_tools
-from audit.queries.latency import Latency, ToolFilter, latency
+from audit.exports import latency as latency_export
+from audit.exports import repeats
+from audit.exports import violations as violation_export
+from audit.queries.latency import SHARES, Latency, ToolFilter, latency
 from audit.queries.losses import Losses, losses
 from audit.queries.open_list import COUNT_LIMIT
 from audit.queries.over_time import Figures, OverTime, has_figures_before, over_time
+from audit.queries.polling import polling_tools
 from audit.queries.repeats import CALLS, find_repeats
-from audit.queries.reports import exports_made, registry_changes
+from audit.queries.time_range import TimeRange
 from audit.queries.violations import ViolationFilter, violations
-from audit.time_range import TimeRange
+from audit.reports.queries import exports_made, registry_changes
+from audit.show.tiles import ToolRow, worst_first
 from config.instants import iso
 
 FORMAT = 1
@@ -153,7 +154,7 @@ def _latency(spent: Latency, previous: Figures | None) -> dict[str, Any]:
 def _repeats(of: TimeRange) -> dict[str, Any]:
     polling = polling_tools()
     found = find_repeats(of, None, polling)
-    listed = repeats_export.documents(found)
+    listed = repeats.documents(found)
     return {
         "since": iso(found.since),
         "is_all": found.is_all,

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from audit.figures import count, counted, share
-from audit.overview import points, relative
 from audit.reports.layout import Look
+from audit.show.figures import count, counted, share
+from audit.show.tiles import points, relative
 
 type Finding = tuple[str, Look]
 """A sentence and how it looks."""

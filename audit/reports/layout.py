@@ -1,7 +1,7 @@
 """What a report is made of: tiles, findings, a chart and sections, as texts. Pure.
 
 The page and the PDF show one layout, so neither can say what the other does not. Texts of agents
-stand in it as they are: what shows them makes them harmless (`audit.json_tree.visible`,
+stand in it as they are: what shows them makes them harmless (`audit.show.text.visible`,
 `audit.reports.pdf`).
 """
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sized
 from dataclasses import dataclass, field
 from typing import Literal
 
-from audit import figures
-from audit.figures import count, counted
-from audit.overview import Change
+from audit.show import figures
+from audit.show.figures import count, counted
+from audit.show.tiles import Change
 
 Look = Literal["", "failed", "violation", "ok", "open", "dim", "mono"]
 

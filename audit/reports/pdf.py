@@ -15,9 +15,9 @@ from typing import Any, Literal
 import typst
 from django.conf import settings
 
-from audit.json_tree import plain
-from audit.queries.reports import Report
 from audit.reports.compose import lay_out
+from audit.reports.queries import Report
+from audit.show.text import plain
 
 _FOLDER = Path(settings.BASE_DIR) / "templates" / "reports"
 _LONGEST = 400

@@ -6,7 +6,7 @@ Weeks begin on Monday (ISO 8601). A day has 23 or 25 hours when clocks change.
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from audit.time_range import MAX_LENGTH, TimeRange, read
+from audit.queries.time_range import MAX_LENGTH, TimeRange, read
 from config.instants import local, offset, short_day
 
 KINDS = {
@@ -57,7 +57,7 @@ def last_whole(kind: str, now: datetime, zone: tzinfo) -> date:
 def read_asked(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> tuple[str, TimeRange]:
     """The kind and range asked for: `kind` day, week or month with a `day` in it, else a range.
 
-    Of a range `from` and `to` are as in the address of a page (`audit.time_range.read`), or
+    Of a range `from` and `to` are as in the address of a page (`audit.queries.time_range.read`), or
     `range` is one of its lengths. Raises ValueError saying what is wrong.
     """
     kind = asked.get("kind", "") or "range"

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 
-from audit.queries.reports import (
+from audit.reports.periods import SCHEDULED, last_whole, period
+from audit.reports.queries import (
     Report,
     forget_reports,
     read_schedule,
     scheduled_reports,
     write_schedule,
 )
-from audit.reports.periods import SCHEDULED, last_whole, period
 from audit.reports.stored import create_report
 from tenants.zones import zone_named
 

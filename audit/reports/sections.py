@@ -3,9 +3,6 @@
 from datetime import datetime
 from typing import Any
 
-from audit import figures
-from audit.figures import count, counted, share
-from audit.queries.reports import Report
 from audit.reports.layout import (
     Cell,
     Column,
@@ -18,6 +15,9 @@ from audit.reports.layout import (
     numbers,
     with_rows,
 )
+from audit.reports.queries import Report
+from audit.show import figures
+from audit.show.figures import count, counted, share
 from config.instants import local, to_the_minute
 
 

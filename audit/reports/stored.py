@@ -6,11 +6,16 @@ from typing import Any
 from django.db import OperationalError, connection
 from psycopg.errors import SerializationFailure
 
-from audit.charts import range_query
-from audit.queries.reports import MadeAs, Report, insert_report, ledger_size
+from audit.queries.time_range import TimeRange
 from audit.reports.changes import changes
 from audit.reports.figures import gather
-from audit.time_range import TimeRange
+from audit.reports.queries import (
+    MadeAs,
+    Report,
+    insert_report,
+    ledger_size,
+)
+from audit.show.charts import range_query
 from config.instants import iso
 from tenants.models import new_id
 

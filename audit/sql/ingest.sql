@@ -408,7 +408,7 @@ ON CONFLICT (tenant_id, started_on, quarter_at, tool_name, tool_version) DO UPDA
 
 -- upsert_rollups --
 -- What the changed calls add to the counters of their hour, and to its histogram of durations,
--- which is one number (audit/histogram.py).
+-- which is one number (audit/index/histogram.py).
 INSERT INTO rollup AS r (
     tenant_id, started_on, hour_at, tool_name, tool_version, started_count, completed_count,
     failed_count, violating_call_count, violation_count, duration_us, prompt_tokens,

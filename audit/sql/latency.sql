@@ -13,7 +13,7 @@ sum(completed_count) AS calls, sum(failed_count) AS failed, sum(prompt_tokens) A
 -- Completed calls, how long they took, their tokens and cache hits: by slot, and by tool and
 -- version for all slots but the first, which is the range before. Failed ones by tool and error,
 -- too, by whole hours and, as few calls fail, singly at the two ends. Histograms of those are
--- numbers (audit/histogram.py), those of the calls moved are buckets and how many are in each. One
+-- numbers (audit/index/histogram.py), those of the calls moved are buckets and how many are in each. One
 -- statement, as for the overview (over_time.sql).
 SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, tool_version,
        NULL::text AS error_type, sum(histogram)::text AS histogram, NULL::integer[] AS buckets,

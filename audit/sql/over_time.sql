@@ -1,5 +1,5 @@
 -- {{whole_hours}} --
--- The rows of `rollup` that lie within a slot: audit/hour_cells.py. Lists of instants are told by a
+-- The rows of `rollup` that lie within a slot: audit/queries/hour_cells.py. Lists of instants are told by a
 -- SELECT: the planner would compare each with the statistics of each day, 24 ms for the thirty hours
 -- that midnight in India cuts.
 tenant_id = %(tenant_id)s
@@ -44,7 +44,7 @@ tenant_id = %(tenant_id)s
       AND started_at < piece.end_at
 
 -- {{latency_bucket}} --
--- The bucket of a call's duration, by the formula of audit/histogram.py.
+-- The bucket of a call's duration, by the formula of audit/index/histogram.py.
 CASE WHEN duration_us < %(lowest_us)s THEN 0
      ELSE least(1 + floor(ln(duration_us / %(lowest_us)s::float8) / %(log_growth)s::float8),
                 %(last_bucket)s)
@@ -60,7 +60,7 @@ sum(completed_count - failed_count)::bigint AS ok, sum(failed_count)::bigint AS 
 -- figures_over_time --
 -- Three kinds of rows: of a slot; of a tool in all slots but the first, which is the range before;
 -- and, where calls are moved, of a tool in a slot. Of whole cells histograms are numbers
--- (audit/histogram.py), and a tool's row tells how many calls it has in each slot: a row of each
+-- (audit/index/histogram.py), and a tool's row tells how many calls it has in each slot: a row of each
 -- were 800 a page. Of the calls moved they are buckets and how many are in each: a row each were
 -- 3,000. One statement: cells and the calls moved between them are of the same moment, and those
 -- are read once.

@@ -1,6 +1,6 @@
 -- note_differing --
 -- The keys of all rows that are not the same in index and shadow. For each table in turn: the
--- names in braces are filled in by audit/shadow.py.
+-- names in braces are filled in by audit/index/shadow.py.
 CREATE TEMP TABLE differing_{table} AS
 SELECT {key}
 FROM (

@@ -1,5 +1,5 @@
 -- summary_hours --
--- The counters of whole hours, and their histogram as a number (audit/histogram.py).
+-- The counters of whole hours, and their histogram as a number (audit/index/histogram.py).
 SELECT coalesce(sum(histogram), 0)::text, coalesce(sum(started_count), 0),
        coalesce(sum(completed_count), 0), coalesce(sum(failed_count), 0),
        coalesce(sum(violating_call_count), 0), coalesce(sum(violation_count), 0),
@@ -22,7 +22,7 @@ WHERE tenant_id = %(tenant_id)s
        OR (started_at >= %(last_hour)s AND started_at < %(end)s))
 
 -- latency_edges --
--- The histogram of the two ends, by the formula of audit/histogram.py.
+-- The histogram of the two ends, by the formula of audit/index/histogram.py.
 SELECT CASE WHEN duration_us < %(lowest_us)s THEN 0
             ELSE least(1 + floor(ln(duration_us / %(lowest_us)s::float8) / %(log_growth)s::float8),
                        %(last_bucket)s)

@@ -1,8 +1,8 @@
-"""`audit.addresses` for templates: {% load addresses %} {{ call|call_address }}."""
+"""`audit.show.addresses` for templates: {% load addresses %} {{ call|call_address }}."""
 
 from django import template
 
-from audit import addresses
+from audit.show import addresses
 
 register = template.Library()
 for _function in (

@@ -9,9 +9,9 @@ from django import template
 from django.urls import get_script_prefix, reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from audit.call_query import quoted
-from audit.charts import Chart, sparkline, value_text
-from audit.latency import Span
+from audit.pages.latency.page import Span
+from audit.queries.call_query import quoted
+from audit.show.charts import Chart, sparkline, value_text
 
 register = template.Library()
 register.filter("sparkline", sparkline)

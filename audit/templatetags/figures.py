@@ -1,8 +1,8 @@
-"""`audit.figures` for templates: {% load figures %} {{ call.duration_us|duration }}."""
+"""`audit.show.figures` for templates: {% load figures %} {{ call.duration_us|duration }}."""
 
 from django import template
 
-from audit import figures
+from audit.show import figures
 
 register = template.Library()
 for _function in (

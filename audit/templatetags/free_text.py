@@ -2,7 +2,7 @@
 
 from django import template
 
-from audit.json_tree import plain, visible
+from audit.show.text import plain, visible
 
 register = template.Library()
 register.filter("visible", visible)

@@ -1,4 +1,4 @@
-"""`audit.json_tree` for templates: {% load json_tree %} <pre>{{ document|json_tree }}</pre>."""
+"""`audit.show.json_tree` for templates: {% load json_tree %}{{ document|json_tree }}."""
 
 import json
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 from django import template
 from django.utils.safestring import SafeString
 
-from audit.json_tree import draw, parse
+from audit.events.json_values import parse
+from audit.show.json_tree import draw
 
 register = template.Library()
 

@@ -2,12 +2,12 @@
 
 from django import template
 
-from audit import figures
-from audit.call_query import quoted
-from audit.charts import value_text
-from audit.end_meta import Routed
-from audit.latency import LimitRow
+from audit.events.end_meta import Routed
+from audit.pages.latency.page import LimitRow
+from audit.queries.call_query import quoted
 from audit.queries.newest import BANDS
+from audit.show import figures
+from audit.show.charts import value_text
 
 register = template.Library()
 

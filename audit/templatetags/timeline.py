@@ -9,12 +9,12 @@ from html import escape
 from django import template
 from django.utils.safestring import SafeString
 
-from audit.addresses import call_address
-from audit.figures import count, counted, duration
-from audit.json_tree import plain, visible
+from audit.pages.traces.timeline import ROW_HEIGHT, Node
+from audit.pages.traces.waterfall import Row, Waterfall, svg_share
+from audit.show.addresses import call_address
+from audit.show.figures import count, counted, duration
+from audit.show.text import plain, visible
 from audit.templatetags.states import shape
-from audit.timeline import ROW_HEIGHT, Node
-from audit.waterfall import Row, Waterfall, svg_share
 
 register = template.Library()
 register.filter("svg_share", svg_share)

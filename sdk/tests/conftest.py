@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from sdk.tests.vectors import EXEMPT
+from sdk.tests.support.vectors import EXEMPT
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 import pytest
 
 from sdk.tests.guard.exemptions import REASONS
-from sdk.tests.readme import Block, blocks, run
+from sdk.tests.support.readme import Block, blocks, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"
 TEXT = PAGE.read_text()

@@ -13,7 +13,7 @@ from tooltrail.events import ToolExecutionEnd
 from tooltrail.guard import FailureStrategy
 from tooltrail.settings import MIB, Settings
 
-from sdk.tests.readme import Block, blocks, run
+from sdk.tests.support.readme import Block, blocks, run
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text()

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from sdk.tests.vectors import FOLDER, rows, tested
+from sdk.tests.support.vectors import FOLDER, rows, tested
 
 MODULES = (
     "contracts.test_recorded",

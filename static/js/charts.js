@@ -1,4 +1,4 @@
-// Draws the charts of a page from their JSON islands (audit/charts.py), and stops asking again
+// Draws the charts of a page from their JSON islands (audit/show/charts.py), and stops asking again
 // while nobody looks. Without a script the tables behind the charts stand open in their place.
 "use strict";
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import tenants.models
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 
 class Migration(migrations.Migration):

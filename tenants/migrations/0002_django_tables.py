@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 
 class Migration(migrations.Migration):

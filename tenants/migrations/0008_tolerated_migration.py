@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from config.migrations import OlderCodeMayGoOn, RunSQLFile
+from config.postgresql.migrations import OlderCodeMayGoOn, RunSQLFile
 
 
 class Migration(migrations.Migration):

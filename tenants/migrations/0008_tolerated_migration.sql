@@ -1,4 +1,4 @@
--- Migrations beside which processes that do not know them may go on (config/schema.py).
+-- Migrations beside which processes that do not know them may go on (config/postgresql/schema.py).
 CREATE TABLE tolerated_migration (
     app text NOT NULL,
     name text NOT NULL,

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from config.migrations import OlderCodeMayGoOn
+from config.postgresql.migrations import OlderCodeMayGoOn
 
 
 class Migration(migrations.Migration):

@@ -7,7 +7,7 @@ from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 import tenants.models
-from config.migrations import OlderCodeMayGoOn, RunSQLFile
+from config.postgresql.migrations import OlderCodeMayGoOn, RunSQLFile
 
 _INITIAL = """
     UPDATE app_user SET has_initial_password = true

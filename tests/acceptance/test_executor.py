@@ -17,11 +17,11 @@ from playwright.sync_api import Page, expect
 
 from tenants.keys import create_key
 from tenants.models import Scope
-from tests.factories import Cast
-from tests.signing_in import sign_in
+from tests.support.factories import Cast
+from tests.support.sign_in import sign_in
 
 if TYPE_CHECKING:
-    from tests.server import LiveServer
+    from tests.support.server import LiveServer
 
 START_SEEN_WITHIN_S = 3.0
 """What issue and README promise: a start is on the page that long after the call."""

@@ -9,9 +9,9 @@ import pytest
 from tests.faults.proxy import Proxy
 
 if TYPE_CHECKING:  # this is loaded before Django is set up
-    from tests.factories import Cast
     from tests.faults.site import Site
-    from tests.server import LiveServer
+    from tests.support.factories import Cast
+    from tests.support.server import LiveServer
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from audit.log import unpack
+from audit.log.payload import unpack
 from audit.models import Batch, Gap, Invocation, RejectedEvent
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
-from tests.audit.recount import assert_consistent
+from tests.support.recount import assert_consistent
 
 type CallKey = tuple[str, int]
 """A run (one thread of one process) and the number of its call."""

@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import urllib3
 
-from config.database import DATABASE, with_database
-from tests.audit.posting import NDJSON, lines, new_batch_id
-from tests.factories import make_call
-from tests.installation import Installation, until
+from config.postgresql.database import DATABASE, with_database
+from tests.support.event_requests import NDJSON, lines, new_batch_id
+from tests.support.factories import make_call
+from tests.support.installation import Installation, until
 
 CALLS = 20  # in a batch
 PAUSE_S = 0.05  # of a sender that was refused; an executor's is longer

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.factories import Cast
 from tests.faults.proxy import Fault, Proxy
 from tests.faults.site import Site, site_of
-from tests.server import LiveServer
+from tests.support.factories import Cast
+from tests.support.server import LiveServer
 
 TMPFS = 'mount -t tmpfs -o size=64m tmpfs "$0" && exec "$@"'
 

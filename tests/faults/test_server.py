@@ -15,10 +15,16 @@ import psutil
 import psycopg
 from tooltrail import Trail
 
-from config.database import DATABASE, with_database
+from config.postgresql.database import DATABASE, with_database
+from tests.audit.intake.otlp.environment import run_framework
 from tests.faults.load import TRANSIENT, Load, assert_kept
-from tests.installation import Installation, announcement, end, new_installation, until
-from tests.otlp.environment import run_framework
+from tests.support.installation import (
+    Installation,
+    announcement,
+    end,
+    new_installation,
+    until,
+)
 
 
 def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: bool) -> None:
@@ -93,7 +99,7 @@ def kill_a_web_process(server: psutil.Process) -> bool:
 def web_server(supervisor: int) -> psutil.Process:
     """The parent of the web processes."""
     children = psutil.Process(supervisor).children()
-    (server,) = [each for each in children if "config.web_server" in each.cmdline()]
+    (server,) = [each for each in children if "config.process.web_server" in each.cmdline()]
     return server
 
 

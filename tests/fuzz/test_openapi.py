@@ -18,10 +18,10 @@ from config.instance import BASE_DIR
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
-from tests.factories import Cast
-from tests.installation import clean_environment
-from tests.read_api.record import make_record
-from tests.server import LiveServer
+from tests.support.api_record import make_record
+from tests.support.factories import Cast
+from tests.support.installation import clean_environment
+from tests.support.server import LiveServer
 
 EXAMPLES = 12  # an operation and phase: half a minute
 CHECKS = ",".join(

@@ -16,10 +16,10 @@ from tenants import access
 from tenants.members import add_member
 from tenants.models import Membership, Role, Scope, User
 from tenants.scope import tenant_scope
-from tests.audit.knocking import signed_in
-from tests.factories import make_user
 from tests.isolation.routes import ROUTES, Listing, Object, Open, Visit, opens_to
 from tests.isolation.world import World, make_world
+from tests.support.factories import make_user
+from tests.support.pages import signed_in
 
 METHODS = ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "POST")
 """POST last: it may take away what the others name."""

@@ -9,16 +9,21 @@ import pytest
 from django.test import Client
 
 from audit.models import PayloadSearch, RejectedEvent
-from audit.payload_search import run_slice
+from audit.work.payload_search import run_slice
 from tenants.members import add_member
 from tenants.models import Action, Membership, Role, User
 from tenants.scope import tenant_scope
-from tests.audit.knocking import signed_in
-from tests.audit.posting import post
-from tests.factories import make_call, make_ingest_key, make_user, send_events
 from tests.isolation.routes import ROUTES, Listing, Object, Visit, opens_to
 from tests.isolation.world import World, make_world
-from tests.ledger.log import as_owner
+from tests.support.event_requests import post
+from tests.support.factories import (
+    make_call,
+    make_ingest_key,
+    make_user,
+    send_events,
+)
+from tests.support.ledger_log import as_owner
+from tests.support.pages import signed_in
 
 PAYLOAD = "payload3b1f"
 """Stands in every payload, and in what quotes one."""

@@ -21,7 +21,6 @@ from tenants.keys import create_key
 from tenants.members import add_member
 from tenants.models import Role, Scope, Tenant
 from tenants.scope import tenant_scope
-from tests.factories import make_tenant
 from tests.isolation.routes import (
     ASKING,
     ROUTES,
@@ -34,6 +33,7 @@ from tests.isolation.routes import (
     make_event,
 )
 from tests.isolation.world import WITHOUT_TEXT, World, count_rows, make_world, tenant_tables
+from tests.support.factories import make_tenant
 
 CLOSED = {route: visit for route, visit in ROUTES.items() if not isinstance(visit, Open)}
 PAGES = sorted(route for route, visit in CLOSED.items() if visit.scope is None)

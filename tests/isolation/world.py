@@ -16,15 +16,15 @@ from django.db import connection, connections
 from django.test import Client
 from tooltrail.ledger import root_of
 
-from audit.log import pack
+from audit.log.payload import pack
+from audit.queries.time_range import TimeRange
 from audit.reports.figures import gather
-from audit.time_range import TimeRange
 from tenants.keys import create_key
 from tenants.members import add_member
 from tenants.models import ApiKey, Membership, Role, Scope, Tenant, User
 from tenants.provision import ensure_tenant
 from tenants.scope import tenant_scope
-from tests.factories import make_user
+from tests.support.factories import make_user
 
 # Tables of tenants that hold no text, hence no canary.
 WITHOUT_TEXT = {
@@ -269,7 +269,7 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
 
 
 def _planned(world: World) -> dict[str, Any]:
-    """What an import would do to a tool (`tools_registry.exchange.telling`)."""
+    """What an import would do to a tool (`tools_registry.exchange.summary`)."""
     words = dict.fromkeys(("path", "name"), world.canary)
     lists = {name: [world.canary] for name in ("steps", "problems", "notes")}
     nobody = dict.fromkeys(("callers", "consumers", "tool"))

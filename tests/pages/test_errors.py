@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from tests.factories import Cast, make_user
+from tests.support.factories import Cast, make_user
 
 Fault = Callable[..., Any]  # the test client's answer, which has no type of its own
 

@@ -11,9 +11,9 @@ from django.contrib.staticfiles.finders import get_finders
 from django.template.loader import get_template
 from django.test import Client
 
+from config.http.static_storage import StaticStorage
 from config.settings import BASE_DIR
-from config.static_storage import StaticStorage
-from tests.factories import Cast
+from tests.support.factories import Cast
 
 TEMPLATES = sorted((BASE_DIR / "templates").rglob("*.html"))
 

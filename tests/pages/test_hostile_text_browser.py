@@ -9,21 +9,26 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page, expect
 
-from audit.call_query import parse
 from audit.models import Invocation, RejectedEvent
-from audit.payload_search import run_slice, start_search
-from audit.saved_views import save_view
-from audit.waterfall import WINDOW_ROWS
+from audit.pages.traces.waterfall import WINDOW_ROWS
+from audit.queries.call_query import parse
+from audit.queries.saved_views import save_view
+from audit.work.payload_search import run_slice, start_search
 from tenants.keys import create_key
 from tenants.models import Scope, TenantSetting
 from tenants.scope import tenant_scope
-from tests.audit.posting import post
-from tests.audit.test_call_list_browser import XSS, send_hostile
-from tests.complaints import complaints
-from tests.factories import Cast, make_call, make_ingest_key, send_events
-from tests.reports.making import make
-from tests.signing_in import sign_in
-from tests.tools_registry.contracts import make_contract
+from tests.audit.pages.calls.test_call_list_browser import XSS, send_hostile
+from tests.support.browser_errors import complaints
+from tests.support.contracts import make_contract
+from tests.support.event_requests import post
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.reports import make
+from tests.support.sign_in import sign_in
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract

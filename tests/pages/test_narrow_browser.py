@@ -6,19 +6,24 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from audit.models import RejectedEvent
-from audit.replay.job import run_slice as run_replay
+from audit.work.replay.job import run_slice as run_replay
 from tenants.scope import tenant_scope
-from tests.audit.knocking import signed_in
-from tests.audit.posting import post
-from tests.audit.test_erasure import begin
-from tests.audit.test_holds import hold
-from tests.complaints import complaints
-from tests.factories import Cast, make_call, make_ingest_key, send_events
-from tests.ledger.log import sign
-from tests.replay.drafted import drafted_and_replayed
-from tests.reports.making import make
-from tests.signing_in import sign_in
-from tests.tools_registry.contracts import make_contract
+from tests.audit.retention.test_erasure import begin
+from tests.audit.retention.test_holds import hold
+from tests.support.browser_errors import complaints
+from tests.support.contracts import make_contract
+from tests.support.drafts import drafted_and_replayed
+from tests.support.event_requests import post
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.ledger_log import sign
+from tests.support.pages import signed_in
+from tests.support.reports import make
+from tests.support.sign_in import sign_in
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from tests.factories import Cast, make_call, send_events
-from tests.signing_in import sign_in
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.sign_in import sign_in
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page, Response, expect
 
-from tests.complaints import complaints
 from tests.isolation.routes import ROUTES, Object, Open
 from tests.isolation.world import World, make_world
-from tests.signing_in import sign_in
+from tests.support.browser_errors import complaints
+from tests.support.sign_in import sign_in
 
 if TYPE_CHECKING:
-    from tests.server import LiveServer
+    from tests.support.server import LiveServer
 
 PAGES = sorted(
     route

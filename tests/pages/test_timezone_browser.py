@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.complaints import complaints
-from tests.factories import Cast, make_call, send_events
-from tests.server import LiveServer
-from tests.signing_in import sign_in
+from tests.support.browser_errors import complaints
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.server import LiveServer
+from tests.support.sign_in import sign_in
 
 AT = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
 

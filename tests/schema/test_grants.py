@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from audit.partitions import Partition
-from config.database import APP, KEEPER, OWNER
-from tests.factories import Cast, make_call, send_events
+from audit.index.partitions import Partition
+from config.postgresql.database import APP, KEEPER, OWNER
+from tests.support.factories import Cast, make_call, send_events
 
 EVERYTHING = {"SELECT", "INSERT", "UPDATE", "DELETE"}
 NARROWER = {
@@ -290,7 +290,7 @@ def test_what_the_application_is_refused(statement: str) -> None:
 
 @pytest.mark.parametrize("table", ["invocation", "trace"])
 def test_the_application_deletes_no_call_that_is_told(acme: Cast, table: str) -> None:
-    """It may delete what was merged into another call (tests/otlp): row-level security says so."""
+    """It may delete what was merged into another call: row-level security says so."""
     send_events(acme.tenant, make_call())
     with connect("DATABASE_URL") as app:
         app.execute("SELECT set_config('tooltrail.tenant_id', %s, false)", [str(acme.tenant.id)])

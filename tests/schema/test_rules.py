@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from audit.partitions import PARTITIONED_TABLES, Partition
+from audit.index.partitions import PARTITIONED_TABLES, Partition
 from tests.schema.rules import EXEMPT, FURTHER_POLICIES, RULES, Rule, odd_policies
 
 type Connection = psycopg.Connection[Any]
@@ -139,7 +139,7 @@ def test_a_policy_nobody_knows_is_found(owner: Connection, policy: str) -> None:
 
 def test_the_days_to_come_are_closed_too(owner: Connection) -> None:
     """What the worker will make: `apply` on days that nobody has made yet."""
-    from audit import partitions
+    from audit.index import partitions
 
     made = [Partition(FAR, table) for table in PARTITIONED_TABLES]
     partitions.apply(made)

@@ -13,7 +13,7 @@ from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Membership, Role, User
 from tenants.scope import TenantScopeError, current_tenant_id, tenant_scope
 from tenants.zones import COOKIE
-from tests.factories import Cast, make_user
+from tests.support.factories import Cast, make_user
 
 
 def _request(user: User, tenant_id: object = None) -> HttpRequest:

@@ -7,7 +7,7 @@ from tenants.members import add_member
 from tenants.models import Action, Role, Tenant
 from tenants.scope import tenant_scope
 from tenants.sign_in import FAILURES_ALLOWED
-from tests.factories import PASSWORD, Cast
+from tests.support.factories import PASSWORD, Cast
 
 
 def done(tenant: Tenant) -> list[tuple[str, str]]:

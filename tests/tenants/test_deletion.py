@@ -20,10 +20,15 @@ from tenants.deletion import delete_tenant
 from tenants.keys import create_key
 from tenants.models import Action, Scope, Tenant, Tombstone
 from tenants.scope import tenant_scope
-from tests.audit.knocking import signed_in
-from tests.audit.posting import lines, post
-from tests.factories import Cast, make_call, make_ingest_key, send_events
 from tests.isolation.world import make_world, tenant_tables
+from tests.support.event_requests import lines, post
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.pages import signed_in
 
 
 def run(*arguments: str) -> Any:

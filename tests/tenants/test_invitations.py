@@ -17,7 +17,7 @@ from tenants.invitations import KEPT_FOR, VALID_FOR, invite, read_token
 from tenants.members import add_member
 from tenants.models import Action, Invitation, Membership, Role, Tenant, User
 from tenants.scope import tenant_scope
-from tests.factories import PASSWORD, Cast, make_user
+from tests.support.factories import PASSWORD, Cast, make_user
 
 NEW = "a password of their own"
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from tenants.keys import KeyRefused, authenticate
 from tenants.models import Action, Scope, Tenant
 from tenants.scope import tenant_scope
-from tests.factories import Cast
+from tests.support.factories import Cast
 
 
 def _key(*arguments: str) -> str:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from tenants.keys import KeyRefused, authenticate, create_key
 from tenants.models import Action, ApiKey, Scope
 from tenants.scope import tenant_scope
-from tests.factories import Cast
+from tests.support.factories import Cast
 
 
 @pytest.fixture

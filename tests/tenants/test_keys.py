@@ -24,7 +24,7 @@ from tenants.keys import (
 )
 from tenants.models import ApiKey, Scope, Tenant
 from tenants.scope import tenant_scope
-from tests.factories import Cast
+from tests.support.factories import Cast
 
 
 def _refusal(token: str, scope: Scope = Scope.READ) -> tuple[int, str]:

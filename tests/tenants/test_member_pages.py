@@ -10,7 +10,7 @@ from django.urls import reverse
 from tenants.members import LastAdminError, remove_member
 from tenants.models import Action, Membership, Role, User
 from tenants.scope import tenant_scope
-from tests.factories import Cast
+from tests.support.factories import Cast
 
 
 @pytest.fixture

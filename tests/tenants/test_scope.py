@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from tenants.models import Membership
 from tenants.scope import TenantScopeError, current_tenant_id, tenant_scope, user_scope
-from tests.factories import Cast
+from tests.support.factories import Cast
 
 
 def test_a_scope_shows_its_own_tenants_rows_and_no_others(acme: Cast, globex: Cast) -> None:

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
-from tests.factories import PASSWORD, Cast
+from tests.support.factories import PASSWORD, Cast
 
 # Run behind a proxy that speaks TLS, as the documented variables say, on the test's database.
 _DEPLOYED = """

@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from tenants.models import SignInFailure
 from tenants.sign_in import FAILURES_ALLOWED, FAILURES_COUNT_FOR
-from tests.factories import PASSWORD, Cast, make_user
-from tests.server import running_server
+from tests.support.factories import PASSWORD, Cast, make_user
+from tests.support.server import running_server
 
 
 def _sign_in(client: Client, name: str, password: str, address: str = "192.0.2.1") -> bool:

@@ -13,8 +13,8 @@ from django.urls import reverse
 from tenants.access import SESSION_TENANT
 from tenants.models import Action, Membership, Role, User
 from tenants.scope import tenant_scope
-from tests.factories import Cast
-from tests.tools_registry.contracts import make_contract
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast
 from tools_registry.changes import Publisher, timeline
 from tools_registry.models import Tool, ToolDraft, ToolVersion
 from tools_registry.schemas import ToolContract

@@ -8,10 +8,10 @@ from playwright.sync_api import Page, expect
 from tenants.members import add_member
 from tenants.models import Role
 from tenants.scope import tenant_scope
-from tests.complaints import complaints
-from tests.factories import Cast
-from tests.signing_in import sign_in
-from tests.tools_registry.contracts import make_contract
+from tests.support.browser_errors import complaints
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast
+from tests.support.sign_in import sign_in
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract

@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from tenants.keys import create_key
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
-from tests.factories import Cast
-from tests.tools_registry.contracts import make_contract
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast
 from tools_registry.models import Tool, ToolVersion
 
 

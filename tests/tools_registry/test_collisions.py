@@ -10,8 +10,8 @@ from django.test import Client
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
-from tests.factories import Cast
-from tests.tools_registry.contracts import make_contract
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast
 from tools_registry import attempts, versions
 from tools_registry.changes import Publisher, timeline
 from tools_registry.contract_diff import compare_contracts

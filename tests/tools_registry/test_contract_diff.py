@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.tools_registry.contracts import make_contract
-from tests.tools_registry.schema_samples import some_value
+from tests.support.contracts import make_contract
+from tests.support.schema_samples import some_value
 from tools_registry.contract_diff import ContractDiff, Side, Verdict, compare_contracts
 from tools_registry.json_diff import json_diff
 from tools_registry.schemas import ToolContract

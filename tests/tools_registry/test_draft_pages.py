@@ -10,8 +10,8 @@ from django.test import Client
 
 from tenants.models import User
 from tenants.scope import tenant_scope
-from tests.factories import Cast
-from tests.tools_registry.contracts import make_contract
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast
 from tools_registry.changes import Publisher
 from tools_registry.drafts import create_draft, find_draft, publish, save_draft
 from tools_registry.models import Tool, ToolDraft, ToolVersion

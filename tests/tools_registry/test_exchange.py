@@ -12,8 +12,8 @@ from django.test import Client
 from tenants.keys import create_key
 from tenants.models import Action, Scope, Tenant, User
 from tenants.scope import tenant_scope
-from tests.factories import Cast
-from tests.tools_registry.contracts import make_contract
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast
 from tools_registry import states
 from tools_registry.changes import Publisher, timeline
 from tools_registry.drafts import create_draft, find_draft

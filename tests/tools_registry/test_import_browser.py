@@ -8,9 +8,9 @@ from uuid import UUID
 from playwright.sync_api import Page, expect
 
 from tenants.scope import tenant_scope
-from tests.complaints import complaints
-from tests.factories import Cast
-from tests.signing_in import sign_in
+from tests.support.browser_errors import complaints
+from tests.support.factories import Cast
+from tests.support.sign_in import sign_in
 from tests.tools_registry.test_exchange import DEFINITION, register
 from tools_registry.changes import timeline
 from tools_registry.exchange import job

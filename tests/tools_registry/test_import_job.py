@@ -15,7 +15,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 
 from tenants.models import Action
 from tenants.scope import tenant_scope
-from tests.factories import Cast
+from tests.support.factories import Cast
 from tests.tools_registry.test_exchange import (
     client,
     confirmed,
@@ -278,7 +278,7 @@ def test_an_operator_who_interrupts_it_goes_on_by_repeating(
             raise turn
 
     monkeypatch.setattr(
-        "config.management.commands.registry.Progress", lambda *_: interrupted, raising=True
+        "tools_registry.management.commands.registry.Progress", lambda *_: interrupted, raising=True
     )
     said = io.StringIO()
     with pytest.raises(CommandError, match="3 of 5 tools are through"):

@@ -9,8 +9,8 @@ from django.db import connection
 
 from tenants.models import Action
 from tenants.scope import tenant_scope
-from tests.factories import Cast
-from tests.tools_registry.contracts import make_contract
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast
 from tools_registry import drafts, states
 from tools_registry.changes import Publisher, timeline, version_states
 from tools_registry.models import State, Tool, ToolDraft, ToolVersion

@@ -9,11 +9,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from audit.views import tool_list as views
+from audit.pages.tools import tool_list as views
 from tenants.models import User
 from tenants.scope import tenant_scope
-from tests.factories import Cast
-from tests.tools_registry.contracts import make_contract
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from tests.tools_registry.schema_samples import (
+from tests.support.schema_samples import (
     changed,
     fitting_value,
     some_document,

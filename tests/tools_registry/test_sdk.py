@@ -11,8 +11,8 @@ from tooltrail.transport import Transport
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
-from tests.factories import Cast
-from tests.server import LiveServer
+from tests.support.factories import Cast
+from tests.support.server import LiveServer
 from tools_registry.changes import timeline
 from tools_registry.models import Tool, ToolVersion
 

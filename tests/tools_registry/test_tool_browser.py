@@ -2,9 +2,9 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.complaints import complaints
-from tests.factories import Cast
-from tests.signing_in import sign_in
+from tests.support.browser_errors import complaints
+from tests.support.factories import Cast
+from tests.support.sign_in import sign_in
 from tests.tools_registry.test_tool_pages import NARROW, register, send
 
 

@@ -9,19 +9,20 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from audit.sightings import expire_ephemeral, note_tools
 from audit.tasks import keep_tools
+from audit.work.sightings import expire_ephemeral, note_tools
 from tenants.keys import create_key
 from tenants.models import Action, Scope, User
 from tenants.scope import tenant_scope
-from tests.factories import Cast, make_call, send_events
-from tests.tools_registry.contracts import make_contract
-from tools_registry import drafts, states, views
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast, make_call, send_events
+from tools_registry import drafts, states
 from tools_registry.changes import Publisher, timeline
 from tools_registry.models import State, Tool, ToolChange
 from tools_registry.schemas import ToolContract
 from tools_registry.tools import describe_tool
 from tools_registry.versions import find_version, register_contracts
+from tools_registry.views import tools
 
 NARROW = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}}
 
@@ -109,7 +110,7 @@ def test_who_may_not_edit_is_offered_no_button(acme: Cast) -> None:
 def test_the_timeline_tells_the_newest_and_leads_to_what_was_earlier(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views, "CHANGES_SHOWN", 3)
+    monkeypatch.setattr(tools, "CHANGES_SHOWN", 3)
     tool = register(acme)
     for number in range(4):
         with tenant_scope(acme.tenant.id):

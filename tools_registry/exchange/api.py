@@ -12,7 +12,7 @@ from django.utils import timezone
 from ninja import Query
 from pydantic import Field
 
-from config.problems import ProblemError, problem, told
+from config.http.problems import ProblemError, problem, told
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.api_reads import Answer, Asked
 from tenants.keys import actor_of
@@ -25,7 +25,7 @@ from tools_registry.exchange.applying import Way
 from tools_registry.exchange.export import current_contracts, export_registry
 from tools_registry.exchange.providers import PROVIDERS, define
 from tools_registry.exchange.reading import DOCUMENT_MAX_BYTES, UnreadableError, open_document
-from tools_registry.exchange.telling import count
+from tools_registry.exchange.summary import count
 from tools_registry.models import ToolImport
 from tools_registry.schemas import check_text
 from tools_registry.tasks import import_tools

@@ -2,7 +2,7 @@
 
 An import is a row, and each tool of its file another one. What is small is done while somebody
 waits; for the rest the worker's task goes on in slices, as searches of payloads do
-(`audit.payload_search`):
+(`audit.work.payload_search`):
 
 1. Lock the import's row. Is it still wanted, and not done?
 2. Look at the next few tools, or carry out the next one; write down what became of them and how far
@@ -29,7 +29,7 @@ from tools_registry.exchange.applying import Way, import_tool
 from tools_registry.exchange.document import ReadTool
 from tools_registry.exchange.planning import plan_tool, stored_tools
 from tools_registry.exchange.reading import Entry, OpenDocument
-from tools_registry.exchange.telling import tell
+from tools_registry.exchange.summary import tell
 from tools_registry.models import ImportedTool, ImportState, ToolImport
 
 AT_ONCE_BYTES: Final = 256 * 1024

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 import tenants.models
 import tools_registry.models
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 import tenants.models
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 
 class Migration(migrations.Migration):

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 
 class Migration(migrations.Migration):

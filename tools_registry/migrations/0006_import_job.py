@@ -4,7 +4,7 @@ import django.contrib.postgres.fields
 from django.db import migrations, models
 
 import tools_registry.models
-from config.migrations import RunSQLFile
+from config.postgresql.migrations import RunSQLFile
 
 STATES = [
     ("looking", "Being looked at"),

@@ -1,6 +1,6 @@
 -- The index over the log: a row per call and per violation, and the counts derived from them.
 -- `manage.py reindex` makes all of it again from the log. Each table is partitioned by the UTC
--- day of the call's start; the worker makes the partitions (audit/partitions.py), which only
+-- day of the call's start; the worker makes the partitions (audit/index/partitions.py), which only
 -- the owner may name. Hence these tables have no foreign keys.
 
 -- Adds two sums of what producers report, and stops at the largest bigint. Not STRICT: PostgreSQL
@@ -237,7 +237,7 @@ CREATE TABLE rollup (
     prompt_tokens bigint NOT NULL,
     completion_tokens bigint NOT NULL,
     cache_hit_count bigint NOT NULL,
-    histogram numeric NOT NULL,          -- of durations, 12 digits a bucket (audit/histogram.py)
+    histogram numeric NOT NULL,          -- of durations, 12 digits a bucket (audit/index/histogram.py)
     CONSTRAINT rollup_pkey PRIMARY KEY (tenant_id, started_on, hour_at, tool_name, tool_version)
 ) PARTITION BY RANGE (started_on);
 ALTER TABLE rollup ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

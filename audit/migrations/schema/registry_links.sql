@@ -27,7 +27,7 @@ CREATE TABLE tool_replay (
     cursor_at timestamptz,               -- start and id of the last call read; NULL: none yet
     cursor_id uuid,
     newly_violating_count bigint NOT NULL,  -- arguments and outputs that only the draft rejects
-    findings text NOT NULL,              -- JSON (audit.replay.tally); '': nothing read yet
+    findings text NOT NULL,              -- JSON (audit.work.replay.tally); '': nothing read yet
     problem text NOT NULL,               -- why it failed
     finished_at timestamptz,
     CONSTRAINT tool_replay_pkey PRIMARY KEY (tenant_id, id),
@@ -67,7 +67,7 @@ CREATE TABLE tool_drift (
     read_count bigint NOT NULL,
     cursor_at timestamptz,               -- start and id of the last call read; NULL: none yet
     cursor_id uuid,
-    found text NOT NULL,                 -- JSON (audit.drift.shape); '': nothing read yet
+    found text NOT NULL,                 -- JSON (audit.work.drift.shape); '': nothing read yet
     problem text NOT NULL,               -- why it failed
     finished_at timestamptz,
     CONSTRAINT tool_drift_pkey PRIMARY KEY (tenant_id, id),

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.backup import BackupError, dump, owner_address
+from config.process.backup import BackupError, dump, owner_address
 from config.progress import Progress
 
 

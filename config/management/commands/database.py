@@ -8,7 +8,8 @@ import psycopg
 from django.core.management.base import BaseCommand, CommandError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from config import database, env
+from config import env
+from config.postgresql import database
 
 
 class Command(BaseCommand):

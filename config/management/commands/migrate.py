@@ -6,13 +6,13 @@ import psycopg
 from django.core.management.commands import migrate
 from django.db import OperationalError
 
-from config import schema
+from config.postgresql import schema
 
 _ATTEMPTS = 5
 
 
 class Command(migrate.Command):
-    """Take the lock of `config.schema` around the whole command."""
+    """Take the lock of `config.postgresql.schema` around the whole command."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         """As Django's. A migration that PostgreSQL ended for a sender's sake is applied again."""

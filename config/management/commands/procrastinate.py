@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from procrastinate.contrib.django.management.commands import procrastinate
 
-from config import schema
+from config.postgresql import schema
 from config.postgresql.base import is_pooled
 
 _log = logging.getLogger(__name__)

@@ -1,11 +1,11 @@
-"""`manage.py up`: prepare and run everything; the steps are in `config.up`."""
+"""`manage.py up`: prepare and run everything; the steps are in `config.process.up`."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config import up
+from config.process import up
 
 
 class Command(BaseCommand):

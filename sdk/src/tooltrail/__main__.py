@@ -2,6 +2,6 @@
 
 import sys
 
-from tooltrail.commands import main
+from tooltrail.cli.main import main
 
 sys.exit(main())

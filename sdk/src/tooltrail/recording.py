@@ -18,6 +18,7 @@ from tooltrail.capture import Capture, encode_json
 from tooltrail.contracts import describe_failure
 from tooltrail.current_span import current_span
 from tooltrail.guard import GuardOutcome
+from tooltrail.guard_report import OUTPUT_DATA, PASSED, guard_text
 from tooltrail.redact import Note
 from tooltrail.scope import (
     Scope,
@@ -27,7 +28,6 @@ from tooltrail.scope import (
     scope_of_call,
     trace_id_in,
 )
-from tooltrail.verdicts import OUTPUT_DATA, PASSED, guard_text
 
 Clock = Callable[[], datetime]
 """Tells the time, with offset. The default clock is the system's."""

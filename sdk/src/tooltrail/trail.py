@@ -27,6 +27,7 @@ from tooltrail.decorator import Arguments, make_output_guard, wrap
 from tooltrail.errors import ToolContractRefused, ToolNameTaken
 from tooltrail.events import NAME_MAX_LENGTH
 from tooltrail.guard import unwrap
+from tooltrail.guard_report import report_text
 from tooltrail.producer import USER_AGENT, Producer, Stats
 from tooltrail.recording import Append, Call, Clock, ToolSpec
 from tooltrail.redact import Note, Redactor
@@ -37,7 +38,6 @@ from tooltrail.tools.functions import is_partial, name_of
 from tooltrail.tools.tool import Tool
 from tooltrail.transport import Transport, UnreachableError
 from tooltrail.turns import Turn
-from tooltrail.verdicts import report_text
 
 logger = logging.getLogger("tooltrail")
 

@@ -17,7 +17,7 @@ from tooltrail.contracts import (
     ToolResultMeta,
 )
 
-from sdk.tests.vectors import cases
+from sdk.tests.support.vectors import cases
 
 
 class SearchInput(BaseModel):

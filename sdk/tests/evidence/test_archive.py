@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tooltrail.evidence import Archive, UnreadableError, verify
 
-from sdk.tests.evidence.making import Bundle, Log
+from sdk.tests.support.bundles import Bundle, Log
 
 LOG = Log.of(80)
 HONEST = Bundle.of(LOG, 10, 70)

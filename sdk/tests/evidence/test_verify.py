@@ -6,12 +6,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tooltrail.commands import main
+from tooltrail.cli.main import main
 from tooltrail.evidence import Archive, EntryLine, UnreadableError, Verdict, verify
 from tooltrail.ledger import Checkpoint, FormatError, Kind, VerifierKey
 from tooltrail.ledger.frontier import Frontier, subtrees_before, subtrees_behind
 
-from sdk.tests.evidence.making import KEY, ORIGIN, OTHER_KEY, VERSION, Bundle, Log, at
+from sdk.tests.support.bundles import (
+    KEY,
+    ORIGIN,
+    OTHER_KEY,
+    VERSION,
+    Bundle,
+    Log,
+    at,
+)
 
 LOG = Log.of(300)
 HONEST = Bundle.of(LOG, 40, 200, sizes=[20, 100, 250, 300], previous=[30])

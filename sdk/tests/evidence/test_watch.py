@@ -8,11 +8,16 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tooltrail.commands import main
+from tooltrail.cli.main import main
 from tooltrail.evidence.watch import Watch
 from tooltrail.ledger import Checkpoint, SigningKey, Tile
 
-from sdk.tests.evidence.making import KEY, ORIGIN, OTHER_KEY, Log
+from sdk.tests.support.bundles import (
+    KEY,
+    ORIGIN,
+    OTHER_KEY,
+    Log,
+)
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 LOG = Log.of(700)

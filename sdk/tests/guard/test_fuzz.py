@@ -11,7 +11,7 @@ from tooltrail.guard import SchemaError, enforce
 from tooltrail.guard.explain import explain
 from tooltrail.guard.jsonschema import compile_schema
 
-from sdk.tests.guard.random_schemas import Random
+from sdk.tests.support.random_schemas import Random
 
 ROUNDS = 2_000
 VALUES = 3  # per schema

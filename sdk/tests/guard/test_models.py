@@ -10,7 +10,7 @@ from annotated_types import Gt, Len, Lt, MultipleOf
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 from tooltrail.guard import ValidationError, detect_schema, enforce, is_model_schema, validate
 
-from sdk.tests.vectors import cases, rows
+from sdk.tests.support.vectors import cases, rows
 
 
 class Unit(enum.StrEnum):

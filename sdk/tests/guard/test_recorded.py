@@ -25,7 +25,7 @@ from tooltrail.guard import (
 )
 
 from sdk.tests.guard.exemptions import reason
-from sdk.tests.vectors import cases
+from sdk.tests.support.vectors import cases
 
 NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0": -0.0}
 UNDEFINED = object()

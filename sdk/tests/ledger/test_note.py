@@ -19,7 +19,7 @@ from tooltrail.ledger import (
     sign_note,
 )
 
-from sdk.tests.ledger.book import flips
+from sdk.tests.support.ledger_book import flips
 
 # The example of https://c2sp.org/signed-note, "Example".
 EXAMPLE_KEY = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"

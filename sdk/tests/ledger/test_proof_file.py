@@ -15,7 +15,7 @@ from tooltrail.ledger import (
     tree_root,
 )
 
-from sdk.tests.ledger.book import LEAVES, flips, subtree
+from sdk.tests.support.ledger_book import LEAVES, flips, subtree
 
 LOG = SigningKey("audit.example/log/acme", bytes(range(32)))
 KEYS = [LOG.verifier]

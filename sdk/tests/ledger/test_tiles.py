@@ -19,7 +19,12 @@ from tooltrail.ledger import (
     tree_root,
 )
 
-from sdk.tests.ledger.book import LEAVES, path, subproof, subtree
+from sdk.tests.support.ledger_book import (
+    LEAVES,
+    path,
+    subproof,
+    subtree,
+)
 
 
 class Kept:

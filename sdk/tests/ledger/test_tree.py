@@ -16,7 +16,15 @@ from tooltrail.ledger import (
     verify_inclusion,
 )
 
-from sdk.tests.ledger.book import LEAVES, alike, flips, mth, path, subproof, subtree
+from sdk.tests.support.ledger_book import (
+    LEAVES,
+    alike,
+    flips,
+    mth,
+    path,
+    subproof,
+    subtree,
+)
 
 # The vectors of the Certificate Transparency reference implementation (merkle_tree_test.cc of
 # google/certificate-transparency), which transparency-dev/merkle and others took over.

@@ -17,7 +17,7 @@ from tooltrail.tools.canonical import (
     compute_call_id,
 )
 
-from sdk.tests.vectors import cases
+from sdk.tests.support.vectors import cases
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=8)
 SCALARS = (

@@ -8,7 +8,7 @@ import pytest
 from tooltrail.errors import ToolAlreadyRegistered, TooltrailError
 from tooltrail.tools import Registry, Tool, ToolRegistry
 
-from sdk.tests.vectors import cases
+from sdk.tests.support.vectors import cases
 
 ANY_OBJECT = {"type": "object", "additionalProperties": True}
 MEMBERS = {"inputSchema": "input_schema", "onCollision": "on_collision"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tooltrail.tracing import WsgiTraceMiddleware, parse_traceparent, resolve_trace
 
-from sdk.tests.vectors import cases
+from sdk.tests.support.vectors import cases
 
 
 def malformed_traceparent(row: dict[str, Any]) -> bool:

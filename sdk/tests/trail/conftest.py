@@ -6,7 +6,7 @@ import pytest
 from tooltrail import Trail
 from tooltrail.testing import MemoryTrail, tooltrail_trail
 
-from sdk.tests.trail.server import Server, serving
+from sdk.tests.support.ingest_server import Server, serving
 
 __all__ = ["tooltrail_trail"]
 

@@ -12,7 +12,7 @@ from tooltrail.guard import guard
 from tooltrail.testing import MemoryTrail
 from tooltrail.tools import OnCollision, Tool, ToolRegistry
 
-from sdk.tests.trail.server import Reply, Request, Server
+from sdk.tests.support.ingest_server import Reply, Request, Server
 
 MakeTrail = Callable[..., Trail]
 NUMBER = {"type": "number"}

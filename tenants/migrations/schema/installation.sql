@@ -1,7 +1,7 @@
 -- What belongs to the installation and to no tenant.
 
 -- tolerated_migration: migrations that older processes may run beside without knowing them
--- (config/schema.py). A migration adds its own row.
+-- (config/postgresql/schema.py). A migration adds its own row.
 --
 -- Retention: kept.
 -- Erasure: no effect.

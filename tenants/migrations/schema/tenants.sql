@@ -4,7 +4,7 @@
 -- * The block above each table says what it is for and what becomes of its rows. "Citus" is what
 --   the table becomes on a cluster. tests/schema/test_table_notes.py compares it with the code.
 -- * tooltrail_owner owns everything. tooltrail_app may SELECT, INSERT, UPDATE and DELETE on a new
---   table (config/database.py), so each table takes away what the application must not do.
+--   table (config/postgresql/database.py), so each table takes away what the application must not do.
 --   tooltrail_keeper, which erases and signs, may do only what is granted here.
 -- * A table with a tenant_id shows the rows of one tenant: its policy compares the column with
 --   the setting tooltrail.tenant_id, which the transaction sets (tenants/scope.py).

@@ -6,7 +6,7 @@ The 19 documented keywords come first, in the recorded order, then the others as
 from dataclasses import dataclass
 
 from tooltrail.guard.keywords import RECORDED, Check
-from tooltrail.guard.morekeywords import OTHERS
+from tooltrail.guard.keywords_later_drafts import OTHERS
 from tooltrail.guard.nodes import Node, accepted_kinds
 
 

@@ -1,0 +1,54 @@
+"""The calls before a version was published and after: how many failed, broke their schema, how
+long they took; exactly, of any two stretches, as in `audit.queries.over_time`.
+"""
+
+from django.db.models import Q
+
+from audit.effect.comparison import Calls, Counted, Windows
+from audit.index import histogram
+from audit.queries.over_time import FORMULA, slot_parameters
+from audit.sql.rows import rows
+from tools_registry.models import ChangeKind, ToolChange, ToolVersion
+
+
+def version_before(version: ToolVersion) -> ToolVersion | None:
+    """The one that was current when a version was published; None for the first. Two queries."""
+    changes = ToolChange.objects.filter(tenant=version.tenant_id, tool=version.tool_id)
+    published = changes.filter(kind=ChangeKind.PUBLISHED, number=version.number).first()
+    numbers = Q(number=version.number - 1)
+    if published is not None:
+        became = (ChangeKind.PUBLISHED, ChangeKind.MADE_CURRENT)
+        last = changes.filter(kind__in=became, ordinal__lt=published.ordinal)
+        numbers = Q(number=last.order_by("-ordinal").values("number")[:1])
+    versions = ToolVersion.objects.filter(tenant=version.tenant_id, tool=version.tool_id)
+    return versions.filter(numbers, tool__tenant=version.tenant_id).select_related("tool").first()
+
+
+def names_of(version: ToolVersion | None) -> list[str]:
+    """How executors may name a version: its number or its digest."""
+    return [] if version is None else [str(version.number), version.digest]
+
+
+def count_calls(
+    windows: Windows, tool_name: str, before: ToolVersion | None, after: ToolVersion
+) -> Counted:
+    """The calls of both windows, part by part. One statement."""
+    found = Counted(windows)
+    parameters = slot_parameters(windows.bounds)
+    named = {"tool": tool_name, "before": names_of(before), "after": names_of(after)}
+    for slot, taken_from, side, calls, failed, violating, number, buckets, in_buckets in rows(
+        "effect_of_version", parameters | FORMULA | named
+    ):
+        latency = (
+            histogram.from_number(number)
+            if number
+            else _filled(dict(zip(buckets, in_buckets, strict=True)))
+        )
+        for place, sign in ((slot, 1), (taken_from, -1)):
+            if place is not None:
+                found.add(place, side, Calls(calls, failed, violating, latency), sign)
+    return found
+
+
+def _filled(counts: dict[int, int]) -> list[int]:
+    return [counts.get(bucket, 0) for bucket in range(histogram.BUCKET_COUNT)]

@@ -1,0 +1,270 @@
+"""One line of a request: read, judged, and reduced to what the index needs.
+
+Pure. The fast path is `audit.events.wire`; what it does not take is given to the contract itself,
+`tooltrail.events.EVENT`, whose verdict and words count. Bytes are never changed: JSON that is
+right but that PostgreSQL or a parser cannot hold (U+0000, lone surrogates, numbers of
+thousands of digits) is replaced in a copy, from which the index is made.
+"""
+
+import json
+import re
+from array import array
+from collections.abc import Iterator
+from itertools import accumulate
+from json.decoder import scanstring  # type: ignore[attr-defined]  # not in its stubs
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from pydantic import ValidationError
+from tooltrail import events
+
+from audit.events import wire
+from audit.events.envelope import lenient_envelope
+from audit.events.instants import Instants
+from audit.events.limits import MAX_DEPTH
+
+_UNSAFE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_ESCAPE = re.compile(
+    rb"\\(?:u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|[dD][89a-fA-F][0-9a-fA-F]{2}|0000)|.)",
+    re.DOTALL,
+)
+_DIGITS_MAX = 4300  # more in one number no parser takes that makes an integer of them
+_LONG_NUMBER = re.compile(rb"(\d{%d})\d+" % _DIGITS_MAX)
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # the last may have no end
+_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # signed: one level down, one level up
+_SPACE = re.compile(r"[ \t\n\r]*")
+_MESSAGE_MAX = 500
+_TYPES = "toolExecutionStart, toolExecutionEnd or gap"
+
+
+class RefusedLineError(Exception):
+    """A line is no event; it goes to the inbox. `raw` is what may be kept of it there."""
+
+    def __init__(self, code: str, message: str, raw: bytes) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.raw = raw
+
+
+class TooDeepError(Exception):
+    """A line's JSON is nested deeper than `MAX_DEPTH`."""
+
+
+def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent:
+    """Read one line. Raises RefusedLineError, or TooDeepError for the limit on nesting."""
+    line = without_unsafe_escapes(raw)
+    if is_too_deep(line):
+        _thorough(line, raw)  # what is no event goes to the inbox, however deep it seems
+        raise TooDeepError
+    try:
+        event = _fast(line)
+        _check(event, instants)
+    except RecursionError:
+        raise TooDeepError from None
+    except (msgspec.MsgspecError, ValueError):
+        event = _thorough(line, raw)
+    if not isinstance(event, wire.GapEvent):
+        event.trace_id = event.trace_id or event.turn_id
+        if isinstance(event.tool_version, int):
+            event.tool_version = str(event.tool_version)
+    return event
+
+
+def without_unsafe_escapes(line: bytes) -> bytes:
+    """JSON without escapes of U+0000 and of half surrogate pairs: U+FFFD in their place."""
+    if b"\\" in line and _UNSAFE.search(line):
+        return _ESCAPE.sub(_replacement, line)
+    return line
+
+
+def is_too_deep(line: bytes, depth: int = MAX_DEPTH) -> bool:
+    """Whether JSON is nested deeper than `depth`: the whole, or what precedes its first fault.
+
+    To be asked before a decoder sees the bytes. CPython stops recursion in C by a count that is
+    made for a stack of 8 MiB; a web server's thread has 2 MiB, and 20,000 brackets in
+    `msgspec.json.decode` end the process with a segmentation fault.
+    """
+    # bytes.count looks at every byte, replace leaps from one to the next at half the cost.
+    squares = len(line) - len(line.replace(b"[", b""))
+    if squares + len(line) - len(line.replace(b"{", b"")) <= depth:
+        return False
+    steps = array("b", _STRINGS.sub(b"", line).translate(_STEPS, _NO_BRACKET))
+    return max(accumulate(steps), default=0) > depth
+
+
+def event_id_in(raw: bytes) -> UUID | None:
+    """The event id of a line that was refused, where it has one that can be read."""
+    for name, start, end in _members(raw):
+        if name in ("event_id", "eventId"):
+            try:
+                return events.parse_uuid(json.loads(raw[start:end]))
+            except ValueError:
+                return None
+    return None
+
+
+def without_auth(raw: bytes) -> tuple[bytes, bool]:
+    """The line with the value of every non-null `auth` member made null, and whether it had one.
+
+    A line that cannot be read as an object is cut off where such a member may begin.
+    """
+    if b"auth" not in raw and b"\\u" not in raw:
+        return raw, False
+    parts: list[bytes] = []
+    done = 0
+    try:
+        for name, start, end in _members(raw, strict=True):
+            if name == "auth" and raw[start:end] != b"null":
+                parts += (raw[done:start], b"null")
+                done = end
+    except ValueError:
+        return raw.partition(b'"auth"')[0], False
+    return b"".join(parts) + raw[done:], bool(parts)
+
+
+def _fast(line: bytes) -> wire.WireEvent:
+    if not line.isascii():
+        line.decode()  # skipped payloads are not looked at otherwise
+    try:
+        return wire.EVENT.decode(line)
+    except msgspec.ValidationError:
+        event = wire.WITH_ANY_OUTPUT.decode(line)
+        if isinstance(event, wire.EndEvent):
+            output: Any = event.output
+            event.output = lenient_envelope(output)
+        return event
+
+
+def _check(event: wire.WireEvent, instants: Instants) -> None:
+    """What the structs cannot say. Raises ValueError; the contract then finds the words."""
+    if isinstance(event, wire.GapEvent):
+        if event.to_seq < event.from_seq:
+            raise ValueError
+        return
+    if event.trace_id is None and event.turn_id is None:
+        raise ValueError
+    if event.run_id is not None and event.ingestion_run_id is not None:
+        raise ValueError
+    instants.read(event.started_at)
+    if isinstance(event, wire.EndEvent):
+        instants.read(event.ended_at)
+
+
+def _thorough(line: bytes, raw: bytes) -> wire.WireEvent:
+    kept, had_auth = without_auth(raw)
+    if had_auth:
+        raise RefusedLineError(
+            "auth_not_allowed", "auth is never stored; send the event without it", kept
+        )
+    try:
+        event = events.EVENT.validate_json(_LONG_NUMBER.sub(rb"\1", line))
+    except ValidationError as error:
+        reasons = error.errors(include_url=False, include_input=False, include_context=False)
+        if reasons[0]["type"] != "json_invalid":
+            raise RefusedLineError("invalid_event", _words(reasons), kept) from None
+        if "recursion limit" in reasons[0]["msg"]:
+            raise TooDeepError from None
+        raise RefusedLineError("not_json", _words(reasons), kept) from None
+    return _as_wire(event)
+
+
+def _as_wire(event: events.Event) -> wire.WireEvent:
+    """The contract's model as the struct the fast path would have made."""
+    if isinstance(event, events.Gap):
+        return wire.GapEvent(**{name: getattr(event, name) for name in _members_of(wire.GapEvent)})
+    shared = {name: getattr(event, name) for name in _members_of(wire.CallEvent)}
+    shared["started_at"] = event.started_at.isoformat()
+    if isinstance(event, events.ToolExecutionStart):
+        return wire.StartEvent(**shared, args=msgspec.Raw(b""), traceparent=event.traceparent)
+    guard = None
+    if event.guard is not None:
+        found = [
+            wire.FoundViolation(each.path, each.code, each.severity, each.expected, each.received)
+            for each in event.guard.violations
+        ]
+        guard = wire.GuardReport(event.guard.strategy, event.guard.outcome, found)
+    return wire.EndEvent(
+        **shared,
+        ended_at=event.ended_at.isoformat(),
+        duration_ms=event.duration_ms,
+        is_error=event.is_error,
+        output=lenient_envelope(event.output),
+        guard=guard,
+    )
+
+
+def _members_of(struct: type[msgspec.Struct]) -> list[str]:
+    return [name for name in struct.__struct_fields__ if name not in ("auth", "started_at")]
+
+
+def _replacement(escape: re.Match[bytes]) -> bytes:
+    """U+FFFD for U+0000 and for half a pair; six bytes are one escape, twelve a pair."""
+    text = escape[0]
+    return b"\\ufffd" if len(text) == 6 else text
+
+
+def _members(raw: bytes, *, strict: bool = False) -> Iterator[tuple[str, int, int]]:
+    """The members of the object a line is: name, and where in the bytes the value lies.
+
+    Stops, or with `strict` raises ValueError, where the line is no JSON object.
+    """
+    # Latin-1 keeps every byte one character; names with other characters do not matter here.
+    text = raw.decode("latin-1")
+    try:
+        at = _after_space(text, 0)
+        if text[at : at + 1] != "{":
+            raise ValueError("not an object")
+        at = _after_space(text, at + 1)
+        while text[at : at + 1] == '"':
+            name, at = scanstring(text, at + 1, False)
+            at = _after_space(text, at)
+            if text[at : at + 1] != ":":
+                raise ValueError("no colon")
+            start = _after_space(text, at + 1)
+            _, end = _VALUES.raw_decode(text, start)
+            yield name, start, end
+            at = _after_space(text, end)
+            if text[at : at + 1] != ",":
+                break
+            at = _after_space(text, at + 1)
+        if text[at : at + 1] != "}":
+            raise ValueError("no end")
+    except (ValueError, RecursionError) as error:
+        if strict:
+            raise ValueError(str(error)) from None
+
+
+_VALUES = json.JSONDecoder(parse_int=str, strict=False)
+
+
+def _after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def reason_in_words(reason: Any) -> str:
+    """What the contract has against a line, without any of its values: viewers read this.
+
+    `reason` is one of pydantic's errors. Its own words for a wrong `type` quote the value.
+    """
+    match reason["type"]:
+        case "union_tag_not_found":
+            return f"`type` is missing; expected {_TYPES}"
+        case "union_tag_invalid":
+            return f"`type` is unknown; expected {_TYPES}"
+    text: str = reason["msg"]
+    return text.removeprefix("Value error, ")
+
+
+def _words(reasons: list[Any]) -> str:
+    said = [
+        ": ".join(filter(None, (".".join(map(str, each["loc"][1:])), reason_in_words(each))))
+        for each in reasons[:3]
+    ]
+    if len(reasons) > 3:
+        said.append(f"and {len(reasons) - 3} more")
+    return "; ".join(said)[:_MESSAGE_MAX]

@@ -1,0 +1,52 @@
+"""An output as an AI Core envelope: what of it the index can use.
+
+Pure. An output is any JSON. Members of the wrong type are ignored one by one; nothing an
+output holds can make its event refused.
+"""
+
+import json
+from typing import Any
+
+import msgspec
+
+from audit.events import wire
+
+
+def lenient_envelope(output: Any) -> wire.Envelope | None:
+    """The usable members of an output given as its bytes or as a value; None for no object."""
+    value = _value(output) if isinstance(output, msgspec.Raw) else output
+    if not isinstance(value, dict):
+        return None
+    error, meta = value.get("error"), value.get("meta")
+    return wire.Envelope(
+        status=_of(wire.Envelope, value, "status"),
+        error=_struct(wire.EnvelopeError, error) if isinstance(error, dict) else None,
+        meta=wire.EnvelopeMeta(
+            cache_hit=_of(wire.EnvelopeMeta, meta, "cache_hit"),
+            attempt=_of(wire.EnvelopeMeta, meta, "attempt"),
+            token_usage=_struct(wire.TokenUsage, meta.get("token_usage")),
+        )
+        if isinstance(meta, dict)
+        else None,
+    )
+
+
+def _struct[S: msgspec.Struct](kind: type[S], value: Any) -> S | None:
+    if not isinstance(value, dict):
+        return None
+    return kind(**{name: _of(kind, value, name) for name in kind.__struct_fields__})
+
+
+def _of(kind: type[msgspec.Struct], value: dict[str, Any], name: str) -> Any:
+    """A member if it is of the struct's type for it, else None."""
+    try:
+        return getattr(msgspec.convert({name: value.get(name)}, kind), name)
+    except msgspec.ValidationError:
+        return None
+
+
+def _value(raw: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:  # 1e999 is JSON, and infinite to Python
+        return json.loads(bytes(raw))

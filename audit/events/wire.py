@@ -1,0 +1,170 @@
+"""The wire contract as the ingest path reads it: only what the index needs, payloads skipped.
+
+`tooltrail.events` is the contract; these structs are its fast twin. What they take, the contract
+takes, with the same values; what they do not, `audit.events.decode` gives to the contract itself
+(tests/audit/events/test_decode.py proves both). Hence they name snake case members alone: any
+camelCase member makes a struct refuse.
+"""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, Raw
+from pydantic.alias_generators import to_camel
+from tooltrail.events import BIGINT_MAX, DURATION_MS_MAX, ID_MAX_LENGTH, NAME_MAX_LENGTH
+from tooltrail.guard.violations import ViolationCode, ViolationSeverity
+
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX_LENGTH)]
+FreeId = Annotated[str, Meta(min_length=1, max_length=ID_MAX_LENGTH)]
+Count = Annotated[int, Meta(ge=0, le=BIGINT_MAX)]
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Bigint = Annotated[int, Meta(ge=-BIGINT_MAX, le=BIGINT_MAX)]
+
+
+class TokenUsage(msgspec.Struct, gc=False):
+    """Tokens a call used."""
+
+    prompt: Count | None = None
+    completion: Count | None = None
+
+
+class EnvelopeMeta(msgspec.Struct, gc=False):
+    """The figures of an envelope."""
+
+    cache_hit: bool | None = None
+    attempt: Int32 | None = None
+    token_usage: TokenUsage | None = None
+
+
+class EnvelopeError(msgspec.Struct, gc=False):
+    """Why a call failed, as its envelope says."""
+
+    type: str | None = None
+    message: str | None = None
+    code: str | None = None
+    retry_after_ms: Bigint | None = None
+    upstream_status: Int32 | None = None
+    attempt: Int32 | None = None
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """What the index takes of an AI Core `ToolOutput`; its data are skipped."""
+
+    status: str | None = None
+    error: EnvelopeError | None = None
+    meta: EnvelopeMeta | None = None
+
+
+class FoundViolation(msgspec.Struct, gc=False):
+    """A violation as the guard reported it."""
+
+    path: str
+    code: ViolationCode
+    severity: ViolationSeverity = "error"
+    expected: str = ""
+    received: str = ""
+    message: str = ""
+    llm_message: str = ""
+    llmMessage: str = ""  # noqa: N815  the same member's other name
+
+
+class GuardReport(msgspec.Struct, gc=False):
+    """What the output guard did."""
+
+    strategy: Annotated[str, Meta(max_length=32)]
+    outcome: Literal["passed", "failed", "coerced", "stripped", "fallback", "error-result"]
+    violations: Annotated[list[FoundViolation], Meta(max_length=1000)] = []
+
+
+class CallEvent(msgspec.Struct, kw_only=True, gc=False):
+    """What start and end share. `started_at` is RFC 3339 text, as it was sent."""
+
+    event_id: UUID | None = None
+    invocation_id: UUID | None = None
+    trace_id: FreeId | None = None
+    parent_invocation_id: UUID | None = None
+    tool_name: Name
+    tool_version: Name | int | None = None
+    call_id: FreeId
+    tool_call_id: FreeId | None = None
+    turn_id: FreeId | None = None
+    run_id: FreeId | None = None
+    ingestion_run_id: FreeId | None = None
+    workflow_id: FreeId | None = None
+    collection_id: FreeId | None = None
+    document_id: FreeId | None = None
+    document_version_id: FreeId | None = None
+    case_id: FreeId | None = None
+    idempotency_key: FreeId | None = None
+    timeouts_ms: Annotated[int, Meta(gt=0, le=BIGINT_MAX)] | None = None
+    budget_tokens: Count | None = None
+    locale: FreeId | None = None
+    safety_mode: FreeId | None = None
+    producer_id: FreeId | None = None
+    producer_seq: Count | None = None
+    started_at: str
+    auth: None = None  # anything but null is refused
+
+
+class StartEvent(CallEvent, tag="toolExecutionStart", kw_only=True, gc=False):
+    """A tool is about to run."""
+
+    args: Raw
+    traceparent: FreeId | None = None
+
+
+class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):
+    """A tool has run. An `output` that is no envelope at all is read as an empty one."""
+
+    ended_at: str
+    duration_ms: Annotated[float, Meta(ge=0, le=DURATION_MS_MAX)]
+    is_error: bool
+    output: Envelope | None = None
+    guard: GuardReport | None = None
+
+
+class GapEvent(msgspec.Struct, tag="gap", kw_only=True, gc=False):
+    """Numbers a producer had to give up."""
+
+    event_id: UUID | None = None
+    producer_id: FreeId
+    from_seq: Count
+    to_seq: Count
+    reason: FreeId
+    count: Count
+    auth: None = None
+
+
+type WireEvent = StartEvent | EndEvent | GapEvent
+
+_Impossible = Annotated[str, Meta(min_length=2, max_length=1)]
+
+
+def _without_camel_case[S: msgspec.Struct](struct: type[S]) -> type[S]:
+    """The struct, made to refuse the camelCase names of its members."""
+    names = [to_camel(name) for name in struct.__struct_fields__ if "_" in name]
+    return msgspec.defstruct(  # type: ignore[return-value]  # made at run time
+        struct.__name__,
+        [(name, _Impossible, "") for name in names],
+        bases=(struct,),
+        tag=struct.__struct_config__.tag,
+        kw_only=True,
+        gc=False,
+    )
+
+
+class _RawOutput(EndEvent, tag="toolExecutionEnd", kw_only=True):
+    output: Raw = Raw(b"null")  # type: ignore[assignment]  # unlike its base's, unread
+
+
+EVENT: msgspec.json.Decoder[WireEvent] = msgspec.json.Decoder(
+    _without_camel_case(StartEvent) | _without_camel_case(EndEvent) | _without_camel_case(GapEvent)
+)
+"""Reads an event whose output, if any, is an envelope or null."""
+
+WITH_ANY_OUTPUT: msgspec.json.Decoder[WireEvent] = msgspec.json.Decoder(
+    # Two, because one struct alone would not insist on its type.
+    _without_camel_case(_RawOutput) | _without_camel_case(GapEvent)
+)
+"""Reads an end event whatever its output is, and leaves that as its bytes."""

@@ -1,0 +1,64 @@
+"""What people and programs did, as a file and as documents of the API.
+
+Both forms end with the number of actions: without it, a file was cut off. `ledger_index` says
+which entry holds the same, to be proved.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC
+from typing import Any
+from uuid import UUID
+
+from audit.exports.calls import Form, ndjson
+from audit.exports.csv_file import csv_rows
+from audit.queries.actions import ActionFilter, Place, action_page
+from tenants.models import Action
+from tenants.scope import tenant_scope
+
+COLUMNS = ("id", "at", "actor", "actor_id", "verb", "subject", "details", "ledger_index")
+"""Members and columns, in order."""
+_CHUNK = 1_000
+
+
+def document(action: Action) -> dict[str, Any]:
+    """An action's members: JSON values, its instant as RFC 3339 in UTC."""
+    return {
+        "id": str(action.id),
+        "at": action.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "actor": action.user_name,
+        "actor_id": action.user_id,
+        "verb": action.verb,
+        "subject": action.subject,
+        "details": action.details,
+        "ledger_index": action.ledger_index,
+    }
+
+
+def chunks(tenant_id: UUID, wanted: ActionFilter) -> Iterator[list[dict[str, Any]]]:
+    """All actions that match, newest first, as documents. One scope for each chunk."""
+    before: Place | None = None
+    while True:
+        with tenant_scope(tenant_id):
+            page = action_page(wanted, before=before, size=_CHUNK)
+        if page.actions:
+            yield [document(action) for action in page.actions]
+        if page.older is None:
+            return
+        before = page.older
+
+
+def _flat(found: Iterator[list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
+    for documents in found:
+        yield [{**one, "details": json.dumps(one["details"])} for one in documents]
+
+
+def _csv(found: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
+    return csv_rows(_flat(found), columns=COLUMNS)
+
+
+FORMS: dict[str, Form] = {
+    "ndjson": Form(ndjson, "application/x-ndjson"),
+    "csv": Form(_csv, "text/csv; charset=utf-8"),
+}
+"""By the ending of the file's name."""

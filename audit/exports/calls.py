@@ -1,0 +1,75 @@
+"""Calls as a file: NDJSON, CSV or Parquet, streamed; whatever the list's query asks for.
+
+Each chunk is read in a short transaction of its own, by key, so memory does not grow with the
+number of calls and none is held open for a slow reader. All forms end with the number of
+calls: without it, a file was cut off.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from audit.exports.call_document import COLUMNS, document
+from audit.exports.csv_file import csv_rows
+from audit.queries.call_filter import CallFilter
+from audit.queries.call_list import NEWEST, Cursor, call_chunk, violations_of
+from audit.queries.withheld import without_messages
+from tenants.scope import tenant_scope
+
+CHUNK = 1_000
+"""Calls read and written at once."""
+
+type Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of export: what writes it, and what it is called."""
+
+    write: Callable[[Iterator[list[Document]]], Iterator[bytes]]
+    content_type: str
+
+
+def chunks(
+    tenant_id: UUID, wanted: CallFilter, now: datetime, *, with_messages: bool
+) -> Iterator[list[Document]]:
+    """All calls that match, newest first, as documents. One scope for each chunk.
+
+    Without messages every `error_message` is null: they quote payloads.
+    """
+    cursor: Cursor | None = NEWEST
+    while cursor is not None:
+        with tenant_scope(tenant_id):
+            calls, cursor = call_chunk(wanted, now=now, before=cursor, size=CHUNK)
+            violations = violations_of(calls)
+        if not with_messages:
+            calls = without_messages(calls)
+        if calls:
+            yield [document(call, violations.get(call.invocation_id)) for call in calls]
+
+
+def ndjson(found: Iterator[list[Document]]) -> Iterator[bytes]:
+    """An object a line, and `{"count": n}` as the last."""
+    count = 0
+    for documents in found:
+        count += len(documents)
+        yield b"".join(json.dumps(one).encode() + b"\n" for one in documents)
+    yield json.dumps({"count": count}).encode() + b"\n"
+
+
+FORMS: dict[str, Form] = {
+    "ndjson": Form(ndjson, "application/x-ndjson"),
+    "csv": Form(partial(csv_rows, columns=COLUMNS), "text/csv; charset=utf-8"),
+}
+"""By the ending of the file's name."""
+
+try:
+    from audit.exports.parquet import parquet
+except ImportError:  # the extra `parquet` is not installed
+    pass
+else:
+    FORMS["parquet"] = Form(parquet, "application/vnd.apache.parquet")

@@ -1,0 +1,82 @@
+"""The inbox as a file: NDJSON or CSV, streamed in pages of one short transaction each."""
+
+import base64
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from audit.exports.calls import Form, ndjson
+from audit.exports.csv_file import csv_rows
+from audit.models import RejectedEvent
+from audit.queries.inbox import InboxFilter, inbox_lines
+from tenants.scope import tenant_scope
+
+_CHUNK = 100  # lines; 64 KiB each at most
+
+COLUMNS = (
+    "id",
+    "received_at",
+    "code",
+    "message",
+    "batch_id",
+    "line",
+    "event_id",
+    "raw",
+    "raw_base64",
+    "raw_length",
+    "resolution",
+    "resolved_at",
+    "resolved_by",
+    "discard_reason",
+    "redrive_batch_id",
+    "redrive_edited",
+)
+"""Members and columns. Of `raw` and `raw_base64` one is there: the first for UTF-8."""
+
+
+FORMS = {
+    "ndjson": Form(ndjson, "application/x-ndjson"),
+    "csv": Form(partial(csv_rows, columns=COLUMNS), "text/csv; charset=utf-8"),
+}
+"""By the ending of the file's name."""
+
+
+def chunks(tenant_id: UUID, wanted: InboxFilter) -> Iterator[list[dict[str, Any]]]:
+    """The lines that match, newest first, as documents. One scope for each chunk."""
+    before: UUID | None = None
+    while True:
+        with tenant_scope(tenant_id):
+            lines = inbox_lines(wanted, before=before, size=_CHUNK)
+        if lines:
+            yield [_document(line) for line in lines]
+        if len(lines) < _CHUNK:
+            return
+        before = lines[-1].id
+
+
+def _document(line: RejectedEvent) -> dict[str, Any]:
+    raw = bytes(line.raw)
+    try:
+        text, encoded = raw.decode(), None
+    except UnicodeDecodeError:
+        text, encoded = None, base64.b64encode(raw).decode()
+    values = (
+        str(line.id),
+        line.received_at.isoformat(),
+        line.code,
+        line.message,
+        str(line.batch_id),
+        line.line,
+        line.event_id and str(line.event_id),
+        text,
+        encoded,
+        line.raw_length,
+        line.resolution,
+        line.resolved_at and line.resolved_at.isoformat(),
+        line.resolved_by_name,
+        line.discard_reason,
+        line.redrive_batch_id and str(line.redrive_batch_id),
+        line.redrive_edited,
+    )
+    return dict(zip(COLUMNS, values, strict=True))

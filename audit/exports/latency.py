@@ -1,0 +1,54 @@
+"""Durations and tokens by tool and version as a file: NDJSON or CSV; and as the API's documents.
+
+Both forms end with the number of versions: without it, a file was cut off.
+"""
+
+from functools import partial
+from typing import Any
+
+from audit.exports.calls import Form, ndjson
+from audit.exports.csv_file import csv_rows
+from audit.queries.latency import SHARES, Latency, Spent
+
+COLUMNS = (
+    "tool_name",
+    "tool_version",
+    "calls",
+    "failed",
+    *(f"{name}_ms" for name in SHARES),
+    "prompt_tokens",
+    "completion_tokens",
+    "cache_hits",
+)
+"""Members and columns, in order."""
+
+
+def documents(found: Latency) -> list[dict[str, Any]]:
+    """Every version's members, by tool and version; what is not known is null."""
+    return [
+        {"tool_name": tool, "tool_version": version or None, **figures_of(spent)}
+        for (tool, version), spent in sorted(found.versions.items())
+    ]
+
+
+def figures_of(spent: Spent) -> dict[str, Any]:
+    """The figures of some calls: percentiles are milliseconds, off by at most 5 %."""
+    return {
+        "calls": spent.calls,
+        "failed": spent.failed,
+        **{f"{name}_ms": _rounded(spent.duration_ms(share)) for name, share in SHARES.items()},
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "cache_hits": spent.cache_hits,
+    }
+
+
+def _rounded(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else round(milliseconds, 3)
+
+
+FORMS: dict[str, Form] = {
+    "ndjson": Form(ndjson, "application/x-ndjson"),
+    "csv": Form(partial(csv_rows, columns=COLUMNS), "text/csv; charset=utf-8"),
+}
+"""By the ending of the file's name."""

@@ -1,0 +1,53 @@
+"""Kinds of violations as a file: NDJSON or CSV; and as documents of the API.
+
+Both forms end with the number of kinds: without it, a file was cut off.
+"""
+
+from functools import partial
+from typing import Any
+
+from audit.exports.calls import Form, ndjson
+from audit.exports.csv_file import csv_rows
+from audit.queries.violations import ViolationKind
+
+COLUMNS = (
+    "tool_name",
+    "tool_version",
+    "path_pattern",
+    "code",
+    "violations",
+    "calls",
+    "of_calls",
+    "share",
+    "first_at",
+    "last_at",
+    "first_ever_at",
+    "new_since",
+)
+"""Members and columns, in order."""
+
+
+def document(kind: ViolationKind) -> dict[str, Any]:
+    """A kind's members: JSON values, instants as RFC 3339 in UTC, what is not known as null."""
+    return {
+        "tool_name": kind.tool_name,
+        "tool_version": kind.tool_version or None,
+        "path_pattern": kind.path_pattern,
+        "code": kind.code,
+        "violations": kind.violations,
+        "calls": kind.calls,
+        "of_calls": kind.of_calls,
+        "share": kind.share,
+        **{
+            name: getattr(kind, name).isoformat().replace("+00:00", "Z")
+            for name in ("first_at", "last_at", "first_ever_at")
+        },
+        "new_since": kind.new_since,
+    }
+
+
+FORMS: dict[str, Form] = {
+    "ndjson": Form(ndjson, "application/x-ndjson"),
+    "csv": Form(partial(csv_rows, columns=COLUMNS), "text/csv; charset=utf-8"),
+}
+"""By the ending of the file's name."""

@@ -1,0 +1,184 @@
+"""What a request adds to traces and rollups: derived from the rows it changed.
+
+Pure. Only the rows that were written count, and of each only what this request brought:
+a call is new when both its events are this batch's or missing, and completed now when its
+end is. Counting the request's events instead would count twice what several writers send.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import msgspec
+
+from audit.events.instants import HOUR_US, QUARTER_US
+from audit.index.histogram import bucket_of
+
+BIGINT_MAX = 2**63 - 1
+
+
+class Changed(msgspec.Struct, frozen=True, gc=False):
+    """A row of `invocation` as the upsert left it, and what of it is this batch's.
+
+    Days and microseconds are since 1970.
+    """
+
+    day: int
+    invocation_id: UUID
+    started_us: int
+    ended_us: int | None
+    duration_us: int | None
+    state: str
+    tool_name: str
+    tool_version: str
+    trace_id: str
+    run_id: str | None
+    error_type: str
+    violation_count: int
+    prompt_tokens: int
+    completion_tokens: int
+    cache_hit: bool | None
+    took_start: bool
+    took_end: bool
+    is_new: bool
+
+
+@dataclass(slots=True)
+class TraceDelta:
+    """What a trace's row of one day gains."""
+
+    first_started_us: int
+    first_tool_name: str
+    last_us: int
+    run_id: str | None = None
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    violations: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(slots=True)
+class RollupDelta:
+    """What a rollup row gains, of a quarter of an hour or of an hour."""
+
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    violating_calls: int = 0
+    violations: int = 0
+    duration_us: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cache_hits: int = 0
+    buckets: dict[int, int] = field(default_factory=dict)
+    """How many calls each bucket of the histogram gains."""
+
+    def __add__(self, other: "RollupDelta") -> "RollupDelta":
+        buckets = dict(self.buckets)
+        for bucket, calls in other.buckets.items():
+            buckets[bucket] = buckets.get(bucket, 0) + calls
+        return RollupDelta(
+            self.started + other.started,
+            self.completed + other.completed,
+            self.failed + other.failed,
+            self.violating_calls + other.violating_calls,
+            self.violations + other.violations,
+            self.duration_us + other.duration_us,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cache_hits + other.cache_hits,
+            buckets,
+        )
+
+
+type TraceKey = tuple[int, str]
+type RollupKey = tuple[int, int, str, str]
+"""Day, the beginning of the hour or quarter in microseconds, tool and version."""
+type ErrorKey = tuple[int, int, str, str, str]
+"""The same of an hour and the error's type."""
+
+
+@dataclass(slots=True)
+class Deltas:
+    """All of a request's additions, by the key of the row they go to."""
+
+    traces: dict[TraceKey, TraceDelta] = field(default_factory=dict)
+    quarters: dict[RollupKey, RollupDelta] = field(default_factory=dict)
+    errors: dict[ErrorKey, int] = field(default_factory=dict)
+    """Failed calls."""
+
+    @property
+    def hours(self) -> dict[RollupKey, RollupDelta]:
+        """What the quarters add up to. Most requests are of one."""
+        found: dict[RollupKey, RollupDelta] = {}
+        for (day, at_us, tool, version), delta in self.quarters.items():
+            key = (day, at_us - at_us % HOUR_US, tool, version)
+            found[key] = found[key] + delta if key in found else delta
+        return found
+
+
+def derive(rows: Iterable[Changed], *, withdrawn: Iterable[Changed] = ()) -> Deltas:
+    """Sum up what these rows add; `withdrawn` are rows as they were, which no longer count."""
+    deltas = Deltas()
+    for row in rows:
+        _add(deltas, row, 1)
+    for row in withdrawn:
+        _add(deltas, row, -1)
+    return deltas
+
+
+def _add(deltas: Deltas, row: Changed, sign: int) -> None:
+    _add_to_trace(deltas, row, sign)
+    if not (row.is_new or row.took_end):
+        return
+    started_us = row.started_us
+    key = (row.day, started_us - started_us % QUARTER_US, row.tool_name, row.tool_version)
+    rollup = deltas.quarters.get(key)
+    if rollup is None:
+        rollup = deltas.quarters[key] = RollupDelta()
+    if row.is_new:
+        rollup.started += sign
+    if row.took_end:
+        _add_completion(rollup, row, sign)
+        if row.state == "failed":
+            hour_us = started_us - started_us % HOUR_US
+            of_error = (row.day, hour_us, row.tool_name, row.tool_version, row.error_type)
+            deltas.errors[of_error] = deltas.errors.get(of_error, 0) + sign
+
+
+def _add_to_trace(deltas: Deltas, row: Changed, sign: int) -> None:
+    key = (row.day, row.trace_id)
+    started_us = row.started_us
+    last_us = started_us if row.ended_us is None else max(started_us, row.ended_us)
+    trace = deltas.traces.get(key)
+    if trace is None:
+        trace = deltas.traces[key] = TraceDelta(started_us, row.tool_name, last_us)
+    first = (started_us, row.tool_name)
+    if first < (trace.first_started_us, trace.first_tool_name):
+        trace.first_started_us, trace.first_tool_name = first
+    trace.last_us = max(trace.last_us, last_us)
+    if row.run_id is not None:
+        trace.run_id = row.run_id if trace.run_id is None else min(trace.run_id, row.run_id)
+    trace.started += sign * row.is_new
+    if row.took_end:
+        trace.completed += sign
+        trace.failed += sign * (row.state == "failed")
+        trace.violations += sign * row.violation_count
+        trace.prompt_tokens += sign * row.prompt_tokens
+        trace.completion_tokens += sign * row.completion_tokens
+
+
+def _add_completion(rollup: RollupDelta, row: Changed, sign: int) -> None:
+    duration_us = row.duration_us or 0
+    rollup.completed += sign
+    rollup.failed += sign * (row.state == "failed")
+    rollup.violating_calls += sign * (row.violation_count > 0)
+    rollup.violations += sign * row.violation_count
+    rollup.duration_us += sign * duration_us
+    rollup.prompt_tokens += sign * row.prompt_tokens
+    rollup.completion_tokens += sign * row.completion_tokens
+    rollup.cache_hits += sign * (row.cache_hit is True)
+    bucket = bucket_of(duration_us)
+    rollup.buckets[bucket] = rollup.buckets.get(bucket, 0) + sign

@@ -1,0 +1,345 @@
+"""What the events of batches do to the index: their places, rows, totals, and what is refused.
+
+One path for all who index: `audit.intake.ingest` when requests arrive, `audit.index.reindex` when
+the log is read again. Both give it the events in the order of the log, and a writer. Batches that
+are indexed together share no call.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from uuid import UUID
+
+from tooltrail.ledger import Kind
+
+from audit.events import wire
+from audit.events.candidates import Candidate, Rejection, reject
+from audit.events.redaction import are_one_but_for_marks
+from audit.events.reported import (
+    calls_of,
+    is_beside,
+    tells_more,
+    tells_no_more,
+)
+from audit.index.deltas import Changed, derive
+from audit.index.merge import (
+    Call,
+    Key,
+    Repeat,
+    merge,
+    settle_on_stored_days,
+)
+from audit.index.writer import IndexWriter
+from audit.log.payload import read_events
+
+_CONFLICT = "conflict", "another event of this call and type was stored before"
+_NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
+
+type MissingDays = Callable[[set[int]], set[int]]
+"""Of some days since 1970, those the index has no partitions for."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a batch's candidates."""
+
+    accepted: int = 0
+    duplicates: int = 0
+    rejections: list[Rejection] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Effects:
+    """What the upsert's rows say that is still to be written."""
+
+    gaps: list[Candidate]
+    changed: dict[Key, Changed] = field(default_factory=dict)
+    withdrawn: list[Changed] = field(default_factory=list)
+    superseding: list[Changed] = field(default_factory=list)
+    absorbed: list[Changed] = field(default_factory=list)
+    completed: list[tuple[Changed, Candidate]] = field(default_factory=list)
+    in_spans: list[Candidate] = field(default_factory=list)
+
+
+class Indexing:
+    """Indexes batches of a tenant, inside its open scope: `apply`, then `write`."""
+
+    def __init__(
+        self,
+        tenant_id: UUID,
+        writer: IndexWriter,
+        missing_days: MissingDays,
+        *,
+        expects_new: bool = False,
+    ) -> None:
+        """`expects_new`: that what starts is new, see `IndexWriter.insert_calls`."""
+        self.outcomes: defaultdict[UUID, Outcome] = defaultdict(Outcome)
+        """By batch id."""
+        self._latest: tuple[UUID | None, Outcome] = None, Outcome()
+        self._producers: dict[str, tuple[int | None, int | None, int]] = {}
+        self._tenant_id = tenant_id
+        self._writer = writer
+        self._missing_days = missing_days
+        self._effects = _Effects([])
+        self._expects_new = expects_new
+
+    def apply(self, candidates: Sequence[Candidate], *, is_logged: bool = False) -> list[Candidate]:
+        """Write the rows of calls, and tell new events from duplicates and conflicts.
+
+        Returns the events that belong in the log, in order, with their positions; those that
+        come from there (`is_logged`) have theirs.
+        """
+        beside = [candidate for candidate in candidates if is_beside(candidate.raw)]
+        for candidate in beside:
+            self._take(candidate, is_new=False)
+        calls, repeats, homeless = self._placed(_without(candidates, beside))
+        logged = [candidate for candidate in candidates if candidate not in homeless]
+        if not is_logged:
+            for _, of_batch in by_batch(logged):
+                for position, candidate in enumerate(of_batch):
+                    candidate.position = position
+        changed = self._write_calls(calls)
+        completed = [
+            (row, call.end)
+            for call in calls
+            if call.end is not None
+            and (row := changed.get(call.key)) is not None
+            and row.took_end
+            and row.violation_count
+        ]
+        fuller = self._settle(calls, repeats, changed)
+        withdrawn, superseding = self._writer.supersede_calls(fuller)
+        gaps = [each for each in logged if each.kind is Kind.GAP]
+        in_spans = [
+            call.start
+            for call in calls
+            if call.start is not None
+            and isinstance(call.start.event, wire.StartEvent)
+            and call.start.event.traceparent is not None
+            and (row := changed.get(call.key)) is not None
+            and row.took_start
+        ]
+        self._effects = _Effects(gaps, changed, withdrawn, superseding, [], completed, in_spans)
+        self.absorb([*(call.end for call in fuller if call.end is not None), *beside])
+        return logged
+
+    @property
+    def in_spans(self) -> list[Candidate]:
+        """The starts that took their places now and say in which span their call ran."""
+        return self._effects.in_spans
+
+    @property
+    def found(self) -> list[Candidate]:
+        """The ends that took their places now and in which the server found something."""
+        return [end for _, end in self._effects.completed if end.finding is not None]
+
+    def write(self, *, with_totals: bool = True) -> None:
+        """Write what derives from the rows: violations, traces, rollups; producers.
+
+        Without totals, traces and rollups are left to the caller.
+        """
+        self._writer.write_violations(self._effects.completed)
+        if with_totals:
+            effects = self._effects
+            counted = [*effects.changed.values(), *effects.superseding]
+            withdrawn = [*effects.withdrawn, *effects.absorbed]
+            self._writer.write_deltas(derive(counted, withdrawn=withdrawn))
+            self._writer.settle_traces(effects.absorbed)
+        self._settle_gaps(self._effects.gaps)
+        self._writer.write_producers(self._producers)
+
+    def _write_calls(self, calls: Sequence[Call]) -> dict[Key, Changed]:
+        """Write the rows of calls; those of which a slot was free.
+
+        An end before its start is written in one order of key with what starts: two requests
+        with halves of each other's calls would else wait for each other.
+        """
+        starting = [call for call in calls if call.start is not None]
+        ending = [call for call in calls if call.start is None]
+        if not self._expects_new or not all(call.is_stored for call in ending):
+            return self._writer.upsert_calls(calls)
+        return self._writer.upsert_calls(ending) | self._writer.insert_calls(starting)
+
+    def _placed(
+        self, candidates: Sequence[Candidate]
+    ) -> tuple[list[Call], list[Repeat], set[Candidate]]:
+        """The candidates as calls of days the index has; the others, which are refused."""
+        days = {candidate.day for candidate in candidates if candidate.kind is not Kind.GAP}
+        missing = self._missing_days(days)
+        calls, repeats = merge(candidates)
+        alone = [call for call in calls if call.start is None]
+        calls, moved = settle_on_stored_days(calls, self._writer.find_near(alone))
+        repeats += moved
+        homeless: set[Candidate] = set()
+        if not missing:
+            return calls, repeats, homeless
+        placed = []
+        for call in calls:
+            if call.day in missing and not call.is_stored:
+                homeless.update(filter(None, (call.start, call.end)))
+            else:
+                placed.append(call)
+        repeated = [repeat for repeat in repeats if repeat.first in homeless]
+        repeats = [repeat for repeat in repeats if repeat.first not in homeless]
+        homeless.update(repeat.candidate for repeat in repeated)
+        for candidate in homeless:
+            self._refuse(candidate, *_NO_DAY)
+        return placed, repeats, homeless
+
+    def _settle(
+        self, calls: Sequence[Call], repeats: Iterable[Repeat], changed: dict[Key, Changed]
+    ) -> list[Call]:
+        """Tell new events from duplicates and conflicts; the calls that are told more fully now."""
+        taken: list[tuple[Call, Candidate]] = []
+        for call in calls:
+            row = changed.get(call.key)
+            for candidate, took in (
+                (call.start, row is not None and row.took_start),
+                (call.end, row is not None and row.took_end),
+            ):
+                if candidate is None:
+                    continue
+                if took:
+                    self._take(candidate, is_new=True)
+                else:
+                    taken.append((call, candidate))
+        fuller: set[Candidate] = set()
+        for candidate, raw in self._stored(taken):
+            if raw is not None and tells_more(candidate.raw, raw):
+                fuller.add(candidate)
+            else:
+                self._compare(candidate, raw)
+        for repeat in repeats:
+            self._compare(repeat.candidate, repeat.first.raw)
+        return self._fuller(calls, fuller)
+
+    def _fuller(self, calls: Sequence[Call], candidates: set[Candidate]) -> list[Call]:
+        """The calls of which both events are among these; the others' are conflicts."""
+        found = []
+        for call in calls:
+            events = [each for each in (call.start, call.end) if each in candidates]
+            if len(events) == 2:
+                found.append(call)
+            for candidate in events:
+                if len(events) == 2:
+                    self._take(candidate, is_new=True)
+                else:
+                    self._refuse(candidate, *_CONFLICT)
+        return found
+
+    def absorb(self, accounts: Iterable[Candidate]) -> None:
+        """Withdraw the stored calls that accounts of several spans tell as parts of theirs.
+
+        The middle of three layers came last, or an executor reports the call itself.
+        """
+        told: dict[Key, bytes] = {}
+        parts: dict[Key, Call] = {}
+        for account in accounts:
+            for day, invocation_id in calls_of(account.raw):
+                if invocation_id != account.invocation_id:
+                    part = Call(invocation_id, day, 0)
+                    told[part.key], parts[part.key] = account.raw, part
+        if not parts:
+            return
+        slots = self._writer.taken_slots(list(parts.values()))
+        whole = {key: (slot[:2], slot[2:]) for key, slot in slots.items() if None not in slot}
+        places = [place for both in whole.values() for place in both]
+        stored = read_events(self._tenant_id, places, using=self._writer.using) if places else {}
+        going = [
+            parts[key]
+            for key, both in sorted(whole.items())
+            if all(
+                (raw := stored[place].raw) is not None and tells_no_more(raw, told[key])
+                for place in both
+            )
+        ]
+        self._effects.absorbed += self._writer.withdraw_calls(going)
+
+    def _stored(
+        self, taken: Sequence[tuple[Call, Candidate]]
+    ) -> Iterator[tuple[Candidate, bytes | None]]:
+        """The bytes of the events that hold the slots of these; None for erased ones."""
+        if not taken:
+            return
+        slots = self._writer.taken_slots([call for call, _ in taken])
+        places = {}
+        for call, candidate in taken:
+            slot = slots[call.key]
+            places[candidate] = slot[:2] if candidate.kind is Kind.START else slot[2:]
+        stored = read_events(self._tenant_id, list(places.values()), using=self._writer.using)
+        for _, candidate in taken:
+            yield candidate, stored[places[candidate]].raw
+
+    def _compare(self, candidate: Candidate, raw: bytes | None) -> None:
+        if (
+            raw is None
+            or raw == candidate.raw
+            or tells_no_more(candidate.raw, raw)
+            or are_one_but_for_marks(candidate.raw, raw)
+        ):
+            self._take(candidate, is_new=False)
+        else:
+            self._refuse(candidate, *_CONFLICT)
+
+    def _settle_gaps(self, gaps: Sequence[Candidate]) -> None:
+        said: dict[tuple[str, int, int], wire.GapEvent] = {}
+        for candidate in gaps:
+            assert isinstance(candidate.event, wire.GapEvent)
+            said.setdefault(_gap_key(candidate.event), candidate.event)
+        fresh = self._writer.write_gaps(list(said.values()))
+        for candidate in gaps:
+            assert isinstance(candidate.event, wire.GapEvent)
+            key = _gap_key(candidate.event)
+            self._take(candidate, is_new=key in fresh)
+            fresh.discard(key)
+
+    def _take(self, candidate: Candidate, *, is_new: bool) -> None:
+        """Count an event that is stored, now (`is_new`) or by an earlier batch."""
+        outcome = self._outcome_of(candidate)
+        outcome.accepted += is_new
+        outcome.duplicates += not is_new
+        self._hear(candidate.event, is_new=is_new)
+
+    def _hear(self, event: wire.WireEvent, *, is_new: bool) -> None:
+        """Note how far the event's producer has come."""
+        if event.producer_id is None:
+            return
+        if isinstance(event, wire.GapEvent):
+            low, high, count = event.from_seq, event.to_seq, 0
+        elif event.producer_seq is None:
+            low, high, count = None, None, 0
+        else:
+            low, high, count = event.producer_seq, event.producer_seq, int(is_new)
+        first, last, total = self._producers.get(event.producer_id, (None, None, 0))
+        self._producers[event.producer_id] = (
+            low if first is None else min(first, low if low is not None else first),
+            high if last is None else max(last, high if high is not None else last),
+            total + count,
+        )
+
+    def _refuse(self, candidate: Candidate, code: str, message: str) -> None:
+        self._outcome_of(candidate).rejections.append(reject(candidate, code, message))
+
+    def _outcome_of(self, candidate: Candidate) -> Outcome:
+        # Nearly always that of the one before: hashing a UUID takes longer than all the rest here.
+        if candidate.batch_id is not self._latest[0]:
+            self._latest = candidate.batch_id, self.outcomes[candidate.batch_id]
+        return self._latest[1]
+
+
+def _without(candidates: Sequence[Candidate], some: Sequence[Candidate]) -> Sequence[Candidate]:
+    if not some:
+        return candidates
+    left_out = set(some)
+    return [candidate for candidate in candidates if candidate not in left_out]
+
+
+def by_batch(candidates: Iterable[Candidate]) -> Iterator[tuple[UUID, Iterator[Candidate]]]:
+    """Candidates that come batch by batch, taken apart."""
+    return groupby(candidates, key=attrgetter("batch_id"))
+
+
+def _gap_key(gap: wire.GapEvent) -> tuple[str, int, int]:
+    return gap.producer_id, gap.from_seq, gap.to_seq

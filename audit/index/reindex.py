@@ -1,0 +1,278 @@
+"""The index rebuilt from the log, beside the real one: to prove that they agree, or to mend it.
+
+Each tenant's log is read in the order of its ledger through the same code as a batch that
+arrives (`audit.index.indexing`) into a shadow (`audit.index.shadow`); traces and rollups are
+then derived from the rebuilt calls. The first pass reads one snapshot while executors keep
+sending. A repair reads what has arrived since, with writers locked out, and changes those
+rows alone that differed. Needs the owner's connection: the application may not delete.
+
+What does not follow from the log is kept as it is: calls of which an event has been erased or
+cannot be read, with their violations, and producers and gaps of a log with such events; and
+days whose partitions are gone, or for which the tenant keeps no index any more. Two things are
+told by the moment of arrival: a start and an end that put a call on different days and were on
+their way at the same time (each found no row of the other: two calls, where the log read in
+order makes one), and which of identical ADK calls of one request an event belongs to, if another
+of them was refused.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from uuid import UUID
+
+from django.utils import timezone
+
+from audit import sql
+from audit.events.body import Line
+from audit.events.candidates import Reading, read_logged
+from audit.events.instants import days_since_epoch
+from audit.events.limits import LimitExceededError
+from audit.index import partitions
+from audit.index.deltas import derive
+from audit.index.indexing import Indexing
+from audit.index.shadow import (
+    KEYS,
+    Comparison,
+    Shadow,
+    open_shadow,
+)
+from audit.index.writer import IndexWriter, changed_of
+from audit.ledger.recompute import StoredBatch, remake
+from audit.log.payload import LogPayloadError, unpack
+from tenants.models import TenantSetting
+from tenants.scope import tenant_scope
+
+USING = "owner"
+
+_BATCHES_AT_ONCE = 20
+_CALLS_AT_ONCE = 5_000
+_FROM_EVENTS_ALONE = ("producer", "gap")  # no row of theirs leads back to an event
+
+type Progress = Callable[[int, int], None]
+"""Called with how many events have been read, and of how many."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What reading one tenant's log again has shown."""
+
+    batches: int = 0
+    events: int = 0
+    calls: int = 0
+    erased: int = 0
+    """Events whose payload was erased."""
+    unreadable: int = 0
+    """Events that are in the log and that nothing can be made of."""
+    kept_calls: int = 0
+    """Calls that were left as they are, because of such events."""
+    log_faults: list[str] = field(default_factory=list)
+    """What is wrong with the log itself."""
+    index_from: date | None = None
+    """The day before which the tenant keeps no index: earlier ones are not compared."""
+    not_compared: list[str] = field(default_factory=list)
+    """Tables that do not follow from what can still be read."""
+    comparison: Comparison = field(default_factory=lambda: Comparison({}, []))
+    is_repaired: bool = False
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether index and log agree, as far as the log can be read."""
+        return self.comparison.is_clean and not self.log_faults
+
+
+def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
+    """Compare a tenant's index with its log; with `repair`, make it what the log says.
+
+    Takes as long as storing all of it did, and temporary disk space as large as the index.
+    During a repair, which takes as long as what arrived meanwhile, writers of all tenants wait.
+    """
+    report = Report()
+    with open_shadow(tenant_id, USING) as shadow:
+        replay = _Replay(tenant_id, shadow, report)
+        with tenant_scope(tenant_id, using=USING):
+            # One moment of log and index: a batch commits both.
+            shadow.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            report.index_from = _index_from(tenant_id)
+            days = [day for day in _days() if day >= (report.index_from or date.min)]
+            replay.read(progress)
+            replay.keep_what_was_lost()
+            report.calls = replay.derive_totals()
+            lost = report.erased + report.unreadable
+            report.not_compared = list(_FROM_EVENTS_ALONE) if lost else []
+            tables = [table for table in KEYS if table not in report.not_compared]
+            report.comparison = shadow.compare(tables, days)
+        if repair and not report.comparison.is_clean:
+            with tenant_scope(tenant_id, using=USING):
+                shadow.lock_out_writers()
+                replay.read(progress, with_totals=True)
+                shadow.repair(tables, days)
+                report.is_repaired = True
+    return report
+
+
+def _index_from(tenant_id: UUID) -> date | None:
+    settings = TenantSetting.objects.using(USING).filter(tenant_id=tenant_id)
+    return settings.values_list("index_from", flat=True).first()
+
+
+def _days() -> list[date]:
+    whole: dict[date, int] = {}
+    for partition in partitions.existing(USING):
+        whole[partition.day] = whole.get(partition.day, 0) + 1
+    return [day for day, count in whole.items() if count == len(partitions.PARTITIONED_TABLES)]
+
+
+class _Replay:
+    """Reads a log into a shadow, from where it stopped the last time."""
+
+    def __init__(self, tenant_id: UUID, shadow: Shadow, report: Report) -> None:
+        self._tenant_id = tenant_id
+        self._shadow = shadow
+        self._report = report
+        self._next_index = 0
+
+    def read(self, progress: Progress, *, with_totals: bool = False) -> None:
+        """Index every batch that has not been read yet."""
+        # The shadow grows from nothing: a plan made for its beginning would never fit.
+        self._shadow.run("SET LOCAL plan_cache_mode = force_custom_plan")
+        sizes = self._shadow.run(sql.QUERIES["log_size"])
+        size = sizes[0][0] if sizes else 0
+        for batch in self._batches():
+            first_index = batch.first_index
+            if first_index != self._next_index:
+                self._fault(
+                    f"batch {batch.batch_id} begins at {first_index}, not {self._next_index}"
+                )
+            self._next_index = max(self._next_index, first_index + batch.event_count)
+            if not batch.is_own:  # what the server says of the log is no call
+                self._index(batch, with_totals)
+            self._report.batches += 1
+            self._report.events += batch.event_count
+            progress(self._report.events, max(size, self._report.events))
+        if self._next_index != size:
+            self._fault(f"the ledger's head says {size} events, the log has {self._next_index}")
+
+    def keep_what_was_lost(self) -> None:
+        """Put the calls whose events cannot be read into the shadow as the index has them."""
+        if not (self._report.erased or self._report.unreadable):
+            return
+        for name in (
+            "keep_calls",
+            "forget_kept_violations",
+            "forget_kept_calls",
+            "copy_kept_calls",
+            "copy_kept_violations",
+        ):
+            self._shadow.run(sql.QUERIES[name])
+        ((self._report.kept_calls,),) = self._shadow.run("SELECT count(*) FROM kept_call")
+
+    def derive_totals(self) -> int:
+        """Traces and rollups of the calls in the shadow; how many calls there are.
+
+        And the sums of the violations in it.
+        """
+        self._shadow.run(sql.QUERIES["forget_violation_days"])
+        self._shadow.run(sql.QUERIES["rebuild_violation_days"])
+        count, after = 0, (days_since_epoch(date.min), UUID(int=0))
+        writer = self._writer(timezone.now())  # these tables do not know it
+        while True:
+            rows = self._shadow.run(
+                sql.QUERIES["rebuilt_calls"],
+                day=after[0],
+                invocation_id=after[1],
+                call_limit=_CALLS_AT_ONCE,
+            )
+            writer.write_deltas(derive(changed_of(*row) for row in rows))
+            count += len(rows)
+            if len(rows) < _CALLS_AT_ONCE:
+                return count
+            after = rows[-1][0], rows[-1][1]
+
+    def _batches(self) -> Iterator[StoredBatch]:
+        while True:
+            batches = self._shadow.run(
+                sql.QUERIES["log_batches"],
+                next_index=self._next_index,
+                batch_limit=_BATCHES_AT_ONCE,
+            )
+            yield from (StoredBatch(*row) for row in batches)
+            if len(batches) < _BATCHES_AT_ONCE:
+                return
+
+    def _raws(self, batch_id: UUID, event_count: int, payload: bytes | None) -> list[bytes]:
+        """A batch's events; empty for one that is erased or lost."""
+        if payload is None:
+            self._report.erased += event_count
+            return [b""] * event_count
+        try:
+            raws = [raw for _, raw in unpack(payload)]
+        except LogPayloadError as error:
+            self._fault(f"the payload of batch {batch_id} {error}")
+            self._report.unreadable += event_count
+            return [b""] * event_count
+        if len(raws) != event_count:
+            self._fault(f"batch {batch_id} holds {len(raws)} events, not {event_count}")
+            lost = max(0, event_count - len(raws))
+            self._report.unreadable += lost
+            raws = raws[:event_count] + [b""] * lost
+        else:
+            self._report.erased += raws.count(b"")
+        return raws
+
+    def _index(self, batch: StoredBatch, with_totals: bool) -> None:
+        batch_id, received_at = batch.batch_id, batch.received_at
+        raws = self._raws(batch_id, batch.event_count, batch.payload)
+        reading = self._read(batch_id, received_at, raws)
+        if b"" in raws:
+            _name_by_leaf(batch, reading)
+        known = {each.line - 1 for each in (*reading.candidates, *reading.findings)}
+        lost = [position for position in range(len(raws)) if position not in known]
+        if lost:
+            self._shadow.run(
+                "INSERT INTO lost_place SELECT %(batch_id)s, unnest(%(positions)s::integer[])",
+                batch_id=batch_id,
+                positions=lost,
+            )
+        indexing = Indexing(self._tenant_id, self._writer(received_at), _no_days)
+        indexing.apply(reading.candidates, is_logged=True)
+        indexing.write(with_totals=with_totals)
+
+    def _read(self, batch_id: UUID, received_at: datetime, raws: list[bytes]) -> Reading:
+        lines = [Line(position + 1, raw) for position, raw in enumerate(raws) if raw]
+        try:
+            reading = read_logged(lines, batch_id, received_at)
+        except LimitExceededError as error:
+            self._fault(f"batch {batch_id}: {error.message}")
+            self._report.unreadable += len(lines)
+            return Reading()
+        for refused in reading.rejections:
+            self._fault(
+                f"event {refused.line - 1} of batch {batch_id} cannot be read: {refused.code}"
+            )
+        self._report.unreadable += len(reading.rejections)
+        for candidate in reading.candidates:
+            candidate.position = candidate.line - 1
+        return reading
+
+    def _writer(self, received_at: datetime) -> IndexWriter:
+        return IndexWriter(self._tenant_id, received_at, using=USING)
+
+    def _fault(self, what: str) -> None:
+        self._report.log_faults.append(what)
+
+
+def _name_by_leaf(batch: StoredBatch, reading: Reading) -> None:
+    """Let leaves say which of identical ADK calls an event is of: equal ones may be gone."""
+    try:
+        remade = remake(batch)
+    except LogPayloadError:
+        return
+    for candidate in reading.candidates:
+        entry = remade[candidate.position].entry
+        if entry is not None:
+            candidate.invocation_id = entry.invocation_id
+
+
+def _no_days(days: set[int]) -> set[int]:
+    """The shadow takes every day: whatever is in the log had its partition once."""
+    return set()

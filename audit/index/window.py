@@ -1,0 +1,47 @@
+"""Which days the index takes calls of: those that have partitions.
+
+Known per process and looked up again when a day is missing, at most once in a while: days are
+added daily by the worker, and dropped by retention.
+"""
+
+import threading
+import time
+from datetime import date
+
+from audit.index import partitions
+
+_REFRESH_SECONDS = 10.0
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+class IndexDays:
+    """The days, as days since 1970, that have a partition in every table of the index."""
+
+    def __init__(self) -> None:
+        self._days: frozenset[int] = frozenset()
+        self._looked_at = -_REFRESH_SECONDS
+        self._lock = threading.Lock()
+
+    def missing(self, days: set[int]) -> set[int]:
+        """Those of the days that the index does not take. A query when there are any."""
+        missing = days - self._days
+        if missing and time.monotonic() - self._looked_at >= _REFRESH_SECONDS:
+            self.refresh()
+            missing = days - self._days
+        return missing
+
+    def refresh(self) -> None:
+        """Look the partitions up. One query."""
+        with self._lock:
+            existing = partitions.existing("default")
+            tables_by_day: dict[int, int] = {}
+            for partition in existing:
+                day = partition.day.toordinal() - _EPOCH
+                tables_by_day[day] = tables_by_day.get(day, 0) + 1
+            whole = len(partitions.PARTITIONED_TABLES)
+            self._days = frozenset(day for day, tables in tables_by_day.items() if tables == whole)
+            self._looked_at = time.monotonic()
+
+
+INDEX_DAYS = IndexDays()
+"""The process's."""

@@ -1,0 +1,396 @@
+"""The statements that write the index, one a table and transaction.
+
+Whole columns go in as binary arrays, in the order of keys so that writers cannot deadlock. What
+to write is decided elsewhere (`audit.index.indexing`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from audit.events import wire
+from audit.events.candidates import Candidate
+from audit.events.instants import microseconds
+from audit.index import histogram
+from audit.index.deltas import (
+    BIGINT_MAX,
+    Changed,
+    Deltas,
+    RollupDelta,
+    RollupKey,
+)
+from audit.index.merge import Call, Key
+from audit.index.projection import (
+    SHARED,
+    Ending,
+    Row,
+    project,
+    violations,
+)
+from audit.sql import arrays
+from audit.sql.prepared import Statements
+
+_ENCODERS: dict[str, Callable[[Sequence[Any]], arrays.PgArray]] = {
+    **dict.fromkeys(SHARED, arrays.texts),
+    "parent_invocation_id": arrays.uuids,
+    "timeouts_ms": arrays.bigints,
+    "budget_tokens": arrays.bigints,
+    "ended_us": arrays.instants,
+    "duration_us": arrays.bigints,
+    "state": arrays.texts,
+    "error_type": arrays.texts,
+    "error_code": arrays.texts,
+    "error_message": arrays.texts,
+    "upstream_status": arrays.ints,
+    "retry_after_ms": arrays.bigints,
+    "attempt": arrays.ints,
+    "guard_strategy": arrays.texts,
+    "guard_outcome": arrays.texts,
+    "violation_count": arrays.ints,
+    "prompt_tokens": arrays.bigints,
+    "completion_tokens": arrays.bigints,
+    "cache_hit": arrays.booleans,
+}
+
+
+class IndexWriter(Statements):
+    """Writes the index for a tenant's batches that came at one time, inside its open scope."""
+
+    def find_near(self, calls: Sequence[Call]) -> dict[Key, tuple[int, int]]:
+        """By key, the day and start of the row each call has, on its day or a day either side."""
+        near: dict[Key, tuple[int, int]] = {}
+        missing = calls
+        for away in (0, -1, 1):  # almost all have their row on their own day
+            by_day: dict[int, list[UUID]] = {}
+            for call in missing:
+                by_day.setdefault(call.day + away, []).append(call.invocation_id)
+            for day, invocation_ids in sorted(by_day.items()):
+                for invocation_id, started_at in self.run(
+                    "calls_on_day",
+                    day=day,
+                    invocation_ids=arrays.uuids(invocation_ids),
+                ):
+                    near[day - away, invocation_id.int] = day, microseconds(started_at)
+            missing = [call for call in missing if call.key not in near]
+        return near
+
+    def upsert_calls(self, calls: Sequence[Call]) -> dict[Key, Changed]:
+        """Write the calls, which are in order of key; by key the rows of which a slot was free."""
+        if not calls:
+            return {}
+        rows = [project(call) for call in calls]
+        sent = {row.call.key: row for row in rows}
+        changed: dict[Key, Changed] = {}
+        for day, invocation_id, took_start, took_end, *stored in self.run(
+            "upsert_invocations", **_columns(rows), batch_ids=arrays.uuids(_batch_ids(calls))
+        ):
+            key = day, invocation_id.int
+            if stored[0] is None:
+                changed[key] = _new(sent[key], took_start, took_end)
+            else:
+                changed[key] = changed_of(day, invocation_id, *stored, took_start, took_end, False)
+        return changed
+
+    def insert_calls(self, calls: Sequence[Call]) -> dict[Key, Changed]:
+        """Write calls of which nothing is stored, as their rows; they are in order of key.
+
+        A fifth less than `upsert_calls` costs, and nothing is waited for. That something was stored
+        all the same is told where a result is, or at the end: a django.db.IntegrityError.
+        """
+        if not calls:
+            return {}
+        rows = [project(call) for call in calls]
+        self.send("insert_invocations", **_columns(rows))
+        return {
+            row.call.key: _new(row, row.call.start is not None, row.call.end is not None)
+            for row in rows
+        }
+
+    def supersede_calls(self, calls: Sequence[Call]) -> tuple[list[Changed], list[Changed]]:
+        """Give calls, which have both their events, a fuller account; the rows before and after."""
+        if not calls:
+            return [], []
+        before = [changed_of(*row) for row in self.run("calls_as_they_are", **_keys(calls))]
+        rows = [project(call) for call in calls]
+        after = [changed_of(*row) for row in self.run("supersede_calls", **_columns(rows))]
+        return before, after
+
+    def withdraw_calls(self, calls: Sequence[Call]) -> list[Changed]:
+        """Take calls out that another one tells now, of the keys; the rows that went.
+
+        Those with violations stay: no span has any.
+        """
+        if not calls:
+            return []
+        return [changed_of(*row) for row in self.run("withdraw_calls", **_keys(calls))]
+
+    def settle_traces(self, withdrawn: Sequence[Changed]) -> None:
+        """Tell again what no sum tells of the traces that calls were withdrawn from."""
+        if not withdrawn:
+            return
+        days, trace_ids = zip(*sorted({(row.day, row.trace_id) for row in withdrawn}), strict=True)
+        traces = {"days": arrays.days(days), "trace_ids": arrays.texts(trace_ids)}
+        self.send("recount_traces", **traces)
+        self.send("forget_empty_traces", **traces)
+
+    def taken_slots(self, calls: Sequence[Call]) -> dict[Key, tuple[Any, ...]]:
+        """By key: start batch and position, end batch and position of the call's row."""
+        return {(row[0], row[1].int): row[2:] for row in self.run("taken_slots", **_keys(calls))}
+
+    def write_violations(self, completed: Sequence[tuple[Changed, Candidate]]) -> None:
+        """Write the violations of calls completed now, by their ends."""
+        rows = [
+            (
+                row.day,
+                row.invocation_id,
+                ordinal,
+                row.started_us,
+                row.tool_name,
+                row.tool_version,
+                *found,
+            )
+            for row, end in completed
+            for ordinal, found in enumerate(violations(end))
+        ]
+        if not rows:
+            return
+        columns = list(zip(*rows, strict=True))
+        values: dict[str, arrays.PgArray] = {
+            "started_on": arrays.days(columns[0]),
+            "invocation_id": arrays.uuids(columns[1]),
+            "ordinal": arrays.ints(columns[2]),
+            "started_at": arrays.instants(columns[3]),
+            **{
+                name: arrays.texts(column)
+                for name, column in zip(_VIOLATION_TEXTS, columns[4:], strict=True)
+            },
+        }
+        self.send("insert_violations", **values)
+        self.send("upsert_violation_days", **values)
+
+    def write_deltas(self, deltas: Deltas) -> None:
+        """Add to traces, rollups by quarter and hour and their errors, each in the order of its
+        key.
+        """
+        if traces := sorted(deltas.traces.items()):
+            self._upsert(
+                "upsert_traces",
+                [
+                    (
+                        *key,
+                        each.first_started_us,
+                        each.last_us,
+                        each.first_tool_name,
+                        each.run_id,
+                        each.started,
+                        each.completed,
+                        each.failed,
+                        each.violations,
+                        min(each.prompt_tokens, BIGINT_MAX),
+                        min(each.completion_tokens, BIGINT_MAX),
+                    )
+                    for key, each in traces
+                ],
+                _TRACE_COLUMNS,
+            )
+        if quarters := sorted(deltas.quarters.items()):
+            columns = _rollup_columns(quarters)
+            self.send("upsert_quarter_rollups", **columns)
+            hours = sorted(deltas.hours.items())
+            # Most requests are of one quarter: the same rows in the same order. Of several, tools
+            # are in another order by hour, and writers that lock rows in two orders deadlock.
+            if quarters[0][0][:2] != quarters[-1][0][:2]:
+                columns = _rollup_columns(hours)
+            begins_at = arrays.instants([key[1] for key, _ in hours])
+            self.send("upsert_rollups", **(columns | {"begins_at": begins_at}))
+        if errors := sorted(deltas.errors.items()):
+            self._upsert(
+                "upsert_error_rollups", [(*key, calls) for key, calls in errors], _ERROR_COLUMNS
+            )
+
+    def write_gaps(self, gaps: Sequence[wire.GapEvent]) -> set[tuple[str, int, int]]:
+        """Write the losses not said before; those. `gaps` are of different keys."""
+        if not gaps:
+            return set()
+        ordered = sorted(gaps, key=lambda gap: (gap.producer_id, gap.from_seq, gap.to_seq))
+        rows = self.run(
+            "insert_gaps",
+            producer_id=arrays.texts([gap.producer_id for gap in ordered]),
+            from_seq=arrays.bigints([gap.from_seq for gap in ordered]),
+            to_seq=arrays.bigints([gap.to_seq for gap in ordered]),
+            reason=arrays.texts([gap.reason for gap in ordered]),
+            lost_count=arrays.bigints([gap.count for gap in ordered]),
+        )
+        return {(producer_id, first, last) for producer_id, first, last in rows}
+
+    def write_producers(self, producers: Mapping[str, tuple[int | None, int | None, int]]) -> None:
+        """By producer: the lowest and highest number heard, and how many events are new."""
+        if not producers:
+            return
+        ordered = sorted(producers.items())
+        self.send(
+            "upsert_producers",
+            producer_id=arrays.texts([producer_id for producer_id, _ in ordered]),
+            first_seq=arrays.bigints([each[0] for _, each in ordered]),
+            last_seq=arrays.bigints([each[1] for _, each in ordered]),
+            event_count=arrays.bigints([each[2] for _, each in ordered]),
+        )
+
+    def _upsert(
+        self, name: str, rows: list[tuple[Any, ...]], columns: tuple[tuple[str, Any], ...]
+    ) -> None:
+        values = zip(columns, zip(*rows, strict=True), strict=True)
+        self.send(name, **{column: encode(each) for (column, encode), each in values})
+
+
+def _rollup_columns(deltas: Sequence[tuple[RollupKey, RollupDelta]]) -> dict[str, Any]:
+    """The parameters of both statements that write rollups; `begins_at` is the key's."""
+    rows = [
+        (
+            *key,
+            each.started,
+            each.completed,
+            each.failed,
+            each.violating_calls,
+            each.violations,
+            min(each.duration_us, BIGINT_MAX),
+            min(each.prompt_tokens, BIGINT_MAX),
+            min(each.completion_tokens, BIGINT_MAX),
+            each.cache_hits,
+            histogram.to_number(each.buckets),
+        )
+        for key, each in deltas
+    ]
+    values = zip(_ROLLUP_COLUMNS, zip(*rows, strict=True), strict=True)
+    return {column: encode(each) for (column, encode), each in values}
+
+
+def changed_of(
+    day: int, invocation_id: UUID, started_at: datetime, ended_at: datetime | None, *rest: Any
+) -> Changed:
+    """A row as PostgreSQL tells it."""
+    ended_us = None if ended_at is None else microseconds(ended_at)
+    return Changed(day, invocation_id, microseconds(started_at), ended_us, *rest)
+
+
+def _new(row: Row, took_start: bool, took_end: bool) -> Changed:
+    """A row that was not there before: as it was sent."""
+    call, shared, ending = row.call, row.shared, row.ending
+    return Changed(
+        call.day,
+        call.invocation_id,
+        call.started_us,
+        ending.ended_us,
+        ending.duration_us,
+        ending.state,
+        shared[_TOOL_NAME],
+        shared[_TOOL_VERSION] or "",
+        shared[_TRACE_ID],
+        shared[_RUN_ID],
+        ending.error_type,
+        ending.violation_count,
+        ending.prompt_tokens,
+        ending.completion_tokens,
+        ending.cache_hit,
+        took_start,
+        took_end,
+        True,
+    )
+
+
+_TOOL_NAME, _TOOL_VERSION, _TRACE_ID, _RUN_ID = (
+    SHARED.index(name) for name in ("tool_name", "tool_version", "trace_id", "run_id")
+)
+_VIOLATION_TEXTS = (
+    "tool_name",
+    "tool_version",
+    "path",
+    "path_pattern",
+    "code",
+    "severity",
+    "expected",
+    "received",
+    "strategy",
+    "outcome",
+    "found_by",
+)
+_TRACE_COLUMNS = (
+    ("started_on", arrays.days),
+    ("trace_id", arrays.texts),
+    ("first_started_at", arrays.instants),
+    ("last_at", arrays.instants),
+    ("first_tool_name", arrays.texts),
+    ("run_id", arrays.texts),
+    ("started_count", arrays.bigints),
+    ("completed_count", arrays.bigints),
+    ("failed_count", arrays.bigints),
+    ("violation_count", arrays.bigints),
+    ("prompt_tokens", arrays.bigints),
+    ("completion_tokens", arrays.bigints),
+)
+_ROLLUP_COLUMNS: tuple[tuple[str, Any], ...] = (
+    ("started_on", arrays.days),
+    ("begins_at", arrays.instants),
+    ("tool_name", arrays.texts),
+    ("tool_version", arrays.texts),
+    ("started_count", arrays.bigints),
+    ("completed_count", arrays.bigints),
+    ("failed_count", arrays.bigints),
+    ("violating_call_count", arrays.bigints),
+    ("violation_count", arrays.bigints),
+    ("duration_us", arrays.bigints),
+    ("prompt_tokens", arrays.bigints),
+    ("completion_tokens", arrays.bigints),
+    ("cache_hit_count", arrays.bigints),
+    ("histogram", arrays.texts),
+)
+_ERROR_COLUMNS = (
+    ("started_on", arrays.days),
+    ("hour_at", arrays.instants),
+    ("tool_name", arrays.texts),
+    ("tool_version", arrays.texts),
+    ("error_type", arrays.texts),
+    ("call_count", arrays.bigints),
+)
+
+
+def _keys(calls: Sequence[Call]) -> dict[str, Any]:
+    return {
+        "invocation_ids": arrays.uuids([call.invocation_id for call in calls]),
+        "days": arrays.days([call.day for call in calls]),
+    }
+
+
+def _batch_ids(calls: Sequence[Call]) -> list[UUID]:
+    events = (each for call in calls for each in (call.start, call.end) if each is not None)
+    # By identity, as hashing a UUID for each event takes longer than all the rest of this.
+    return list({id(each.batch_id): each.batch_id for each in events}.values())
+
+
+def _batch_id(candidate: Candidate | None) -> UUID | None:
+    return None if candidate is None else candidate.batch_id
+
+
+def _position(candidate: Candidate | None) -> int | None:
+    return None if candidate is None else candidate.position
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, Any]:
+    calls = [row.call for row in rows]
+    columns: dict[str, Any] = {
+        "started_on": arrays.days([call.day for call in calls]),
+        "invocation_id": arrays.uuids([call.invocation_id for call in calls]),
+        "started_at": arrays.instants([call.started_us for call in calls]),
+        "start_batch_id": arrays.uuids([_batch_id(call.start) for call in calls]),
+        "start_pos": arrays.ints([_position(call.start) for call in calls]),
+        "end_batch_id": arrays.uuids([_batch_id(call.end) for call in calls]),
+        "end_pos": arrays.ints([_position(call.end) for call in calls]),
+        "pair_conflict": arrays.booleans([row.pair_conflict for row in rows]),
+    }
+    for name, values in zip(SHARED, zip(*(row.shared for row in rows), strict=True), strict=True):
+        columns[name] = _ENCODERS[name](values)
+    endings = zip(*(row.ending for row in rows), strict=True)
+    for name, values in zip(Ending._fields, endings, strict=True):
+        columns["ended_at" if name == "ended_us" else name] = _ENCODERS[name](values)
+    return columns

@@ -1,0 +1,210 @@
+"""The API that takes events; what comes out again is `audit.read_api`'s.
+
+Reads HTTP and words answers; what happens to the events is `audit.intake.ingest`'s. The body of
+`POST /events` is read here as a stream, never by ninja.
+"""
+
+import json
+import math
+from contextlib import ExitStack
+from typing import Any, cast
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+
+from audit.events.batch_ids import choose_batch_id
+from audit.events.body import (
+    ENCODINGS,
+    UnreadableBodyError,
+    announced,
+    body_stream,
+    inflate,
+    read_sent,
+    split_lines,
+)
+from audit.events.limits import LimitExceededError
+from audit.intake import metrics
+from audit.intake.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
+from audit.intake.group_commit import GROUP_COMMIT, is_small
+from audit.intake.ingest import (
+    BatchIdReusedError,
+    answer_of,
+    read_request,
+    record_batches,
+)
+from audit.intake.quota import QuotaExceededError, quota
+from config.http.problems import problem, told
+from tenants.api_auth import ApiKeyAuth, ApiRequest
+from tenants.models import Scope
+
+MEDIA_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+
+_TEXT = {"type": "string"}
+_INSTANT = {"type": "string", "format": "date-time"}
+_EVENT = {
+    "type": "object",
+    "required": ["type"],
+    "properties": {
+        "type": {"enum": ["toolExecutionStart", "toolExecutionEnd", "gap"]},
+        "event_id": {"type": "string", "format": "uuid"},
+        "invocation_id": {"type": "string", "format": "uuid"},
+        "trace_id": {"type": "string", "maxLength": 128},
+        "tool_name": _TEXT,
+        "tool_version": _TEXT,
+        "call_id": _TEXT,
+        "started_at": _INSTANT,
+        "args": {},
+        "ended_at": _INSTANT,
+        "duration_ms": {"type": "number", "minimum": 0},
+        "is_error": {"type": "boolean"},
+        "output": {},
+        "guard": {"type": "object"},
+        "producer_id": _TEXT,
+        "producer_seq": {"type": "integer", "minimum": 0},
+    },
+}
+_ANSWER = {
+    "type": "object",
+    "required": ["batch_id", "accepted", "duplicates", "rejected", "ledger"],
+    "properties": {
+        "batch_id": {"type": "string", "format": "uuid"},
+        "accepted": {"type": "integer"},
+        "duplicates": {"type": "integer"},
+        "rejected": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["line", "event_id", "code", "message"],
+                "properties": {
+                    "line": {"type": "integer"},
+                    "event_id": {"type": ["string", "null"]},
+                    "code": _TEXT,
+                    "message": _TEXT,
+                },
+            },
+        },
+        "ledger": {
+            "type": "object",
+            "properties": {"first_index": {"type": "integer"}, "size": {"type": "integer"}},
+        },
+        "warnings": {"type": "array", "items": _TEXT},
+        "next_after_ms": {"type": "integer"},
+    },
+}
+_PROBLEMS = (
+    *("unreadable_body", "missing_key", "unknown_key", "missing_scope", "method_not_allowed"),
+    *("length_required", "too_large", "line_too_long", "too_many_lines", "too_deep", "ratio"),
+    *("media_type", "encoding", "batch_id_reused", "quota", "overloaded", "unavailable"),
+)
+_EVENTS_REQUEST: dict[str, Any] = {
+    "responses": {
+        200: {"content": {"application/json": {"schema": _ANSWER}}},
+        **told(_PROBLEMS)["responses"],
+    },
+    "parameters": [
+        {
+            "in": "header",
+            "name": "Idempotency-Key",
+            "schema": _TEXT,
+            "description": "A UUIDv7 that stays with the batch.",
+        },
+    ],
+    "requestBody": {
+        "required": True,
+        "description": "An event a line; all their members are in docs/events.md.",
+        "content": {
+            MEDIA_TYPES[0]: {"schema": {"type": "array", "items": _EVENT}},
+            # The same bytes: generators of clients know no NDJSON (docs/api.md).
+            MEDIA_TYPES[2]: {"schema": {"type": "string", "format": "binary"}},
+        },
+    },
+}
+"""What the description at /api/v1/openapi.json says of a body that ninja never reads."""
+
+router = Router()
+
+
+@router.post(
+    "/events",
+    auth=ApiKeyAuth(Scope.INGEST),
+    operation_id="receive_events",
+    summary="Receive events",
+    tags=["events"],
+    openapi_extra=_EVENTS_REQUEST,
+)
+def receive_events(request: HttpRequest) -> HttpResponse:
+    """Take in tool call events: NDJSON, one event a line; 200 once they are stored.
+
+    `Content-Encoding` is gzip, zstd or none, `Idempotency-Key` a UUIDv7 that stays with the
+    batch however often it is sent. A line that is no event costs that line alone: it is named
+    under `rejected` and kept in the inbox.
+    """
+    counted = metrics.Request()
+    status = 503  # what is raised here says that the database is away
+    try:
+        answer = _receive(cast(ApiRequest, request), counted)
+        status = answer.status_code
+        return answer
+    finally:
+        counted.done(status)
+
+
+def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
+    if request.content_type not in MEDIA_TYPES:
+        return problem("media_type", f"Send {MEDIA_TYPES[0]}.", headers={"Accept": MEDIA_TYPES[0]})
+    encoding = request.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
+    if encoding not in ENCODINGS:
+        return problem(
+            "encoding",
+            "Send the body as gzip, zstd or as it is.",
+            headers={"Accept-Encoding": ", ".join(ENCODINGS)},
+        )
+    stream, length = body_stream(request)
+    if length is None and encoding == "identity":
+        return problem("length_required", "Send Content-Length, or the body as gzip or zstd.")
+    key = request.auth
+    try:
+        quota().check(key.key_id)
+        with (
+            ADMISSION.share(key.tenant_id, announced(length)),
+            ExitStack() as slot,
+        ):
+            sent = read_sent(stream, length)
+            counted.lap("read")
+            slot.enter_context(ADMISSION.slot(key.tenant_id))
+            counted.lap("wait")
+            now = timezone.now()
+            batch_id = choose_batch_id(request.headers.get("Idempotency-Key"), now)
+            body = inflate(sent, encoding)
+            counted.lap("inflate")
+            lines = split_lines(body)
+            quota().take(key.key_id, len(lines))
+            read = read_request(key.tenant_id, body, lines, batch_id, now)
+            if is_small(len(lines), len(body)):
+                slot.close()  # it waits in another line, where it may be taken along
+                answer = GROUP_COMMIT.store(read)
+            else:
+                answer = answer_of(record_batches([read])[0])
+            counted.lap("store")
+    except QuotaExceededError as error:
+        return _come_again("quota", "This API key has sent its share.", error.retry_after_s)
+    except OverloadedError:
+        return _come_again("overloaded", "Too much comes at once.", RETRY_AFTER_S)
+    except UnreadableBodyError as error:
+        return problem("unreadable_body", str(error))
+    except LimitExceededError as error:
+        return problem(error.code, error.message)
+    except BatchIdReusedError:
+        return problem("batch_id_reused", "This Idempotency-Key was sent before with another body.")
+    counted.stored(len(sent), len(body), json.loads(answer))
+    # Outside of what is stored: the answer to the same request, sent again, is about its time.
+    if next_after_ms := ADMISSION.next_after_ms():
+        answer = f'{answer[:-1]}, "next_after_ms": {next_after_ms}}}'
+    return HttpResponse(answer, content_type="application/json")
+
+
+def _come_again(code: str, detail: str, seconds: float) -> HttpResponse:
+    # The body was not read, so the connection cannot be used again: the sender should know.
+    headers = {"Retry-After": str(max(1, math.ceil(seconds))), "Connection": "close"}
+    return problem(code, detail, headers=headers)

@@ -1,0 +1,64 @@
+"""The intake's door: who finds no place is told at once, before anything else is looked at.
+
+A refusal that went through keys and views waited with all others for the first look-up of a
+key, and for its turn among threads that store: two hundred requests at once waited hundreds
+of milliseconds (docs/adr/0006). So the place is taken when a request's head is there, and
+given back when its answer is made.
+"""
+
+import json
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from audit.events.body import announced, body_stream
+from audit.intake import metrics
+from audit.intake.admission import ADMISSION, RETRY_AFTER_S, OverloadedError
+from audit.intake.balance import balance
+from audit.intake.otlp.answers import (
+    JSON,
+    PROTOBUF,
+    MediaType,
+    failure,
+)
+from config.http.problems import MEDIA_TYPE as PROBLEM
+from config.http.problems import document
+
+EVENTS, TRACES = "/api/v1/events", "/v1/traces"
+
+_MESSAGE = "Too much comes at once."
+_PROBLEM = json.dumps(document("overloaded", _MESSAGE)).encode()
+
+
+class _Refusal(HttpResponse):
+    """503: come again. The body was not read, so the connection cannot be used again."""
+
+    _has_been_logged = True  # Django's own mark: thousands of these a minute say nothing in a log
+
+    def __init__(self, body: bytes, media_type: str) -> None:
+        headers = {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
+        super().__init__(body, content_type=media_type, status=503, headers=headers)
+
+
+class IntakeDoor:
+    """Middleware before all that works: lets requests to the intake in while there are places."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+        self._balance = balance()  # from the start, for who never had a sender is the idlest
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path not in (EVENTS, TRACES) or request.method != "POST":
+            return self.get_response(request)
+        try:
+            with ADMISSION.place(announced(body_stream(request)[1])), self._balance.request():
+                response = self.get_response(request)
+            if self._balance.asks_to_move():
+                response.headers["Connection"] = "close"
+            return response
+        except OverloadedError:
+            metrics.Request().done(503)
+        if request.path == TRACES:
+            media_type: MediaType = JSON if request.content_type == JSON else PROTOBUF
+            return _Refusal(failure(503, _MESSAGE, media_type), media_type)
+        return _Refusal(_PROBLEM, PROBLEM)

@@ -1,0 +1,380 @@
+"""From the lines of a request to one committed transaction, and the answer to it.
+
+`record_batch` does, in one transaction of the tenant's scope:
+
+1. Is the batch id known? Then its answer again, and nothing is written.
+2. Ends that came without their start are looked up; events of days the index does not have
+   go to the inbox; what is left gets its positions in the log.
+3. One row per call, in order of key (`upsert_invocations`). What it returns, and nothing else,
+   says what this batch changed. At the first attempt calls that start are taken for new and
+   just inserted, which spares a fifth of it: all of such a row is this batch's. One that was
+   stored before ends the attempt.
+4. Derived from that: violations, traces, rollups, producers, each in order of key.
+5. Events whose slot was taken are compared with the stored ones: the same bytes are a
+   duplicate, others a conflict, which goes to the inbox. The log keeps all of them.
+   What the server found in the outputs of ends that took their places (`audit.intake.arrival`)
+   becomes events behind those that were sent, and so does which spans are of calls that say in
+   which span they ran (`audit.intake.otlp.executors`).
+6. The tenant's ledger head is taken, which puts batches in order, and moved on; the batch
+   is written. Commit.
+
+What a tenant's admin wants kept out of the log is taken out before all that
+(`audit.events.redaction`): leaf, index and inbox are made of what is left.
+
+Two writers lock rows in the same order, so they wait for each other but do not deadlock; where
+PostgreSQL finds one all the same, as first attempts may with events that are sent twice at the same
+time, the transaction is run again. Reading and judging lines is
+`audit.events.candidates`', steps 2 to 5 are `audit.index.indexing`'s, HTTP `audit.intake.api`'s.
+"""
+
+import hashlib
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import psycopg
+from django.db import DatabaseError, DataError, IntegrityError, OperationalError
+from tooltrail.ledger import SALT_LENGTH, Entry, Kind, commit_of, leaf_of
+
+from audit.events.batch_ids import BatchId, batch_day
+from audit.events.body import Line
+from audit.events.candidates import Candidate, Reading, read_lines
+from audit.events.instants import microseconds
+from audit.events.redaction import redacted
+from audit.index.indexing import Indexing, Outcome, by_batch
+from audit.index.window import INDEX_DAYS
+from audit.index.writer import IndexWriter
+from audit.intake import metrics
+from audit.intake.arrival import finding_event, judge_arrivals
+from audit.intake.otlp.executors import join_executors, lock_traces_of
+from audit.log.payload import pack
+from audit.log.writer import NewBatch, append_batches, write_rejections
+from config.postgresql.schema import FENCE_STATE, SCHEMA
+from tenants.scope import tenant_scope
+
+_ATTEMPTS = 5
+_RETRY_SECONDS = 0.02  # grows with each attempt, at random, so that rivals part
+_SERIALIZATION_STATES = {"40001", "40P01"}
+_NO_PARTITION_STATE = "23514"
+_KNOWN_STATE = "23505"
+_CAREFUL_S = 10.0  # a second attempt costs as much as the first, and one in ten seconds nothing
+
+
+class BatchIdReusedError(Exception):
+    """A batch id was sent before with another body: nothing is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeRequest:
+    """A request whose lines have been read, to be stored as the batch `batch`."""
+
+    tenant_id: UUID
+    body_sha256: bytes
+    reading: Reading
+    batch: BatchId
+    now: datetime
+
+
+type Answer = str | BatchIdReusedError
+"""The JSON that stands for a commit, or why there is none."""
+
+
+def read_request(
+    tenant_id: UUID, body: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
+) -> IntakeRequest:
+    """Read and judge a request's lines, as far as that needs nothing that is stored of calls.
+
+    Raises LimitExceededError for a line nested too deep.
+    """
+    return _read(tenant_id, hashlib.sha256(body).digest(), lines, batch_id, now, is_otlp=False)
+
+
+def _read(
+    tenant_id: UUID,
+    body_sha256: bytes,
+    lines: Sequence[Line],
+    batch_id: BatchId,
+    now: datetime,
+    *,
+    is_otlp: bool,
+) -> IntakeRequest:
+    reading = read_lines(redacted(tenant_id, lines, is_otlp=is_otlp), batch_id.id, now)
+    judge_arrivals(tenant_id, reading.candidates)
+    return IntakeRequest(tenant_id, body_sha256, reading, batch_id, now)
+
+
+def record_batches(requests: Sequence[IntakeRequest]) -> list[Answer]:
+    """Store requests of one tenant that share no call, all or none; the answer to each.
+
+    Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
+    requests again with the same ids is then safe.
+    """
+    answers = with_retries(_Recording(requests, expects_new=_EXPECTATION.is_held()).run)
+    for request in requests:
+        _count_lags(request)
+    return answers
+
+
+def record_batch(
+    tenant_id: UUID, body: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
+) -> str:
+    """Store one request and return the JSON of its answer, which stands for a commit.
+
+    Raises as `read_request` and `record_batches`, and BatchIdReusedError.
+    """
+    return answer_of(record_batches([read_request(tenant_id, body, lines, batch_id, now)])[0])
+
+
+def record_in_scope(
+    tenant_id: UUID,
+    body_sha256: bytes,
+    lines: Sequence[Line],
+    batch_id: BatchId,
+    now: datetime,
+    *,
+    is_otlp: bool = False,
+) -> str:
+    """As `record_batch`, as a part of the transaction of the tenant's open scope.
+
+    That transaction is the caller's, to be run by `with_retries` or given up. Of a request that
+    becomes several batches each has the whole body's SHA-256.
+    """
+    request = _read(tenant_id, body_sha256, lines, batch_id, now, is_otlp=is_otlp)
+    (answer,) = _Recording([request]).run()
+    _count_lags(request)
+    return answer_of(answer)
+
+
+def answer_of(answer: Answer) -> str:
+    """The answer's JSON. Raises BatchIdReusedError."""
+    if isinstance(answer, BatchIdReusedError):
+        raise answer
+    return answer
+
+
+def _count_lags(request: IntakeRequest) -> None:
+    candidates = request.reading.candidates
+    ended_us = [each.ended_us for each in candidates if each.kind is Kind.END]
+    metrics.count_lags(ended_us, microseconds(request.now))
+
+
+def with_retries[T](run: Callable[[], T]) -> T:
+    """Run a whole transaction, again while PostgreSQL ends it for the sake of others.
+
+    Raises django.db.OperationalError when that goes on, or for any other reason; SchemaError,
+    which is one, when the database has become newer than this process.
+    """
+    try:
+        return _with_retries(run)
+    except OperationalError:
+        raise
+    except DatabaseError:
+        SCHEMA.check()  # a newer schema may be the reason, and then explains the error
+        raise
+
+
+def _with_retries[T](run: Callable[[], T]) -> T:
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return run()
+        except DataError as error:
+            if _state(error) != FENCE_STATE or attempt == _ATTEMPTS:
+                raise
+            SCHEMA.check()
+        except OperationalError as error:
+            if _state(error) not in _SERIALIZATION_STATES or attempt == _ATTEMPTS:
+                raise
+            time.sleep(random.uniform(0, _RETRY_SECONDS * attempt))  # noqa: S311
+        except IntegrityError as error:
+            if _state(error) == _KNOWN_STATE:
+                continue  # a batch id or a call was stored before; the next run finds it
+            if _state(error) != _NO_PARTITION_STATE or attempt == _ATTEMPTS:
+                raise
+            INDEX_DAYS.refresh()  # a partition was dropped; its events go to the inbox now
+    raise OperationalError("the same batch id is being stored over and over")
+
+
+def _state(error: Exception) -> str | None:
+    return getattr(error.__cause__, "sqlstate", None)
+
+
+class _Expectation:
+    """That calls which start are new, as almost all are; not for a while after one was not."""
+
+    def __init__(self) -> None:
+        self._careful_until = 0.0
+
+    def is_held(self) -> bool:
+        """Whether to go by it: taken back, it costs a request a second attempt."""
+        return time.monotonic() >= self._careful_until
+
+    def take_back(self) -> None:
+        """Do not go by it for some seconds."""
+        self._careful_until = time.monotonic() + _CAREFUL_S
+
+
+_EXPECTATION = _Expectation()
+
+
+class _Recording:
+    """The transaction of requests that share no call; its second attempt expects nothing."""
+
+    def __init__(self, requests: Sequence[IntakeRequest], *, expects_new: bool = False) -> None:
+        self._requests = requests
+        self._expects_new = expects_new
+        self._tenant_id = requests[0].tenant_id
+        self._now = max(request.now for request in requests)
+
+    def run(self) -> list[Answer]:
+        try:
+            return self._attempt()
+        except (IntegrityError, OperationalError) as error:
+            if self._expects_new and _state(error) in {_KNOWN_STATE, *_SERIALIZATION_STATES}:
+                _EXPECTATION.take_back()
+            raise
+        finally:
+            self._expects_new = False
+
+    def _attempt(self) -> list[Answer]:
+        self._required = SCHEMA.required()
+        # Closed after the scope, so that its COMMIT goes out with what was written last: whoever
+        # else writes for this tenant waits for the one, and should not for our thread's turn.
+        with ExitStack() as pipeline:
+            with tenant_scope(self._tenant_id, pipeline=pipeline):
+                self._writer = IndexWriter(self._tenant_id, self._now)
+                known = self._known()
+                fresh = [each for each in self._requests if each.batch.id not in known]
+                stored = self._store(fresh) if fresh else None
+            answers = known if stored is None else known | dict(stored.fetchall())
+        return [answers[request.batch.id] for request in self._requests]
+
+    def _known(self) -> dict[UUID, Answer]:
+        """By batch id the answers to those of the requests that were stored before."""
+        asked = [
+            (
+                request,
+                self._writer.send(
+                    "stored_answer",
+                    batch_on=batch_day(request.batch.id),
+                    batch_id=request.batch.id,
+                ),
+            )
+            for request in self._requests
+        ]
+        known: dict[UUID, Answer] = {}
+        for request, cursor in asked:
+            for answer, body_sha256 in cursor.fetchall():
+                is_same = bytes(body_sha256) == request.body_sha256
+                known[request.batch.id] = answer if is_same else BatchIdReusedError()
+        return known
+
+    def _store(self, requests: Sequence[IntakeRequest]) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Write everything; the cursor will have the answers by batch id, once committed."""
+        indexing = Indexing(
+            self._tenant_id, self._writer, INDEX_DAYS.missing, expects_new=self._expects_new
+        )
+        for request in requests:
+            indexing.outcomes[request.batch.id].rejections += request.reading.rejections
+        candidates = [each for request in requests for each in request.reading.candidates]
+        lock_traces_of(self._writer, candidates)
+        logged: dict[UUID, list[Candidate]] = {request.batch.id: [] for request in requests}
+        for batch_id, events in by_batch(indexing.apply(candidates)):
+            logged[batch_id] += events
+        for end in indexing.found:
+            logged[end.batch_id].append(finding_event(end, self._now))
+        accounts = join_executors(self._writer, indexing.in_spans, INDEX_DAYS.missing, self._now)
+        indexing.absorb(accounts)
+        for account in accounts:
+            logged[account.batch_id].append(account)
+        received_us = microseconds(self._now)
+        # Before the sums are written, whose rows others wait for from then to the commit.
+        packed = [_packed(events, received_us) for events in logged.values()]
+        indexing.write()
+        for outcome in indexing.outcomes.values():
+            outcome.rejections.sort(key=lambda rejection: rejection.line)
+        write_rejections(
+            self._writer,
+            [
+                (batch_id, rejection)
+                for batch_id, outcome in indexing.outcomes.items()
+                for rejection in outcome.rejections
+            ],
+        )
+        stored = append_batches(
+            self._writer,
+            [
+                _batch(request, each, indexing.outcomes[request.batch.id])
+                for request, each in zip(requests, packed, strict=True)
+            ],
+        )
+        self._writer.fence(self._required)
+        return stored
+
+
+class _Packed(NamedTuple):
+    """A batch's events as the log has them."""
+
+    event_count: int
+    leaves: bytes
+    payload: bytes
+
+
+def _packed(logged: Sequence[Candidate], received_us: int) -> _Packed:
+    salts = os.urandom(SALT_LENGTH * len(logged))
+    salted = [
+        (salts[at * SALT_LENGTH : (at + 1) * SALT_LENGTH], candidate.raw)
+        for at, candidate in enumerate(logged)
+    ]
+    return _Packed(len(logged), _leaves(logged, salted, received_us), pack(salted))
+
+
+def _batch(request: IntakeRequest, packed: _Packed, outcome: Outcome) -> NewBatch:
+    answer: dict[str, Any] = {
+        "batch_id": str(request.batch.id),
+        "accepted": outcome.accepted,
+        "duplicates": outcome.duplicates,
+        "rejected": [
+            {
+                "line": each.line,
+                "event_id": each.event_id and str(each.event_id),
+                "code": each.code,
+                "message": each.message,
+            }
+            for each in outcome.rejections
+        ],
+    }
+    if request.batch.warning is not None:
+        answer["warnings"] = [request.batch.warning]
+    return NewBatch(
+        request.batch.id,
+        packed.event_count,
+        request.body_sha256,
+        f"{json.dumps(answer)[:-1]}, ",
+        packed.leaves,
+        packed.payload,
+    )
+
+
+def _leaves(
+    logged: Sequence[Candidate], salted: Sequence[tuple[bytes, bytes]], received_us: int
+) -> bytes:
+    return b"".join(
+        leaf_of(
+            Entry(
+                candidate.kind,
+                candidate.event_id,
+                candidate.invocation_id,
+                received_us,
+                len(raw),
+                commit_of(salt, raw),
+            ).to_bytes()
+        )
+        for candidate, (salt, raw) in zip(logged, salted, strict=True)
+    )

@@ -1,0 +1,66 @@
+"""What a sender of OTLP is told, in the encoding it sent.
+
+ExportTraceServiceResponse for a request that was taken, google.rpc.Status for any other
+(OTLP specification, OTLP/HTTP Response).
+"""
+
+import json
+from typing import Final, Literal
+
+from google.rpc import code_pb2, status_pb2
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+
+from audit.intake.otlp.recording import Recorded
+
+type MediaType = Literal["application/x-protobuf", "application/json"]
+
+PROTOBUF: Final = "application/x-protobuf"
+JSON: Final = "application/json"
+
+_CODES = {
+    400: code_pb2.INVALID_ARGUMENT,
+    401: code_pb2.UNAUTHENTICATED,
+    403: code_pb2.PERMISSION_DENIED,
+    405: code_pb2.UNIMPLEMENTED,
+    413: code_pb2.INVALID_ARGUMENT,
+    415: code_pb2.INVALID_ARGUMENT,
+    429: code_pb2.RESOURCE_EXHAUSTED,
+    503: code_pb2.UNAVAILABLE,
+}
+_REASONS_SHOWN = 3
+
+
+def success(recorded: Recorded, media_type: MediaType) -> bytes:
+    """The answer to a request that is stored, with a word on what of it is not."""
+    message = _told(recorded)
+    if media_type == JSON:
+        partial = {"rejectedSpans": str(recorded.refused_count), "errorMessage": message}
+        return json.dumps({"partialSuccess": partial} if message else {}).encode()
+    response = trace_service_pb2.ExportTraceServiceResponse()
+    if message:
+        response.partial_success.rejected_spans = recorded.refused_count
+        response.partial_success.error_message = message
+    return bytes(response.SerializeToString())
+
+
+def failure(status: int, message: str, media_type: MediaType) -> bytes:
+    """The google.rpc.Status of a refusal with this HTTP status."""
+    code = _CODES[status]
+    if media_type == JSON:
+        return json.dumps({"code": code, "message": message}).encode()
+    return bytes(status_pb2.Status(code=code, message=message).SerializeToString())
+
+
+def _told(recorded: Recorded) -> str:
+    """What a person should know; empty when every span is a tool call and stored."""
+    said = []
+    if recorded.refused:
+        reasons = [f"{count} {reason}" for reason, count in recorded.refused.items()]
+        more = len(reasons) - _REASONS_SHOWN
+        said.append(
+            f"{recorded.refused_count} spans refused: {'; '.join(reasons[:_REASONS_SHOWN])}"
+            + (f"; and {more} more reasons." if more > 0 else ".")
+        )
+    if recorded.others:
+        said.append(f"{recorded.others} spans are no tool calls and were skipped, as is right.")
+    return " ".join(said)

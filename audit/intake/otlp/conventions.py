@@ -1,0 +1,293 @@
+"""Which spans are tool calls, and what their attributes say: the table of conventions.
+
+Pure. Sources: OpenTelemetry's GenAI and MCP conventions (semantic-conventions-genai, status
+Development), OpenInference's span kinds, pydantic-ai's instrumentation up to version 2. They
+move: `MAPPING_VERSION` is written into every event, and grows with each change here or in
+`audit.intake.otlp.mapping` that makes another event of the same span.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from tooltrail.events import BIGINT_MAX
+
+from audit.events.decode import is_too_deep
+from audit.events.spans import STATUS_ERROR, STATUS_OK, Span
+
+MAPPING_VERSION = 1
+
+MAX_VALUE_DEPTH = 40
+"""Arguments and results nested deeper stay the JSON text they are: an event has its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """How one convention marks a tool call, and where it says what. First name found counts."""
+
+    name: str
+    mark: tuple[str, str]
+    """The attribute and value that make a span a tool call; ("", x): the span's name is x."""
+    tool_name: tuple[str, ...]
+    name_prefix: tuple[str, ...] = ()
+    """What the span's name has before the tool's, should no attribute name it."""
+    tool_call_id: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    result: tuple[str, ...] = ()
+    is_text: bool = False
+    """Whether values are text unless their `….mime_type` says JSON, or they look like it."""
+
+
+CONVENTIONS = (
+    Convention(
+        name="mcp",
+        mark=("mcp.method.name", "tools/call"),
+        tool_name=("gen_ai.tool.name", "mcp.tool.name"),
+        name_prefix=("MCP send tools/call ", "tools/call "),
+        tool_call_id=("gen_ai.tool.call.id",),
+        arguments=("gen_ai.tool.call.arguments",),
+        result=("gen_ai.tool.call.result",),
+    ),
+    Convention(
+        name="gen_ai",
+        mark=("gen_ai.operation.name", "execute_tool"),
+        tool_name=("gen_ai.tool.name",),
+        name_prefix=("execute_tool ",),
+        tool_call_id=("gen_ai.tool.call.id",),
+        arguments=("gen_ai.tool.call.arguments", "tool_arguments"),
+        result=("gen_ai.tool.call.result", "tool_response"),
+    ),
+    Convention(
+        name="openinference",
+        mark=("openinference.span.kind", "TOOL"),
+        tool_name=("tool.name", "tool_call.function.name"),
+        tool_call_id=("tool.id", "tool_call.id"),
+        arguments=("input.value", "tool_call.function.arguments", "tool.parameters"),
+        result=("output.value",),
+        is_text=True,
+    ),
+    Convention(
+        name="pydantic_ai",
+        mark=("", "running tool"),
+        tool_name=("gen_ai.tool.name",),
+        tool_call_id=("gen_ai.tool.call.id",),
+        arguments=("tool_arguments",),
+        result=("tool_response",),
+    ),
+)
+
+CONTEXT = {
+    "agent": ("gen_ai.agent.name", "agent.name", "agent_name"),
+    "agent_id": ("gen_ai.agent.id",),
+    "agent_version": ("gen_ai.agent.version",),
+    "agent_run": ("gen_ai.agent.call.id",),
+    "conversation": ("gen_ai.conversation.id", "session.id"),
+    "workflow": ("gen_ai.workflow.name",),
+    "model": ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "model_name"),
+    "provider": ("gen_ai.provider.name", "gen_ai.system", "llm.provider"),
+    "user": ("user.id", "enduser.id"),
+}
+"""Members of an event's `context`, and the attributes they come from: the span's own or those of
+the nearest span above it that has one."""
+
+_CONTEXT_OF = {
+    attribute: (name, rank)
+    for name, attributes in CONTEXT.items()
+    for rank, attribute in enumerate(attributes)
+}
+"""By attribute its member and its rank there: a span has fewer attributes than there are names."""
+
+_PROMPT_TOKENS = ("gen_ai.usage.input_tokens", "llm.token_count.prompt")
+_COMPLETION_TOKENS = ("gen_ai.usage.output_tokens", "llm.token_count.completion")
+
+
+class _Absent:
+    """Stands for a value that was not recorded, which is not null."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+ABSENT = _Absent()
+
+
+class Failure(msgspec.Struct, gc=False):
+    """Why a call failed, as far as a span says."""
+
+    type: str | None
+    message: str | None
+    code: str | None
+
+
+class Facts(msgspec.Struct, gc=False):
+    """What a tool call's span says. `has_failed` is None where it says nothing of that."""
+
+    span: Span
+    convention: str
+    tool_name: str
+    tool_call_id: str | None
+    tool_type: str | None
+    arguments: Any
+    result: Any
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    has_failed: bool | None
+    failure: Failure | None
+
+
+def convention_of(span: Span) -> Convention | None:
+    """The convention that makes the span a tool call; None if it is none."""
+    attributes = span.attributes
+    for convention in CONVENTIONS:
+        attribute, value = convention.mark
+        if (attributes.get(attribute) if attribute else span.name) != value:
+            continue
+        if attribute or "gen_ai.tool.name" in attributes:  # a name alone proves nothing
+            return convention
+    return None
+
+
+def read_facts(span: Span, convention: Convention) -> Facts:
+    """What a span says that is a tool call by this convention."""
+    attributes = span.attributes
+    result = _payload(span, convention, convention.result)
+    has_failed = _has_failed(span, result)
+    return Facts(
+        span=span,
+        convention=convention.name,
+        tool_name=_tool_name(span, convention),
+        tool_call_id=first_text(attributes, convention.tool_call_id),
+        tool_type=first_text(attributes, ("gen_ai.tool.type",)),
+        arguments=_payload(span, convention, convention.arguments),
+        result=result,
+        prompt_tokens=_count(attributes, _PROMPT_TOKENS),
+        completion_tokens=_count(attributes, _COMPLETION_TOKENS),
+        has_failed=has_failed,
+        failure=_failure(span, result) if has_failed else None,
+    )
+
+
+def read_context(span: Span) -> dict[str, str]:
+    """What a span says about agent, conversation and model."""
+    found: dict[str, tuple[int, str]] = {}
+    for attribute, value in span.attributes.items():
+        place = _CONTEXT_OF.get(attribute)
+        if place is not None and value and isinstance(value, str):
+            name, rank = place
+            if name not in found or rank < found[name][0]:
+                found[name] = rank, value
+    return {name: found[name][1] for name in CONTEXT if name in found}
+
+
+def first_text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    """The first of these attributes that is a text and not empty."""
+    for name in names:
+        value = attributes.get(name)
+        if value and isinstance(value, str):
+            return value
+    return None
+
+
+def _tool_name(span: Span, convention: Convention) -> str:
+    named = first_text(span.attributes, convention.tool_name)
+    if named is not None:
+        return named
+    for prefix in convention.name_prefix:
+        if span.name.startswith(prefix) and len(span.name) > len(prefix):
+            return span.name.removeprefix(prefix)
+    return span.name or convention.mark[1]
+
+
+def _payload(span: Span, convention: Convention, names: tuple[str, ...]) -> Any:
+    for name in names:
+        if name not in span.attributes:
+            continue
+        value = span.attributes[name]
+        if not isinstance(value, str):
+            return _shallow(value)
+        if convention.is_text and value[:1] not in ("{", "["):
+            mime_type = span.attributes.get(f"{name.partition('.')[0]}.mime_type")
+            if mime_type != "application/json":
+                return value
+        return _json(value)
+    return ABSENT
+
+
+_SKIP = msgspec.json.Decoder(msgspec.Raw)
+
+
+def _json(text: str) -> Any:
+    """The JSON a text is, as `msgspec.Raw` on one line; a text that is none as it is."""
+    start = text.lstrip()[:1]
+    if not start or start not in '{["-0123456789tfn':
+        return text
+    data = text.encode()
+    try:
+        if start in "{[":
+            if is_too_deep(data, MAX_VALUE_DEPTH):
+                return text
+            _SKIP.decode(data)
+        # A text may look like a number: only one that is written so in JSON is one.
+        elif msgspec.json.encode(msgspec.json.decode(data)) != data:
+            return text
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        return text
+    # Line feeds in JSON are white space; an event is one line.
+    return msgspec.Raw(data.replace(b"\n", b" ").replace(b"\r", b" "))
+
+
+def _shallow(value: Any) -> Any:
+    """An attribute's value; as JSON text if it is nested too deep for an event."""
+    if not isinstance(value, dict | list):
+        return value
+    data = msgspec.json.encode(value)
+    return data.decode() if is_too_deep(data, MAX_VALUE_DEPTH) else value
+
+
+def _count(attributes: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = attributes.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= BIGINT_MAX:
+            return value
+    return None
+
+
+def _has_failed(span: Span, result: Any) -> bool | None:
+    if span.status.code == STATUS_ERROR or span.attributes.get("error.type"):
+        return True
+    if span.attributes.get("mcp.method.name") and _mcp_error(result) is not None:
+        return True
+    return False if span.status.code == STATUS_OK or result is not ABSENT else None
+
+
+def _failure(span: Span, result: Any) -> Failure:
+    exception = next((event for event in span.events if event.name == "exception"), None)
+    raised = exception.attributes if exception is not None else {}
+    return Failure(
+        type=first_text(span.attributes, ("error.type",))
+        or first_text(raised, ("exception.type",))
+        # MCP's conventions have a word for it.
+        or ("tool_error" if _mcp_error(result) is not None else None),
+        message=first_text(raised, ("exception.message",))
+        or span.status.message
+        or _mcp_error(result)
+        or first_text(span.attributes, ("error.message",)),
+        code=first_text(span.attributes, ("rpc.response.status_code",)),
+    )
+
+
+def _mcp_error(result: Any) -> str | None:
+    """The text of a CallToolResult whose `isError` is true; None for any other."""
+    if isinstance(result, msgspec.Raw):
+        if b"isError" not in bytes(result):
+            return None
+        try:
+            result = msgspec.json.decode(result)
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+    if not isinstance(result, dict) or result.get("isError") is not True:
+        return None
+    content = result.get("content")
+    parts = content if isinstance(content, list) else []
+    texts = [part["text"] for part in parts if isinstance(part, dict) and "text" in part]
+    return next((text for text in texts if isinstance(text, str)), "")

@@ -1,0 +1,198 @@
+"""Calls that executors report themselves, out of an OpenTelemetry span: joined with its call.
+
+Such a start names the span (`traceparent`). The executor's call is then one layer more, right below
+that span: a row of `otlp_span` of the kind `EXECUTOR`, by which spans that come later find it
+(`audit.intake.otlp.joining`). Here is the other order. Whether both are the same call is decided as
+between two spans (`is_same_call`). The executor's account stays; the call that the spans made until
+now is withdrawn, for which the log gets an event that names them (`audit.events.reported`).
+
+Needs the tenant's open scope; what is looked up holds until its transaction ends.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from tooltrail.tracing import TraceParent, parse_traceparent
+
+from audit.events import wire
+from audit.events.body import Line
+from audit.events.candidates import Candidate, read_lines
+from audit.events.instants import DAY_US
+from audit.events.reported import spans_in
+from audit.events.spans import EXECUTOR, event_uuid, span_uuid
+from audit.index.indexing import MissingDays
+from audit.intake.otlp.conventions import MAPPING_VERSION
+from audit.intake.otlp.joining import (
+    Known,
+    Row,
+    Wanted,
+    days_around,
+    executors_among,
+    insert_rows,
+    lock_traces,
+    look_up,
+    move_spans,
+)
+from audit.intake.otlp.mapping import Identity, is_same_call
+from audit.log.payload import read_events
+from audit.sql import arrays
+from audit.sql.prepared import Statements
+from tenants.scope import current_tenant_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """An executor's call, and the span it ran in."""
+
+    start: Candidate
+    event: wire.StartEvent
+    span_uuid: UUID
+    identity: Identity
+
+    @property
+    def row(self) -> Row:
+        return Row(
+            self.start.day,
+            self.start.invocation_id,
+            self.span_uuid,
+            self.start.invocation_id,
+            self.start.started_us,
+            self.identity.tool_name,
+            self.identity.tool_call_id,
+            self.identity.scope,
+            self.identity.kind,
+        )
+
+
+def lock_traces_of(writer: Statements, candidates: Iterable[Candidate]) -> None:
+    """See `lock_traces`: of the spans these events name. To be done before anything is written."""
+    trace_ids = {span.trace_id for each in candidates if (span := _span_of(each.event)) is not None}
+    if trace_ids:
+        lock_traces(writer, trace_ids)
+
+
+def join_executors(
+    writer: Statements, starts: Iterable[Candidate], missing_days: MissingDays, now: datetime
+) -> list[Candidate]:
+    """Note in which spans new calls ran, and make the calls of those spans theirs.
+
+    Returns the events that say so; what they withdraw is `Indexing.absorb`'s.
+    """
+    layers = [layer for start in starts if (layer := _layer(start)) is not None]
+    if not layers:
+        return []
+    layers.sort(key=lambda layer: (layer.start.started_us, layer.start.invocation_id.int))
+    insert_rows(writer, [layer.row for layer in layers], missing_days)
+    owners = _owners(writer, layers)
+    spans = _spans_of(writer, [known for known, _ in owners.values()])
+    accounts: list[Candidate] = []
+    rows: list[Row] = []
+    for invocation_id, (_, layer) in owners.items():
+        told = spans.get(invocation_id)
+        if not told:  # erased: nobody knows any more what it was made of
+            continue
+        line = Line(1, _account(layer, told))
+        accounts += read_lines([line], layer.start.batch_id, now).candidates
+        rows += [
+            Row(
+                started_ns // 1000 // DAY_US,
+                span_uuid(trace_id, span_id),
+                None,
+                layer.start.invocation_id,
+                layer.start.started_us,
+                None,
+                None,
+                "",
+                0,
+            )
+            for trace_id, span_id, started_ns in told
+        ]
+    rows.sort(key=lambda row: (row.day, row.span_uuid.int))
+    move_spans(writer, rows)
+    return accounts
+
+
+def _owners(writer: Statements, layers: Sequence[_Layer]) -> dict[UUID, tuple[Known, _Layer]]:
+    """By the id of a call of spans: what is known of it, and the executor's call that it is."""
+    wanted: Wanted = {}
+    for layer in layers:
+        for day in days_around(layer.start.started_us):
+            wanted.setdefault(day, (set(), set()))[1].add(layer.span_uuid)
+    known = {each.span_uuid: each for each in look_up(writer, wanted) if not each.is_executor}
+    executors = executors_among(writer, list(known.values()))
+    owners: dict[UUID, tuple[Known, _Layer]] = {}
+    for layer in layers:
+        around = known.get(layer.span_uuid)
+        if (
+            around is not None
+            and around.invocation_id not in executors
+            and is_same_call(around.identity, layer.identity)
+        ):
+            owners.setdefault(around.invocation_id, (around, layer))
+    return owners
+
+
+def _spans_of(writer: Statements, calls: Sequence[Known]) -> dict[UUID, list[tuple[str, str, int]]]:
+    """By the id of a call of spans, those of its stored account."""
+    if not calls:
+        return {}
+    slots = writer.run(
+        "taken_slots",
+        invocation_ids=arrays.uuids([each.invocation_id for each in calls]),
+        days=arrays.days([each.started_us // DAY_US for each in calls]),
+    )
+    places = {row[1]: (row[4], row[5]) for row in slots if None not in row}
+    stored = read_events(current_tenant_id(), list(places.values()))
+    return {
+        invocation_id: spans_in(raw)
+        for invocation_id, place in places.items()
+        if (raw := stored[place].raw) is not None
+    }
+
+
+def _account(layer: _Layer, spans: Sequence[tuple[str, str, int]]) -> bytes:
+    """The event that says which spans are of an executor's call; their own account is logged."""
+    event, invocation_id = layer.event, str(layer.start.invocation_id)
+    named = [
+        {"trace_id": trace_id, "span_id": span_id, "start_time_unix_nano": started_ns}
+        for trace_id, span_id, started_ns in spans
+    ]
+    account: dict[str, Any] = {
+        "type": "toolExecutionStart",
+        "event_id": event_uuid(invocation_id, "joined", [span_id for _, span_id, _ in spans]),
+        "invocation_id": invocation_id,
+        "trace_id": event.trace_id,
+        "tool_name": event.tool_name,
+        "call_id": event.call_id,
+        "started_at": event.started_at,
+        "args": None,
+        "otlp": {
+            "mapping_version": MAPPING_VERSION,
+            "span": named[0],
+            "merged": named[1:],
+            "of_executor": True,
+        },
+    }
+    if event.case_id is not None:  # a legal hold may go by it
+        account["case_id"] = event.case_id
+    return msgspec.json.encode(account)
+
+
+def _layer(start: Candidate) -> _Layer | None:
+    span = _span_of(start.event)
+    if span is None:
+        return None
+    assert isinstance(start.event, wire.StartEvent)
+    identity = Identity(start.event.tool_name, "", EXECUTOR, start.event.tool_call_id)
+    return _Layer(start, start.event, span_uuid(span.trace_id, span.span_id), identity)
+
+
+def _span_of(event: wire.WireEvent) -> TraceParent | None:
+    """The span a call ran in; what is malformed names none."""
+    if not isinstance(event, wire.StartEvent) or event.traceparent is None:
+        return None
+    return parse_traceparent(event.traceparent)

@@ -1,0 +1,370 @@
+"""Spans of one call that come in different requests: found, and told as one call.
+
+An MCP server exports its spans itself, and an exporter may send a span before the one around
+it. So what is stored of a trace's tool spans (`otlp_span`) is looked up before a request is
+stored, one request at a time for each trace. A call keeps the id and the start it was first
+stored with; a new span of it makes a fuller account of the same call, of all its spans.
+
+A call that an executor reported itself (`audit.intake.otlp.executors`) is known by a row, too,
+right below the span it ran in. Its own account stays, and what spans say of it stands beside it in
+the log.
+
+Needs the tenant's open scope; what is looked up holds until its transaction ends.
+"""
+
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from audit.events.instants import DAY_US, microseconds
+from audit.events.spans import EXECUTOR, Span, span_uuid
+from audit.index.indexing import MissingDays
+from audit.intake.otlp.mapping import (
+    Identity,
+    Mapped,
+    ToolCall,
+    identity_of,
+    is_same_call,
+    map_spans,
+)
+from audit.log.payload import read_events
+from audit.sql import arrays
+from audit.sql.prepared import Statements
+from tenants.scope import current_tenant_id
+
+_LOCKS = 64
+"""Per tenant: traces share them, so that a request of many traces does not take many."""
+_APART_US = 3_600_000_000
+"""How far apart the spans of one call may start and still be found across midnight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A stored tool span, or an executor's call in one, and the call it is of."""
+
+    span_uuid: UUID
+    parent_uuid: UUID | None
+    invocation_id: UUID
+    started_us: int
+    identity: Identity
+
+    @property
+    def is_executor(self) -> bool:
+        """Whether it is a call as its executor reported it, and no span."""
+        return self.identity.kind == EXECUTOR
+
+
+class _Source(msgspec.Struct):
+    span: Span
+    merged: list[Span] = []
+
+
+class _Event(msgspec.Struct):
+    otlp: _Source | None = None
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+_number = attrgetter("int")  # UUIDs themselves are compared in Python, ten times as slowly
+
+
+def join(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> Mapped:
+    """The calls of a request, `mapped` from its spans, as parts of what is stored already.
+
+    Those with nothing new of a stored call have that call's id, so that they are duplicates.
+    """
+    if not mapped.calls:
+        return mapped
+    lock_traces(writer, {call.outermost.trace_id for call in mapped.calls})
+    known = look_up(writer, _wanted(mapped.calls))
+    if not known:
+        return mapped
+    executors = executors_among(writer, known)
+    stored = _spans_to_add(writer, mapped.calls, known, executors)
+    if stored:
+        calls = map_spans([*spans, *stored]).calls
+        ours = {span.key for span in spans}
+        mapped = Mapped(
+            [call for call in calls if any(each.span.key in ours for each in call.facts)],
+            mapped.others,
+        )
+    _name_as_stored(mapped.calls, known, executors)
+    _move_spans(writer, mapped.calls, known)
+    return mapped
+
+
+def lock_traces(writer: Statements, trace_ids: Iterable[str]) -> None:
+    """Wait for other requests with spans of these traces, and keep later ones waiting."""
+    numbers = {zlib.crc32(trace_id.encode()) % _LOCKS for trace_id in trace_ids}
+    writer.run("lock_traces", numbers=arrays.bigints(sorted(numbers)))
+
+
+type Wanted = dict[int, tuple[set[UUID], set[UUID]]]
+"""By day since 1970: spans of which those below are wanted, too; and all that are wanted."""
+
+
+def days_around(started_us: int) -> set[int]:
+    """The days on which spans of a call may have started that started then."""
+    return {(started_us + away) // DAY_US for away in (-_APART_US, _APART_US)}
+
+
+def look_up(writer: Statements, wanted: Wanted) -> list[Known]:
+    """What is stored of these. A statement a day."""
+    found: dict[UUID, Known] = {}
+    for day, (own, own_and_above) in sorted(wanted.items()):
+        for row in writer.run(
+            "known_spans",
+            day=day,
+            own=arrays.uuids(sorted(own, key=_number)),
+            own_and_above=arrays.uuids(sorted(own_and_above, key=_number)),
+        ):
+            span_uuid, parent_uuid, invocation_id, started_at, name, call_id, scope, kind = row
+            identity = Identity(name, scope, kind, call_id)
+            started_us = microseconds(started_at)
+            found[span_uuid] = Known(span_uuid, parent_uuid, invocation_id, started_us, identity)
+    return list(found.values())
+
+
+def _wanted(calls: Sequence[ToolCall]) -> Wanted:
+    """The spans of calls, those right above, and those right below."""
+    wanted: Wanted = {}
+    for call in calls:
+        parent = _parent_uuid(call.outermost)
+        for facts in call.facts:
+            span = _uuid(facts.span)
+            for day in days_around(facts.span.start_time_unix_nano // 1000):
+                own, own_and_above = wanted.setdefault(day, (set(), set()))
+                own.add(span)
+                own_and_above.add(span)
+                if parent is not None:
+                    own_and_above.add(parent)
+    return wanted
+
+
+def executors_among(writer: Statements, known: Sequence[Known]) -> set[UUID]:
+    """Which of the calls that these are of are executors' own.
+
+    Asks for those that are known neither by their first span nor by their executor.
+    """
+    found = {each.invocation_id for each in known if each.is_executor}
+    settled = found | {each.span_uuid for each in known}
+    wanted: Wanted = {}
+    for each in known:
+        if each.invocation_id not in settled:
+            wanted.setdefault(each.started_us // DAY_US, (set(), set()))[1].add(each.invocation_id)
+    return found | {each.invocation_id for each in look_up(writer, wanted) if each.is_executor}
+
+
+def _spans_to_add(
+    writer: Statements,
+    calls: Sequence[ToolCall],
+    known: Sequence[Known],
+    executors: Collection[UUID],
+) -> list[Span]:
+    """The stored spans of calls that the request has new spans of.
+
+    None of executors' calls: what is new of those is told by itself.
+    """
+    by_uuid = {each.span_uuid: each for each in known}
+    below = _by_parent(known)
+    wanted: dict[UUID, int] = {}
+    for call in calls:
+        if all(_uuid(facts.span) in by_uuid for facts in call.facts):
+            continue
+        touched = [by_uuid.get(_uuid(facts.span)) for facts in call.facts]
+        around = by_uuid.get(_parent_uuid(call.outermost) or _uuid(call.outermost))
+        if around and is_same_call(around.identity, identity_of(call.facts[0])):
+            touched.append(around)
+        for facts in call.facts:
+            touched += [
+                each
+                for each in below.get(_uuid(facts.span), ())
+                if is_same_call(identity_of(facts), each.identity)
+            ]
+        wanted |= {
+            each.invocation_id: each.started_us // DAY_US
+            for each in touched
+            if each and each.invocation_id not in executors
+        }
+    if not wanted:
+        return []
+    slots = writer.run(
+        "taken_slots",
+        invocation_ids=arrays.uuids(list(wanted)),
+        days=arrays.days(list(wanted.values())),
+    )
+    places = [(end_batch_id, end_pos) for *_, end_batch_id, end_pos in slots]
+    found: dict[tuple[str, str], Span] = {}
+    for event in read_events(current_tenant_id(), places).values():
+        source = _EVENT.decode(event.raw).otlp if event.raw is not None else None
+        if source is not None:
+            found |= {span.key: span for span in (source.span, *source.merged)}
+    return list(found.values())
+
+
+def _name_as_stored(
+    calls: Sequence[ToolCall], known: Sequence[Known], executors: Collection[UUID]
+) -> None:
+    """Give calls the ids they are stored under, and their children those as parents.
+
+    The children of an executor's call keep a span as parent: what that is part of may change.
+    """
+    by_uuid = {each.span_uuid: each for each in known}
+    below = _by_parent(known)
+    renamed = {
+        each.span_uuid: each.invocation_id for each in known if each.invocation_id not in executors
+    }
+    for call in calls:
+        executor = _executor_of(call, by_uuid, below, executors) if executors else None
+        found = (by_uuid.get(_uuid(facts.span)) for facts in call.facts)
+        first = executor or next(filter(None, found), None)
+        if first is None:
+            continue
+        call.invocation_id = first.invocation_id
+        call.started_ns = first.started_us * 1000
+        call.of_executor = executor is not None
+        if executor is None:
+            renamed |= {_uuid(facts.span): first.invocation_id for facts in call.facts}
+    for call in calls:
+        if call.parent_id is not None:
+            call.parent_id = renamed.get(call.parent_id, call.parent_id)
+
+
+def _executor_of(
+    call: ToolCall,
+    by_uuid: Mapping[UUID, Known],
+    below: Mapping[UUID, Sequence[Known]],
+    executors: Collection[UUID],
+) -> Known | None:
+    """What tells that an executor reported this call itself: the first to start, of several."""
+    told: list[Known] = []
+    around = by_uuid.get(_parent_uuid(call.outermost) or _uuid(call.outermost))
+    if around and is_same_call(around.identity, identity_of(call.facts[0])):
+        told.append(around)
+    for facts in call.facts:
+        span, identity = _uuid(facts.span), identity_of(facts)
+        told += [each for each in below.get(span, ()) if is_same_call(identity, each.identity)]
+        if span in by_uuid:
+            told.append(by_uuid[span])
+    return min(
+        (each for each in told if each.invocation_id in executors),
+        key=lambda each: (each.started_us, each.invocation_id.int),
+        default=None,
+    )
+
+
+def _by_parent(known: Sequence[Known]) -> dict[UUID, list[Known]]:
+    below: dict[UUID, list[Known]] = {}
+    for each in known:
+        if each.parent_uuid is not None:
+            below.setdefault(each.parent_uuid, []).append(each)
+    return below
+
+
+def _move_spans(writer: Statements, calls: Sequence[ToolCall], known: Sequence[Known]) -> None:
+    """Of calls that were stored as several: make all their spans the one's they are now."""
+    owners = {each.span_uuid: each.invocation_id for each in known}
+    move_spans(
+        writer,
+        [
+            _row(facts.span, call, identity_of(facts))
+            for call in calls
+            if {owners.get(_uuid(facts.span), call.invocation_id) for facts in call.facts}
+            != {call.invocation_id}
+            for facts in call.facts
+        ],
+    )
+
+
+def move_spans(writer: Statements, rows: Sequence["Row"]) -> None:
+    """Make stored spans those of the calls that these rows say."""
+    if not rows:
+        return
+    writer.send(
+        "move_spans",
+        started_on=arrays.days([row.day for row in rows]),
+        span_uuid=arrays.uuids([row.span_uuid for row in rows]),
+        invocation_id=arrays.uuids([row.invocation_id for row in rows]),
+        call_started_at=arrays.instants([row.call_started_us for row in rows]),
+    )
+
+
+def store_spans(
+    writer: Statements, mapped: Mapped, is_stored: set[UUID], missing_days: MissingDays
+) -> None:
+    """Note which call each span is of, and for the others what they lie in.
+
+    Left out are the spans of calls that were refused, and days the index does not have.
+    """
+    rows: list[Row] = []
+    for call in mapped.calls:
+        if call.invocation_id in is_stored:
+            rows += [_row(facts.span, call, identity_of(facts)) for facts in call.facts]
+    rows += [_row(span) for span in mapped.others if span.parent_span_id]
+    insert_rows(writer, rows, missing_days)
+
+
+def insert_rows(writer: Statements, rows: Sequence["Row"], missing_days: MissingDays) -> None:
+    """Write rows of `otlp_span`, but those of days the index does not have. Known ones stay."""
+    missing = missing_days({row.day for row in rows})
+    rows = sorted(
+        (row for row in rows if row.day not in missing),
+        key=lambda row: (row.day, row.span_uuid.int),
+    )
+    if not rows:
+        return
+    columns = list(zip(*rows, strict=True))
+    writer.send(
+        "insert_spans",
+        started_on=arrays.days(columns[0]),
+        span_uuid=arrays.uuids(columns[1]),
+        parent_uuid=arrays.uuids(columns[2]),
+        invocation_id=arrays.uuids(columns[3]),
+        call_started_at=arrays.instants(columns[4]),
+        tool_name=arrays.texts(columns[5]),
+        tool_call_id=arrays.texts(columns[6]),
+        scope=arrays.texts(columns[7]),
+        kind=arrays.ints(columns[8]),
+    )
+
+
+class Row(NamedTuple):
+    """A row of `otlp_span`."""
+
+    day: int
+    span_uuid: UUID
+    parent_uuid: UUID | None
+    invocation_id: UUID | None
+    call_started_us: int | None
+    tool_name: str | None
+    tool_call_id: str | None
+    scope: str
+    kind: int
+
+
+def _row(span: Span, call: ToolCall | None = None, identity: Identity | None = None) -> Row:
+    day = span.start_time_unix_nano // 1000 // DAY_US
+    place = day, _uuid(span), _parent_uuid(span)
+    if call is None or identity is None:
+        return Row(*place, None, None, None, None, "", span.kind)
+    return Row(
+        *place,
+        call.invocation_id,
+        call.started_us,
+        identity.tool_name,
+        identity.tool_call_id,
+        identity.scope,
+        identity.kind,
+    )
+
+
+def _uuid(span: Span) -> UUID:
+    return span_uuid(span.trace_id, span.span_id)
+
+
+def _parent_uuid(span: Span) -> UUID | None:
+    return span_uuid(span.trace_id, span.parent_span_id) if span.parent_span_id else None

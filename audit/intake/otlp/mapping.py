@@ -1,0 +1,368 @@
+"""From spans to tool calls, and from a call to its two events of the wire contract.
+
+Pure. Spans of one logical call become one call: an agent framework, an MCP client and an MCP
+server each report the tool they are about to run, one inside the other. Spans that are no tool
+calls are left out, but not their place in the chain of parents, and what they say of agent,
+conversation and model is inherited.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from tooltrail.events import ID_MAX_LENGTH, NAME_MAX_LENGTH
+from tooltrail.tools.canonical import compute_call_id
+
+from audit.events.decode import is_too_deep
+from audit.events.spans import (
+    CLIENT,
+    SERVER,
+    Span,
+    event_uuid,
+    span_uuid,
+)
+from audit.intake.otlp.conventions import (
+    ABSENT,
+    MAPPING_VERSION,
+    Facts,
+    convention_of,
+    first_text,
+    read_context,
+    read_facts,
+)
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  UTC, as all of a span's times
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What of a tool call's span tells whether another one is of the same call."""
+
+    tool_name: str
+    scope: str
+    kind: int
+    tool_call_id: str | None
+
+
+def identity_of(facts: Facts) -> Identity:
+    """A tool span's identity, in texts that the index can hold."""
+    tool_call_id = _short(facts.tool_call_id)
+    return Identity(
+        _indexable(facts.tool_name[:NAME_MAX_LENGTH]),
+        _indexable(facts.span.scope.name[:NAME_MAX_LENGTH]),
+        facts.span.kind,
+        None if tool_call_id is None else _indexable(tool_call_id),
+    )
+
+
+def is_same_call(outer: Identity, inner: Identity) -> bool:
+    """Whether a tool span right below another one reports the same call.
+
+    So it is if another layer reports the same tool: an agent's span, the MCP client's in it, the
+    MCP server's in that. A tool that calls itself does so within a layer, and a server that
+    sends the call on to another server makes a new one.
+    """
+    return (
+        outer.tool_name == inner.tool_name
+        and (outer.scope, outer.kind) != (inner.scope, inner.kind)
+        and (outer.kind, inner.kind) != (SERVER, CLIENT)
+        and (None in (ids := (outer.tool_call_id, inner.tool_call_id)) or ids[0] == ids[1])
+    )
+
+
+class ToolCall(msgspec.Struct, gc=False):
+    """A logical call: its spans, the outermost first, and its place among the others.
+
+    `invocation_id` and `parent_id` are as this request knows them. `started_ns` is the call's
+    start where that is stored already; else the outermost span's counts. `of_executor`: an
+    executor reported the call itself, and its account counts.
+    """
+
+    facts: list[Facts]
+    invocation_id: UUID
+    parent_id: UUID | None = None
+    context: dict[str, str] = {}
+    started_ns: int | None = None
+    of_executor: bool = False
+
+    @property
+    def outermost(self) -> Span:
+        """The span that was begun first."""
+        return self.facts[0].span
+
+    @property
+    def started_us(self) -> int:
+        """The call's start in microseconds since 1970, as its events tell it."""
+        ns = self.outermost.start_time_unix_nano if self.started_ns is None else self.started_ns
+        return ns // 1000
+
+
+@dataclass(slots=True)
+class Mapped:
+    """What a request's spans come to: calls, and the spans that are none."""
+
+    calls: list[ToolCall]
+    others: list[Span]
+
+
+def map_spans(spans: Iterable[Span]) -> Mapped:
+    """Find the calls among spans; of spans with the same id the first counts."""
+    return _Mapping(spans).run()
+
+
+def to_events(call: ToolCall) -> tuple[bytes, bytes]:
+    """The start and the end event of a call: one line of JSON each, which the contract takes."""
+    start, end = _events(call, lambda span: span)
+    if is_too_deep(end):
+        start, end = _events(call, _flattened)
+    return start, end
+
+
+class _Mapping:
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self._spans: dict[tuple[str, str], Span] = {}
+        for span in spans:
+            self._spans.setdefault(span.key, span)
+        self._facts: dict[tuple[str, str], Facts] = {}
+        self._heads: dict[tuple[str, str], Span] = {}
+        self._places: dict[tuple[str, str], tuple[UUID | None, dict[str, str]]] = {}
+
+    def run(self) -> Mapped:
+        others = []
+        for key, span in self._spans.items():
+            convention = convention_of(span)
+            if convention is None:
+                others.append(span)
+            else:
+                self._facts[key] = read_facts(span, convention)
+        calls: dict[tuple[str, str], ToolCall] = {}
+        depths: dict[tuple[str, str], int] = {}
+        for key, facts in self._facts.items():
+            head, depths[key] = self._head(facts.span)
+            call = calls.get(head.key)
+            if call is None:
+                calls[head.key] = ToolCall([facts], span_uuid(*head.key))
+            else:
+                call.facts.append(facts)
+        for call in calls.values():
+            if len(call.facts) > 1:
+                # Of two at the same depth (a retry) the later one knows better.
+                call.facts.sort(
+                    key=lambda each: (depths[each.span.key], -each.span.end_time_unix_nano)
+                )
+            self._place(call)
+        return Mapped(list(calls.values()), others)
+
+    def _parent(self, span: Span) -> Span | None:
+        return self._spans.get((span.trace_id, span.parent_span_id))
+
+    def _head(self, span: Span) -> tuple[Span, int]:
+        """The outermost span of a tool span's call, and how many lie between the two."""
+        seen = {span.key}
+        head, depth = span, 0
+        while (parent := self._parent(head)) is not None and parent.key not in seen:
+            outer, inner = self._facts.get(parent.key), self._facts[head.key]
+            if outer is None or not is_same_call(identity_of(outer), identity_of(inner)):
+                break
+            head, depth = parent, depth + 1
+            seen.add(head.key)
+        return head, depth
+
+    def _place(self, call: ToolCall) -> None:
+        """Find a call's parent and what it inherits."""
+        call.parent_id, inherited = self._above(call.outermost)
+        call.context = dict(inherited)
+        for facts in reversed(call.facts):
+            call.context |= read_context(facts.span)
+        service = first_text(call.outermost.resource, ("service.name",))
+        if service is not None and not service.startswith("unknown_service"):  # the SDKs' default
+            call.context["service"] = service
+
+    def _above(self, span: Span) -> tuple[UUID | None, dict[str, str]]:
+        """The call around a span, or the nearest thing to it that is known, and the context."""
+        path = []
+        seen: set[tuple[str, str]] = set()
+        at: Span | None = span
+        while at is not None and at.key not in self._places and at.key not in seen:
+            path.append(at)
+            seen.add(at.key)
+            at = self._parent(at)
+        for each in reversed(path):
+            self._places[each.key] = self._place_of(each)
+        return self._places[span.key]
+
+    def _place_of(self, span: Span) -> tuple[UUID | None, dict[str, str]]:
+        if not span.parent_span_id:
+            return None, {}
+        parent = self._parent(span)
+        if parent is None or parent.key not in self._places:
+            return span_uuid(span.trace_id, span.parent_span_id), {}
+        above, inherited = self._places[parent.key]
+        context = inherited | read_context(parent)
+        if parent.key not in self._facts:
+            return above, context
+        return span_uuid(*self._head(parent)[0].key), context
+
+
+def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes]:
+    spans = [shown(facts.span) for facts in call.facts]
+    outermost = spans[0]
+    span_ids = [span.span_id for span in spans]
+    args = _first(call.facts, "arguments")
+    # Some exporters of unfinished spans send no end.
+    ended_ns = max(outermost.end_time_unix_nano, outermost.start_time_unix_nano)
+    invocation_id = str(call.invocation_id)
+    shared = {
+        "invocation_id": invocation_id,
+        "trace_id": outermost.trace_id,
+        "parent_invocation_id": call.parent_id,
+        "tool_name": call.facts[0].tool_name[:NAME_MAX_LENGTH],
+        # Without arguments nothing tells which calls are alike.
+        "call_id": outermost.span_id if args is ABSENT else _call_id(call.facts[0].tool_name, args),
+        "tool_call_id": _short(_first(call.facts, "tool_call_id")),
+        "run_id": _short(call.context.get("conversation")),
+        "workflow_id": _short(call.context.get("workflow")),
+        "started_at": _instant(call.started_us),
+    }
+    shared = {name: value for name, value in shared.items() if value is not None}
+    start = {
+        "type": "toolExecutionStart",
+        "event_id": event_uuid(invocation_id, "start", span_ids),
+        **shared,
+        "args": None if args is ABSENT else args,
+        "context": call.context,
+        "otlp": _source(call, [_beginning(span) for span in spans]),
+    }
+    if (tool_type := _first(call.facts, "tool_type")) is not ABSENT:
+        start["tool_type"] = tool_type
+    end = {
+        "type": "toolExecutionEnd",
+        "event_id": event_uuid(invocation_id, "end", span_ids),
+        **shared,
+        "ended_at": _instant(ended_ns // 1000),
+        "duration_ms": (ended_ns - outermost.start_time_unix_nano) / 1e6,
+        **_outcome(call, (ended_ns - outermost.start_time_unix_nano) // 1_000_000),
+        "otlp": _source(call, spans),
+    }
+    return msgspec.json.encode(start), msgspec.json.encode(end)
+
+
+def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
+    """`is_error` and `output`: by the outermost span that says how the call went."""
+    decisive = next((each for each in call.facts if each.has_failed is not None), None)
+    result = _first(call.facts, "result")
+    usage = {
+        name: count
+        for name, count in (
+            ("prompt", _first(call.facts, "prompt_tokens")),
+            ("completion", _first(call.facts, "completion_tokens")),
+        )
+        if count is not ABSENT
+    }
+    meta: dict[str, Any] = {"took_ms": took_ms}
+    if usage:
+        meta["token_usage"] = usage
+    if decisive is not None and decisive.failure is not None:
+        failures = [decisive.failure, *(each.failure for each in call.facts if each.failure)]
+        error: dict[str, Any] = {}
+        for name in ("type", "message", "code"):
+            said = next(filter(None, (getattr(failure, name) for failure in failures)), None)
+            if said is not None:
+                error[name] = said
+        if result is not ABSENT:
+            error["details"] = {"result": result}
+        return {"is_error": True, "output": {"status": "error", "error": error, "meta": meta}}
+    if result is ABSENT and not usage:
+        return {"is_error": False}
+    data = None if result is ABSENT else result
+    return {"is_error": False, "output": {"status": "ok", "data": data, "meta": meta}}
+
+
+def _source(call: ToolCall, spans: Sequence[Any]) -> dict[str, Any]:
+    source = {
+        "mapping_version": MAPPING_VERSION,
+        "convention": call.facts[0].convention,
+        "span": spans[0],
+    }
+    if len(spans) > 1:
+        source["merged"] = spans[1:]
+    if call.of_executor:
+        source["of_executor"] = True
+    return source
+
+
+def _beginning(span: Span) -> Span:
+    """What was known of a span when it began; the end event has all of it."""
+    return Span(
+        span.trace_id,
+        span.span_id,
+        span.parent_span_id,
+        span.name,
+        span.kind,
+        span.start_time_unix_nano,
+    )
+
+
+def _flattened(span: Span) -> Span:
+    """A span with nested values as JSON text, for one that is too deep for an event."""
+
+    def flat(attributes: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: msgspec.json.encode(value).decode() if isinstance(value, dict | list) else value
+            for name, value in attributes.items()
+        }
+
+    return msgspec.structs.replace(
+        span,
+        attributes=flat(span.attributes),
+        resource=flat(span.resource),
+        events=[
+            msgspec.structs.replace(each, attributes=flat(each.attributes)) for each in span.events
+        ],
+        links=[
+            msgspec.structs.replace(each, attributes=flat(each.attributes)) for each in span.links
+        ],
+    )
+
+
+def _first(facts: Iterable[Facts], name: str) -> Any:
+    """What the outermost span says that says anything of this."""
+    for each in facts:
+        value = getattr(each, name)
+        if value is not None and value is not ABSENT:
+            return value
+    return ABSENT
+
+
+def _call_id(tool_name: str, args: Any) -> str:
+    """The ADK's hash of tool and arguments; of their text where no parser takes them."""
+    try:
+        value = msgspec.json.decode(args) if isinstance(args, msgspec.Raw) else args
+        return compute_call_id(tool_name, value)
+    except (msgspec.MsgspecError, RecursionError, TypeError):
+        return hashlib.sha256(f"{tool_name}\x00".encode() + bytes(args)).hexdigest()
+
+
+def _short(text: Any) -> str | None:
+    """A text if it can be an id of the contract; longer ones stay in the span alone."""
+    return text if isinstance(text, str) and 0 < len(text) <= ID_MAX_LENGTH else None
+
+
+def _indexable(text: str) -> str:
+    return text.replace("\x00", "\ufffd")
+
+
+def _instant(us: int) -> str:
+    """RFC 3339, as `isoformat` writes it."""
+    seconds, fraction = divmod(us, 1_000_000)
+    return f"{_second(seconds)}.{fraction:06d}+00:00" if fraction else f"{_second(seconds)}+00:00"
+
+
+@lru_cache(maxsize=4096)  # isoformat takes 3 µs, and calls of one second share all but the fraction
+def _second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()

@@ -1,0 +1,247 @@
+"""OTLP's JSON encoding: spans out of an ExportTraceServiceRequest.
+
+As the OTLP specification has it: lowerCamelCase names, ids in hex of either case, enums as
+integers, 64-bit integers as numbers or text, unknown members ignored, null as absent.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from audit.events.decode import is_too_deep, without_unsafe_escapes
+from audit.events.limits import LimitExceededError
+from audit.events.spans import (
+    MAX_SPAN_BYTES,
+    MAX_SPANS,
+    UNSET,
+    Event,
+    Link,
+    Received,
+    Scope,
+    Span,
+    Status,
+    UnreadableTraceError,
+    enum_value,
+    is_id,
+)
+
+_MAX_OBJECTS = 1_000_000
+"""Braces in a body: what is made of it takes memory by its objects, not by its bytes."""
+_MAX_DEPTH = 100  # of an attribute's value, as protobuf has it
+_MAX_BODY_DEPTH = 4 * _MAX_DEPTH + 100
+"""Brackets within each other. A level of a value takes up to four, in `kvlistValue`."""
+
+_INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
+
+type _Object = dict[str, Any]
+
+
+class _MalformedError(Exception):
+    """A member is not of its type."""
+
+
+def read_json(body: bytes) -> Received:
+    """The spans of a body. `{}` has none.
+
+    Raises UnreadableTraceError for what is no JSON of this kind, LimitExceededError for more
+    than `MAX_SPANS`. A span that is malformed or larger than `MAX_SPAN_BYTES` is refused alone.
+    """
+    if body.count(b"{") + body.count(b"[") > _MAX_OBJECTS:
+        raise LimitExceededError("too_many_values", f"more than {_MAX_OBJECTS} objects and arrays")
+    if is_too_deep(body, _MAX_BODY_DEPTH):
+        raise UnreadableTraceError("the JSON is nested too deep")
+    request = _decode(body)
+    received = Received()
+    count = 0
+    try:
+        for resource_spans in _objects(request, "resourceSpans"):
+            resource = _attributes(_object(resource_spans, "resource"))
+            for scope_spans in _objects(resource_spans, "scopeSpans"):
+                named = _object(scope_spans, "scope")
+                scope = Scope(_text(named, "name"), _text(named, "version"))
+                spans = _list(scope_spans, "spans")
+                count += len(spans)
+                if count > MAX_SPANS:
+                    raise LimitExceededError("too_many_spans", f"more than {MAX_SPANS} spans")
+                for span in spans:
+                    _take(span, resource, scope, received)
+    except _MalformedError as error:
+        raise UnreadableTraceError(str(error)) from None
+    return received
+
+
+def _decode(body: bytes) -> _Object:
+    try:
+        try:
+            request = msgspec.json.decode(body)
+        except msgspec.DecodeError:
+            # Half a surrogate pair is JSON, and what JavaScript makes of a text cut in two.
+            request = msgspec.json.decode(without_unsafe_escapes(body))
+    except RecursionError:
+        raise UnreadableTraceError("the JSON is nested too deep") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UnreadableTraceError(f"the body is not JSON: {error}") from None
+    if not isinstance(request, dict):
+        raise UnreadableTraceError("the body is not a JSON object")
+    return request
+
+
+def _take(data: Any, resource: dict[str, Any], scope: Scope, received: Received) -> None:
+    try:
+        span = _span(data)
+    except _MalformedError as error:
+        received.refuse(f"malformed ({error})")
+        return
+    if not (is_id(span.trace_id, 32) and is_id(span.span_id, 16)):
+        received.refuse("without a valid trace id and span id")
+        return
+    span.scope, span.resource = scope, resource
+    if sum(len(text) for text in _texts(span.attributes)) > MAX_SPAN_BYTES:
+        received.refuse("larger than 1 MiB")
+        return
+    received.spans.append(span)
+
+
+def _span(data: Any) -> Span:
+    if not isinstance(data, dict):
+        raise _MalformedError("a span is no object")
+    parent_id = _hex(data, "parentSpanId")
+    return Span(
+        _hex(data, "traceId"),
+        _hex(data, "spanId"),
+        parent_id if is_id(parent_id, 16) else "",
+        _text(data, "name"),
+        enum_value(_integer(data, "kind")),
+        _integer(data, "startTimeUnixNano"),
+        _integer(data, "endTimeUnixNano"),
+        _attributes(data),
+        _status(_object(data, "status")),
+        [
+            Event(_text(each, "name"), _integer(each, "timeUnixNano"), _attributes(each))
+            for each in _objects(data, "events")
+        ],
+        [
+            Link(_hex(each, "traceId"), _hex(each, "spanId"), _attributes(each))
+            for each in _objects(data, "links")
+        ],
+        _text(data, "traceState"),
+        _integer(data, "flags"),
+    )
+
+
+def _status(data: _Object) -> Status:
+    return Status(enum_value(_integer(data, "code")), _text(data, "message")) if data else UNSET
+
+
+def _attributes(holder: _Object) -> dict[str, Any]:
+    return _pairs(_list(holder, "attributes"), _MAX_DEPTH)
+
+
+def _pairs(pairs: list[Any], depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        if not isinstance(pair, dict):
+            raise _MalformedError("an attribute is no object")
+        found[_text(pair, "key")] = _value(pair.get("value"), depth)
+    return found
+
+
+def _value(value: Any, depth: int) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not depth:
+        raise _MalformedError("an attribute's value is no object, or nested too deep")
+    for name, found in value.items():
+        match name:
+            case "stringValue" | "bytesValue":
+                return _text(value, name)
+            case "boolValue":
+                if isinstance(found, bool):
+                    return found
+                raise _MalformedError("boolValue is neither true nor false")
+            case "intValue":
+                return _integer(value, name)
+            case "doubleValue":
+                return _double(found)
+            case "arrayValue":
+                values = _list(_object(value, name), "values")
+                return [_value(each, depth - 1) for each in values]
+            case "kvlistValue":
+                return _pairs(_list(_object(value, name), "values"), depth - 1)
+    return None
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in an attribute's value, which is as deep as `_value` let it be."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [*value, *(text for each in value.values() for text in _texts(each))]
+    if isinstance(value, list):
+        return [text for each in value for text in _texts(each)]
+    return []
+
+
+def _object(holder: _Object, name: str) -> _Object:
+    found = holder.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise _MalformedError(f"{name} is no object")
+    return found
+
+
+def _list(holder: _Object, name: str) -> list[Any]:
+    found = holder.get(name)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise _MalformedError(f"{name} is no array")
+    return found
+
+
+def _objects(holder: _Object, name: str) -> list[_Object]:
+    found = _list(holder, name)
+    if not all(isinstance(each, dict) for each in found):
+        raise _MalformedError(f"{name} holds what is no object")
+    return found
+
+
+def _text(holder: _Object, name: str) -> str:
+    found = holder.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise _MalformedError(f"{name} is no text")
+    return found
+
+
+def _hex(holder: _Object, name: str) -> str:
+    text = _text(holder, name).lower()
+    if text.strip("0123456789abcdef"):
+        raise _MalformedError(f"{name} is not hex")
+    return text
+
+
+def _integer(holder: _Object, name: str) -> int:
+    found = holder.get(name)
+    if found is None:
+        return 0
+    is_number = isinstance(found, float) and found.is_integer()
+    if is_number or (isinstance(found, str) and _INTEGER.fullmatch(found)):
+        found = int(found)
+    if not isinstance(found, int) or isinstance(found, bool) or not -(2**63) <= found < 2**64:
+        raise _MalformedError(f"{name} is no 64-bit integer")
+    return found
+
+
+def _double(found: Any) -> Any:
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        try:
+            return float(found)
+        except OverflowError:
+            raise _MalformedError("doubleValue is too large") from None
+    if found in ("NaN", "Infinity", "-Infinity"):
+        return found  # JSON has no word for them: the text it is
+    raise _MalformedError("doubleValue is no number")

@@ -1,0 +1,197 @@
+"""OTLP's binary encoding: spans out of an ExportTraceServiceRequest.
+
+The messages are the official ones (`opentelemetry-proto`), but not the outermost: the upper
+levels are walked here and each span is parsed by itself. Parsed as one, twenty megabytes of
+empty spans would take 1.8 GiB of memory.
+"""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.common.v1 import common_pb2
+from opentelemetry.proto.resource.v1 import resource_pb2
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from audit.events.limits import LimitExceededError
+from audit.events.spans import (
+    MAX_SPAN_BYTES,
+    MAX_SPANS,
+    Event,
+    Link,
+    Received,
+    Scope,
+    Span,
+    Status,
+    UnreadableTraceError,
+    enum_value,
+    is_id,
+)
+
+_RESOURCE_SPANS = 1  # of ExportTraceServiceRequest
+_RESOURCE, _SCOPE_SPANS = 1, 2  # of ResourceSpans
+_SCOPE, _SPANS = 1, 2  # of ScopeSpans
+_MAX_MEMBERS = 4 * MAX_SPANS  # of all upper levels
+_MAX_VARINT = 10
+_LENGTH_DELIMITED = 2
+_FIXED = {1: 8, 5: 4}
+
+
+def read_protobuf(body: bytes) -> Received:
+    """The spans of a body. An empty one has none.
+
+    Raises UnreadableTraceError for what is no protobuf of this kind, LimitExceededError for more
+    than `MAX_SPANS`. A span that cannot be read, or is larger than `MAX_SPAN_BYTES`, is refused
+    alone.
+    """
+    received = Received()
+    walk = _Walk(memoryview(body))
+    for resource_start, resource_end in walk.members(0, len(body), _RESOURCE_SPANS):
+        resource = walk.resource(resource_start, resource_end)
+        for scope_start, scope_end in walk.members(resource_start, resource_end, _SCOPE_SPANS):
+            scope = walk.scope(scope_start, scope_end)
+            for start, end in walk.members(scope_start, scope_end, _SPANS):
+                walk.count_span()
+                _take(walk.body[start:end], resource, scope, received)
+    return received
+
+
+def _take(data: memoryview, resource: dict[str, Any], scope: Scope, received: Received) -> None:
+    if len(data) > MAX_SPAN_BYTES:
+        received.refuse("larger than 1 MiB")
+        return
+    try:
+        message = trace_pb2.Span.FromString(data.tobytes())
+    except DecodeError:
+        received.refuse("not readable")
+        return
+    trace_id, span_id = message.trace_id.hex(), message.span_id.hex()
+    if not (is_id(trace_id, 32) and is_id(span_id, 16)):
+        received.refuse("without a valid trace id and span id")
+        return
+    parent_id = message.parent_span_id.hex()
+    span = Span(
+        trace_id,
+        span_id,
+        parent_id if is_id(parent_id, 16) else "",
+        message.name,
+        enum_value(message.kind),
+        message.start_time_unix_nano,
+        message.end_time_unix_nano,
+        _attributes(message.attributes),
+        scope=scope,
+        resource=resource,
+        trace_state=message.trace_state,
+        flags=message.flags,
+    )
+    if message.HasField("status"):
+        span.status = Status(enum_value(message.status.code), message.status.message)
+    if message.events:
+        span.events = [
+            Event(event.name, event.time_unix_nano, _attributes(event.attributes))
+            for event in message.events
+        ]
+    if message.links:
+        span.links = [
+            Link(link.trace_id.hex(), link.span_id.hex(), _attributes(link.attributes))
+            for link in message.links
+        ]
+    received.spans.append(span)
+
+
+def _attributes(pairs: Any) -> dict[str, Any]:
+    return {
+        # Most are texts. To ask which member is set takes as long as all the rest.
+        pair.key: value.string_value or _value(value)
+        for pair in pairs
+        for value in (pair.value,)
+    }
+
+
+def _value(value: common_pb2.AnyValue) -> Any:
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return None
+    found = getattr(value, kind)
+    if kind == "bytes_value":
+        return base64.b64encode(found).decode()
+    if kind == "array_value":
+        return [_value(each) for each in found.values]
+    if kind == "kvlist_value":
+        return _attributes(found.values)
+    return found
+
+
+class _Walk:
+    """The wire format's frames: where the members of a message lie (protobuf.dev, Encoding)."""
+
+    def __init__(self, body: memoryview) -> None:
+        self.body = body
+        self._members = 0
+        self._spans = 0
+
+    def members(self, start: int, end: int, wanted: int) -> Iterator[tuple[int, int]]:
+        """Where each value of one length-delimited field lies, in a message's bytes."""
+        at = start
+        while at < end:
+            self._members += 1
+            if self._members > _MAX_MEMBERS:
+                raise LimitExceededError("too_many_spans", f"more than {_MAX_MEMBERS} members")
+            tag, at = self._varint(at, end)
+            kind = tag & 7
+            if kind == _LENGTH_DELIMITED:
+                length, at = self._varint(at, end)
+                if length > end - at:
+                    raise UnreadableTraceError("a message is longer than what holds it")
+                if tag >> 3 == wanted:
+                    yield at, at + length
+                at += length
+            elif kind == 0:
+                _, at = self._varint(at, end)
+            elif kind in _FIXED:
+                at += _FIXED[kind]
+            else:
+                raise UnreadableTraceError(f"there is no wire type {kind}")
+        if at != end:
+            raise UnreadableTraceError("a message ends early")
+
+    def resource(self, start: int, end: int) -> dict[str, Any]:
+        """The attributes of a ResourceSpans' resource."""
+        merged = self._parsed(start, end, _RESOURCE, resource_pb2.Resource)
+        return _attributes(merged.attributes)
+
+    def scope(self, start: int, end: int) -> Scope:
+        """The scope of a ScopeSpans."""
+        merged = self._parsed(start, end, _SCOPE, common_pb2.InstrumentationScope)
+        return Scope(merged.name, merged.version)
+
+    def count_span(self) -> None:
+        """Raise LimitExceededError for one too many."""
+        self._spans += 1
+        if self._spans > MAX_SPANS:
+            raise LimitExceededError("too_many_spans", f"more than {MAX_SPANS} spans")
+
+    def _parsed(self, start: int, end: int, field: int, message: Any) -> Any:
+        # What is there several times is merged, as protobuf has it.
+        found = message()
+        for at, until in self.members(start, end, field):
+            if until - at > MAX_SPAN_BYTES:
+                raise LimitExceededError("too_large", "a resource or scope is larger than 1 MiB")
+            try:
+                found.MergeFromString(self.body[at:until].tobytes())
+            except DecodeError as error:
+                raise UnreadableTraceError(f"a {message.__name__} is unreadable: {error}") from None
+        return found
+
+    def _varint(self, at: int, end: int) -> tuple[int, int]:
+        value = 0
+        for shift in range(0, 7 * _MAX_VARINT, 7):
+            if at >= end:
+                break
+            byte = self.body[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, at
+        raise UnreadableTraceError("a number ends early or is too long")

@@ -1,0 +1,120 @@
+"""From the spans of a request to one committed transaction.
+
+The same path as events: lines of the wire contract, `audit.intake.ingest`'s batches. A request has
+no id of its own: sent again, its spans are recognised one by one.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import uuid_utils.compat
+
+from audit.events.batch_ids import BatchId
+from audit.events.body import Line
+from audit.events.limits import MAX_INFLATED_BYTES
+from audit.events.spans import Received
+from audit.index.window import INDEX_DAYS
+from audit.index.writer import IndexWriter
+from audit.intake.ingest import record_in_scope, with_retries
+from audit.intake.otlp.joining import join, store_spans
+from audit.intake.otlp.mapping import Mapped, ToolCall, to_events
+from tenants.scope import tenant_scope
+
+# Events of a batch: those of the 512 spans that SDKs send at once, twice. A second batch of a
+# request is stored while the first one holds the head of the tenant's ledger.
+_BATCH_EVENTS = 2048
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What became of a request's spans, and of the events that were made of them."""
+
+    events: dict[str, int] = field(
+        default_factory=lambda: {"accepted": 0, "duplicates": 0, "rejected": 0}
+    )
+    calls: int = 0
+    merged: int = 0
+    """Spans that are of a call of which another one is the first."""
+    others: int = 0
+    """Spans that are no tool calls."""
+    refused: dict[str, int] = field(default_factory=dict)
+    """Spans that were not taken, by the reason."""
+
+    @property
+    def refused_count(self) -> int:
+        """How many those are."""
+        return sum(self.refused.values())
+
+    @property
+    def span_counts(self) -> dict[str, int]:
+        """What became of the spans, for the metrics."""
+        return {
+            "call": self.calls,
+            "merged": self.merged,
+            "skipped": self.others,
+            "refused": self.refused_count,
+        }
+
+
+def record_spans(
+    tenant_id: UUID, body: bytes, received: Received, mapped: Mapped, now: datetime
+) -> Recorded:
+    """Store the tool calls among a request's spans: all of them, or none.
+
+    Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
+    spans again is then safe.
+    """
+    if not received.spans:
+        return Recorded(refused=dict(received.refused))
+    digest = hashlib.sha256(body).digest()
+    return with_retries(lambda: _record(tenant_id, digest, received, mapped, now))
+
+
+def _record(
+    tenant_id: UUID, body_sha256: bytes, received: Received, mapped: Mapped, now: datetime
+) -> Recorded:
+    with tenant_scope(tenant_id):
+        writer = IndexWriter(tenant_id, now)
+        mapped = join(writer, received.spans, mapped)
+        recorded = Recorded(others=len(mapped.others), refused=dict(received.refused))
+        stored: set[UUID] = set()
+        for calls, lines in _batches(mapped.calls):
+            batch_id = BatchId(uuid_utils.compat.uuid7())
+            answer = json.loads(
+                record_in_scope(tenant_id, body_sha256, lines, batch_id, now, is_otlp=True)
+            )
+            recorded.events["accepted"] += answer["accepted"]
+            recorded.events["duplicates"] += answer["duplicates"]
+            recorded.events["rejected"] += len(answer["rejected"])
+            refused = {(each["line"] - 1) // 2: each for each in answer["rejected"]}
+            for at, call in enumerate(calls):
+                if at in refused:
+                    reason = refused[at]["message"]
+                    count = recorded.refused.get(reason, 0)
+                    recorded.refused[reason] = count + len(call.facts)
+                else:
+                    recorded.calls += 1
+                    recorded.merged += len(call.facts) - 1
+                    stored.add(call.invocation_id)
+        store_spans(writer, mapped, stored, INDEX_DAYS.missing)
+    return recorded
+
+
+def _batches(calls: Sequence[ToolCall]) -> "list[tuple[list[ToolCall], list[Line]]]":
+    """The calls with their events as lines, in batches of so many bytes and events at most."""
+    batches: list[tuple[list[ToolCall], list[Line]]] = []
+    size = MAX_INFLATED_BYTES
+    for call in calls:
+        start, end = to_events(call)
+        size += len(start) + len(end)
+        if size > MAX_INFLATED_BYTES or len(batches[-1][1]) > _BATCH_EVENTS - 2:
+            batches.append(([], []))
+            size = len(start) + len(end)
+        some_calls, lines = batches[-1]
+        some_calls.append(call)
+        lines += (Line(len(lines) + 1, start), Line(len(lines) + 2, end))
+    return batches

@@ -1,0 +1,147 @@
+"""The log's payloads: packing a batch's events, and reading single ones back.
+
+A payload is two frames of zstd. The first, of those that decoders skip, has the salts of 32 bytes;
+the second, compressed, has per event a `u32 raw length` (big endian) and raw. An erased event
+has length 0 and no salt. Salts lie apart as they cannot be compressed, and among the texts
+keep those from it: 277 B an event instead of 293, for 6.1 µs instead of 6.6 (1.17 KB an event).
+
+Batches stored before that are one frame of, per event, `u32 salt length, u32 raw length`, salt
+and raw. Writing batches is `audit.intake.ingest`'s, blanking them the keeper's.
+"""
+
+import struct
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import zstandard
+from django.db import DEFAULT_DB_ALIAS
+from tooltrail.ledger import SALT_LENGTH
+
+from audit.events.batch_ids import batch_day
+from audit.models import Batch
+
+_LENGTHS = struct.Struct(">II")
+_LENGTH = struct.Struct(">I")
+_SKIPPED = struct.Struct("<4sI")
+_SKIPPED_MAGIC = b"\x50\x2a\x4d\x18"
+_LEVEL = 2  # of 1.16 KB an event 291 B in 4.6 µs; level 1: 344 in 3.4, level 3: 292 in 5.4
+
+
+class LogPayloadError(Exception):
+    """A stored payload is not what was written: the message says which and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event as it was received. `raw` and `salt` are None once they have been erased."""
+
+    raw: bytes | None
+    ledger_index: int
+    received_at: datetime
+    salt: bytes | None
+
+
+def pack(events: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The payload of these (salt, raw) pairs, in order."""
+    salts: list[bytes] = []
+    parts: list[bytes] = []
+    for salt, raw in events:
+        salts.append(salt)
+        parts += (_LENGTH.pack(len(raw)), raw)
+    salted = b"".join(salts)
+    compressed = zstandard.ZstdCompressor(level=_LEVEL).compress(b"".join(parts))
+    return b"%b%b%b" % (_SKIPPED.pack(_SKIPPED_MAGIC, len(salted)), salted, compressed)
+
+
+def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
+    """The (salt, raw) pairs of a payload; both are empty for an erased event.
+
+    Raises LogPayloadError when the payload is damaged.
+    """
+    if not payload.startswith(_SKIPPED_MAGIC):
+        return list(_interleaved(_inflated(payload)))
+    if len(payload) < _SKIPPED.size:
+        raise LogPayloadError("ends within its salts")
+    salts_end = _SKIPPED.size + _SKIPPED.unpack_from(payload)[1]
+    salts, data = payload[_SKIPPED.size : salts_end], _inflated(payload[salts_end:])
+    raws = list(_raws(data))
+    if len(salts) != SALT_LENGTH * sum(map(bool, raws)):
+        raise LogPayloadError("has not a salt for each event")
+    each_salt = (salts[at : at + SALT_LENGTH] for at in range(0, len(salts), SALT_LENGTH))
+    return [(next(each_salt), raw) if raw else (b"", b"") for raw in raws]
+
+
+def _inflated(frame: bytes) -> bytes:
+    try:
+        return zstandard.ZstdDecompressor().decompress(frame)
+    except zstandard.ZstdError as error:
+        raise LogPayloadError(f"cannot be inflated: {error}") from error
+
+
+def _raws(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        begin = at + _LENGTH.size
+        if begin > len(data):
+            raise LogPayloadError("ends within an event")
+        at = begin + _LENGTH.unpack_from(data, begin - _LENGTH.size)[0]
+        if at > len(data):
+            raise LogPayloadError("ends within an event")
+        yield data[begin:at]
+
+
+def _interleaved(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 0
+    while at < len(data):
+        try:
+            salt_length, raw_length = _LENGTHS.unpack_from(data, at)
+        except struct.error as error:
+            raise LogPayloadError("ends within an event") from error
+        middle = at + _LENGTHS.size + salt_length
+        end = middle + raw_length
+        if end > len(data):
+            raise LogPayloadError("ends within an event")
+        yield data[at + _LENGTHS.size : middle], data[middle:end]
+        at = end
+
+
+def without(
+    events: Sequence[tuple[bytes, bytes]], positions: Collection[int]
+) -> list[tuple[bytes, bytes]]:
+    """The (salt, raw) pairs of a batch with those at some positions erased."""
+    return [(b"", b"") if position in positions else event for position, event in enumerate(events)]
+
+
+def read_events(
+    tenant_id: UUID,
+    places: Collection[tuple[UUID, int]],
+    *,
+    using: str = DEFAULT_DB_ALIAS,
+) -> dict[tuple[UUID, int], StoredEvent]:
+    """The events at these (batch id, position) places; places that do not exist are left out.
+
+    Needs the tenant's scope. One query; costs inflating each batch that is touched.
+    Raises LogPayloadError when a payload is damaged.
+    """
+    wanted: dict[UUID, set[int]] = {}
+    for batch_id, position in places:
+        wanted.setdefault(batch_id, set()).add(position)
+    batches = (
+        Batch.objects.using(using)
+        .for_tenant(tenant_id)
+        .filter(batch_on__in={batch_day(each) for each in wanted}, batch_id__in=wanted.keys())
+        .values_list("batch_id", "received_at", "first_index", "event_count", "payload")
+    )
+    found: dict[tuple[UUID, int], StoredEvent] = {}
+    for batch_id, received_at, first_index, event_count, payload in batches:
+        events = None if payload is None else unpack(bytes(payload))
+        for position in wanted[batch_id]:
+            if not 0 <= position < event_count:
+                continue
+            salt, raw = (b"", b"") if events is None else events[position]
+            found[batch_id, position] = StoredEvent(
+                raw or None, first_index + position, received_at, salt or None
+            )
+    return found

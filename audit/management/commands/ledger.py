@@ -1,0 +1,139 @@
+"""`manage.py ledger status | rotate-key | new-epoch`: what is signed, and by which key."""
+
+import json
+from argparse import ArgumentParser
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+from django.utils import timezone
+from tooltrail.ledger.lines import to_base64
+
+from audit.ledger import keys
+from audit.ledger.epochs import NoEpochError, announce_keys, begin_epoch
+from audit.ledger.private_files import PrivateFileError
+from audit.ledger.signer import keep
+from audit.ledger.standing import standing
+from audit.sql.run import KEEPER, OWNER
+from tenants.actions import operator
+from tenants.models import Tenant
+from tenants.scope import tenant_scope
+
+_SLICE_S = 5.0
+
+
+class Command(BaseCommand):
+    """For the operator, on the machine whose worker signs: it reads the private key."""
+
+    help = "Show what is signed of each tenant's ledger, change the key, begin an epoch."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """`status`, `rotate-key [--overlap-days N]`, `new-epoch SLUG --reason TEXT`; `--json`."""
+        commands = parser.add_subparsers(dest="command", required=True)
+        status = commands.add_parser("status", help="size, last checkpoint and refusal of each")
+        rotate = commands.add_parser(
+            "rotate-key",
+            help="make a new key; the old one signs, too, until the overlap is over",
+        )
+        rotate.add_argument("--overlap-days", type=int, default=keys.OVERLAP.days, metavar="N")
+        epoch = commands.add_parser(
+            "new-epoch",
+            help="go on after a restore: another log, with an entry naming what was signed last",
+        )
+        epoch.add_argument("slug")
+        epoch.add_argument("--reason", required=True, help="for whoever reads the entry")
+        epoch.add_argument(
+            "--previous",
+            type=Path,
+            metavar="FILE",
+            help="the last checkpoint, where the signer's own is lost; an auditor may have it",
+        )
+        for each in (status, rotate, epoch):
+            each.add_argument("--json", action="store_true", help="the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError without the keeper's or owner's address, for an unknown tenant, and
+        with what is in the way; `status` with the exit code 1 where the signer refuses.
+        """
+        if KEEPER not in connections:
+            raise CommandError("set DATABASE_KEEPER_URL: the ledger is the keeper's")
+        try:
+            if options["command"] == "status":
+                self._status(is_json=options["json"])
+            elif options["command"] == "rotate-key":
+                self._rotate(timedelta(days=max(0, options["overlap_days"])), options["json"])
+            else:
+                self._begin(options)
+        except (PrivateFileError, NoEpochError, keys.NoKeyError) as error:
+            raise CommandError(str(error)) from error
+
+    def _status(self, *, is_json: bool) -> None:
+        documents = {}
+        for tenant in Tenant.objects.order_by("slug"):
+            with tenant_scope(tenant.id):
+                stands = standing(tenant.id)
+            documents[tenant.slug] = {
+                "entries": stands.size,
+                "folded": stands.folded,
+                "signed": stands.signed_size or 0,
+                "signed_at": stands.signed_at and stands.signed_at.isoformat(),
+                "refusal": stands.refusal,
+            }
+            if not is_json:
+                self.stdout.write(
+                    f"{tenant.slug}: {stands.size:,} entries, {stands.signed_size or 0:,} signed"
+                    + (f": REFUSED: {stands.refusal}" if stands.refusal else "")
+                )
+        if is_json:
+            self.stdout.write(json.dumps(documents))
+        if refused := [slug for slug, each in documents.items() if each["refusal"]]:
+            raise CommandError(f"not signed: {', '.join(refused)}", returncode=1)
+
+    def _rotate(self, overlap: timedelta, is_json: bool) -> None:
+        now = timezone.now()
+        new, old = keys.rotate(now, overlap)
+        for tenant in Tenant.objects.order_by("slug"):
+            with tenant_scope(tenant.id):
+                is_signed = standing(tenant.id).epoch is not None
+            if is_signed:
+                announce_keys(tenant, new, old, operator(), now)
+        document = {
+            "public_key": to_base64(new.public()),
+            "replaces": [to_base64(key.public()) for key in old],
+        }
+        if is_json:
+            self.stdout.write(json.dumps(document))
+        else:
+            self.stdout.write(
+                f"The new key is {document['public_key']}; "
+                + (f"{len(old)} older sign until the overlap is over" if old else "it signs alone")
+            )
+
+    def _begin(self, options: dict[str, Any]) -> None:
+        if OWNER not in connections:
+            raise CommandError("set DATABASE_OWNER_URL: tiles are made anew, as the owner")
+        tenant = Tenant.objects.filter(slug=options["slug"]).first()
+        if tenant is None:
+            raise CommandError(f"there is no tenant {options['slug']!r}")
+        try:
+            previous = options["previous"] and options["previous"].read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{options['previous']}: {error}") from error
+        now = timezone.now()
+        state = begin_epoch(tenant, options["reason"], operator(), now, previous=previous)
+        while keep(tenant.id, now, seconds=_SLICE_S):
+            pass
+        with tenant_scope(tenant.id):
+            stands = standing(tenant.id)
+        if options["json"]:
+            document = {"epoch": state.epoch, "origin": state.origin, "size": stands.signed_size}
+            self.stdout.write(json.dumps(document))
+        else:
+            self.stdout.write(
+                f"{tenant.slug}: epoch {state.epoch}, {state.origin}: {stands.signed_size or 0:,}"
+                " entries signed"
+            )
+        if stands.refusal:
+            raise CommandError(f"still not signed: {stands.refusal}", returncode=1)

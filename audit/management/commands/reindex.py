@@ -1,0 +1,102 @@
+"""`manage.py reindex [--check]`: the index rebuilt from the log, or proved to agree with it."""
+
+import json
+from argparse import ArgumentParser
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from audit.index.reindex import USING, Report, reindex
+from config.progress import Progress
+from tenants.models import Tenant
+
+
+class Command(BaseCommand):
+    """Read each tenant's log again and make the index what it says, or say where they differ."""
+
+    help = (
+        "Read the log again, in the order of the ledger, and make the index what it says: calls,"
+        " violations, traces, rollups, producers and gaps. With --check nothing is"
+        " changed: exits with 1 and names what differs. Not from the log, and left as it is:"
+        " calls of which an event was erased (and then all producers and gaps), days without"
+        " partitions or before those that are kept, the inbox, the registry, what people did."
+        " Executors may keep sending; they wait while rows are repaired."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """`[--check] [--tenant SLUG] [--json]`."""
+        parser.add_argument("--check", action="store_true", help="compare, and change nothing")
+        parser.add_argument("--tenant", metavar="SLUG", help="this one alone")
+        parser.add_argument("--json", action="store_true", help="the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Raises CommandError without the owner's address, for an unknown tenant, and with the
+        exit code 1 when index and log differ and were not made to agree.
+        """
+        if USING not in connections:
+            raise CommandError("set DATABASE_OWNER_URL: the index is the owner's")
+        tenants = Tenant.objects.using(USING).order_by("slug")
+        if options["tenant"] is not None:
+            tenants = tenants.filter(slug=options["tenant"])
+            if not tenants:
+                raise CommandError(f"there is no tenant {options['tenant']!r}")
+        reports: dict[str, Report] = {}
+        for tenant in tenants:
+            progress = Progress(self.stderr, tenant.slug, "events")
+            report = reindex(tenant.id, repair=not options["check"], progress=progress)
+            reports[tenant.slug] = report
+            if not options["json"]:
+                self._print(tenant.slug, report)
+        if options["json"]:
+            documents = {slug: _document(one) for slug, one in reports.items()}
+            self.stdout.write(json.dumps(documents, default=str))
+        bad = [
+            slug
+            for slug, one in reports.items()
+            if one.log_faults or not (one.is_clean or one.is_repaired)
+        ]
+        if bad:
+            raise CommandError(f"index and log differ: {', '.join(bad)}", returncode=1)
+
+    def _print(self, slug: str, report: Report) -> None:
+        counts = report.comparison.counts
+        total = sum(counts.values())
+        verdict = "repaired" if report.is_repaired else "differ"
+        self.stdout.write(
+            f"{slug}: {report.events:,} events in {report.batches:,} batches, {report.calls:,}"
+            f" calls: {f'{total:,} rows {verdict}' if total else 'index and log agree'}"
+        )
+        if report.kept_calls or report.not_compared:
+            self.stdout.write(
+                f"  {report.erased:,} events erased, {report.unreadable:,} unreadable:"
+                f" {report.kept_calls:,} calls left as they are;"
+                f" not compared: {', '.join(report.not_compared)}"
+            )
+        if report.index_from is not None:
+            self.stdout.write(f"  no index is kept before {report.index_from}: not compared")
+        for fault in report.log_faults:
+            self.stdout.write(f"  log: {fault}")
+        for table, count in counts.items():
+            shown = [each for each in report.comparison.examples if each.table == table]
+            for each in shown:
+                # As JSON, which shows control characters of hostile text as escapes.
+                key = " ".join(json.dumps(value) for value in each.key.values())
+                index, log = (
+                    "no row" if side is None else json.dumps(side)
+                    for side in (each.index, each.log)
+                )
+                self.stdout.write(f"  {table} {key}\n    index: {index}\n    log:   {log}")
+            if count > len(shown):
+                self.stdout.write(f"  {table}: and {count - len(shown):,} more")
+
+
+def _document(report: Report) -> dict[str, Any]:
+    document = asdict(report)
+    comparison = document.pop("comparison")
+    return document | {
+        "agrees": report.is_clean,
+        "differing_rows": comparison["counts"],
+        "differences": comparison["examples"],
+    }

@@ -1,0 +1,48 @@
+"""The tables as Django models. All are unmanaged: the SQL of the migrations makes them."""
+
+from audit.models.base import TenantQuerySet
+from audit.models.index import (
+    Batch,
+    Gap,
+    Invocation,
+    Producer,
+    RejectedEvent,
+    Resolution,
+    State,
+    Trace,
+    Violation,
+)
+from audit.models.ledger import CheckState, LedgerCheck, LedgerCheckpoint, LedgerKey
+from audit.models.preferences import PollingTool, SavedView
+from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
+from audit.models.work import DriftLook, PayloadHit, PayloadSearch, Replay, ReplayState, SearchState
+
+__all__ = [
+    "Batch",
+    "CheckState",
+    "DriftLook",
+    "Erasure",
+    "ErasureCall",
+    "ErasureState",
+    "Gap",
+    "Invocation",
+    "LedgerCheck",
+    "LedgerCheckpoint",
+    "LedgerErasure",
+    "LedgerKey",
+    "LegalHold",
+    "PayloadHit",
+    "PayloadSearch",
+    "PollingTool",
+    "Producer",
+    "RejectedEvent",
+    "Replay",
+    "ReplayState",
+    "Resolution",
+    "SavedView",
+    "SearchState",
+    "State",
+    "TenantQuerySet",
+    "Trace",
+    "Violation",
+]

@@ -1,0 +1,253 @@
+"""The log and its index, as Django reads them.
+
+The tables are made in SQL (`migrations/schema/*.sql`) and written by `audit.intake.ingest` alone;
+these models are unmanaged and for reading. All rows are one tenant's: read inside its
+`tenant_scope` and begin every query with `for_tenant`, so that the statement, too, names the tenant
+(distribution and indexes need that; row-level security alone gives neither). `rollup`,
+`quarter_rollup` and `error_rollup` have no model: they are only ever aggregated (`sql/`).
+"""
+
+from django.db import models
+
+from audit.models.base import TenantQuerySet
+
+
+class State(models.TextChoices):
+    """How a call stands. A violation is no state: a call may be ok and break its schema."""
+
+    OPEN = "open", "Open"
+    OK = "ok", "OK"
+    FAILED = "failed", "Failed"
+
+
+class Batch(models.Model):
+    """One accepted request: the truth everything else is derived from."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "batch_on", "batch_id")
+    tenant_id = models.UUIDField()
+    batch_on = models.DateField()
+    batch_id = models.UUIDField()
+    received_at = models.DateTimeField()
+    first_index = models.BigIntegerField()
+    event_count = models.IntegerField()
+    body_sha256 = models.BinaryField()
+    answer = models.TextField()
+    leaves = models.BinaryField()
+    payload = models.BinaryField(null=True)
+    is_own = models.BooleanField(default=False)
+    """Whether it is an entry of the server's own (`audit.ledger.entries`), not of executors."""
+
+    objects = TenantQuerySet["Batch"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "batch"
+
+    def __str__(self) -> str:
+        return str(self.batch_id)
+
+
+class Resolution(models.TextChoices):
+    """What became of a line in the inbox: sent again with this answer, or discarded."""
+
+    ACCEPTED = "accepted", "Stored"
+    DUPLICATE = "duplicate", "Was stored already"
+    REFUSED = "refused", "Refused again"
+    DISCARDED = "discarded", "Discarded"
+
+
+class RejectedEvent(models.Model):
+    """A line that was refused, or is at odds with a stored one, and why: the inbox."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    received_at = models.DateTimeField()
+    batch_id = models.UUIDField()
+    line = models.IntegerField()
+    event_id = models.UUIDField(null=True)
+    code = models.TextField()
+    message = models.TextField()
+    raw = models.BinaryField()
+    raw_length = models.IntegerField()
+    resolution = models.TextField(null=True, choices=Resolution)  # noqa: DJ001  None: open
+    resolved_at = models.DateTimeField(null=True)
+    resolved_by_id = models.BigIntegerField(null=True)
+    resolved_by_name = models.TextField(null=True)  # noqa: DJ001
+    discard_reason = models.TextField(null=True)  # noqa: DJ001
+    redrive_batch_id = models.UUIDField(null=True)
+    redrive_edited = models.BooleanField(null=True)
+
+    objects = TenantQuerySet["RejectedEvent"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "rejected_event"
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+class Producer(models.Model):
+    """A numbering of events: what of it has arrived. `Gap` says what never will."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "producer_id")
+    tenant_id = models.UUIDField()
+    producer_id = models.TextField()
+    first_seq = models.BigIntegerField(null=True)
+    last_seq = models.BigIntegerField(null=True)
+    event_count = models.BigIntegerField()
+    last_heard_at = models.DateTimeField()
+
+    objects = TenantQuerySet["Producer"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "producer"
+
+    def __str__(self) -> str:
+        return self.producer_id
+
+
+class Gap(models.Model):
+    """Numbers of a producer that it had to give up itself. Ranges may overlap."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "producer_id", "from_seq", "to_seq")
+    tenant_id = models.UUIDField()
+    producer_id = models.TextField()
+    from_seq = models.BigIntegerField()
+    to_seq = models.BigIntegerField()
+    reason = models.TextField()
+    lost_count = models.BigIntegerField()
+    heard_at = models.DateTimeField()
+
+    objects = TenantQuerySet["Gap"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "gap"
+
+    def __str__(self) -> str:
+        return f"{self.producer_id} {self.from_seq}–{self.to_seq}: {self.reason}"
+
+
+class Invocation(models.Model):
+    """One execution of a tool, from its two events; on pages: a call.
+
+    What was passed and returned is in the log, at `start_batch_id`/`start_pos` and
+    `end_batch_id`/`end_pos` (`audit.log.payload.read_events`).
+    """
+
+    pk = models.CompositePrimaryKey("tenant_id", "started_on", "invocation_id")
+    tenant_id = models.UUIDField()
+    started_on = models.DateField()
+    invocation_id = models.UUIDField()
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    duration_us = models.BigIntegerField(null=True)
+    state = models.TextField(choices=State)
+    tool_name = models.TextField()
+    tool_version = models.TextField()
+    trace_id = models.TextField()
+    parent_invocation_id = models.UUIDField(null=True)
+    call_id = models.TextField()
+    tool_call_id = models.TextField(null=True)  # noqa: DJ001  absent is not empty
+    error_type = models.TextField()
+    error_code = models.TextField(null=True)  # noqa: DJ001
+    error_message = models.TextField(null=True)  # noqa: DJ001
+    upstream_status = models.IntegerField(null=True)
+    retry_after_ms = models.BigIntegerField(null=True)
+    attempt = models.IntegerField(null=True)
+    guard_strategy = models.TextField(null=True)  # noqa: DJ001
+    guard_outcome = models.TextField(null=True)  # noqa: DJ001
+    violation_count = models.IntegerField()
+    prompt_tokens = models.BigIntegerField()
+    completion_tokens = models.BigIntegerField()
+    cache_hit = models.BooleanField(null=True)
+    turn_id = models.TextField(null=True)  # noqa: DJ001
+    run_id = models.TextField(null=True)  # noqa: DJ001
+    ingestion_run_id = models.TextField(null=True)  # noqa: DJ001
+    workflow_id = models.TextField(null=True)  # noqa: DJ001
+    collection_id = models.TextField(null=True)  # noqa: DJ001
+    document_id = models.TextField(null=True)  # noqa: DJ001
+    document_version_id = models.TextField(null=True)  # noqa: DJ001
+    case_id = models.TextField(null=True)  # noqa: DJ001
+    idempotency_key = models.TextField(null=True)  # noqa: DJ001
+    timeouts_ms = models.BigIntegerField(null=True)
+    budget_tokens = models.BigIntegerField(null=True)
+    locale = models.TextField(null=True)  # noqa: DJ001
+    safety_mode = models.TextField(null=True)  # noqa: DJ001
+    producer_id = models.TextField(null=True)  # noqa: DJ001
+    start_batch_id = models.UUIDField(null=True)
+    start_pos = models.IntegerField(null=True)
+    end_batch_id = models.UUIDField(null=True)
+    end_pos = models.IntegerField(null=True)
+    pair_conflict = models.BooleanField()
+
+    objects = TenantQuerySet["Invocation"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "invocation"
+
+    def __str__(self) -> str:
+        return f"{self.tool_name} {self.invocation_id}"
+
+
+class Violation(models.Model):
+    """One place where a call's output breaks its schema."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "started_on", "invocation_id", "ordinal")
+    tenant_id = models.UUIDField()
+    started_on = models.DateField()
+    invocation_id = models.UUIDField()
+    ordinal = models.IntegerField()
+    started_at = models.DateTimeField()
+    tool_name = models.TextField()
+    tool_version = models.TextField()
+    path = models.TextField()
+    path_pattern = models.TextField()
+    code = models.TextField()
+    severity = models.TextField()
+    expected = models.TextField()
+    received = models.TextField()
+    strategy = models.TextField()
+    outcome = models.TextField()
+    found_by = models.TextField()
+
+    objects = TenantQuerySet["Violation"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "violation"
+
+    def __str__(self) -> str:
+        return f"{self.code} at {self.path}"
+
+
+class Trace(models.Model):
+    """A trace's summary for one UTC day; a trace over midnight has several, merged on reading."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "started_on", "trace_id")
+    tenant_id = models.UUIDField()
+    started_on = models.DateField()
+    trace_id = models.TextField()
+    first_started_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    first_tool_name = models.TextField()
+    run_id = models.TextField(null=True)  # noqa: DJ001
+    started_count = models.BigIntegerField()
+    completed_count = models.BigIntegerField()
+    failed_count = models.BigIntegerField()
+    violation_count = models.BigIntegerField()
+    prompt_tokens = models.BigIntegerField()
+    completion_tokens = models.BigIntegerField()
+
+    objects = TenantQuerySet["Trace"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "trace"
+
+    def __str__(self) -> str:
+        return self.trace_id

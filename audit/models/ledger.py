@@ -1,0 +1,82 @@
+"""The ledger's checkpoints, keys and checks: rows as Django reads them (`audit.models`)."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from audit.models.base import TenantQuerySet
+
+
+class LedgerCheckpoint(models.Model):
+    """Size and root of a tenant's ledger at some moment, as they were signed."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "epoch", "size")
+    tenant_id = models.UUIDField()
+    epoch = models.IntegerField()
+    size = models.BigIntegerField()
+    origin = models.TextField()
+    root = models.BinaryField()
+    note = models.TextField()
+    signed_at = models.DateTimeField()
+
+    objects = TenantQuerySet["LedgerCheckpoint"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "ledger_checkpoint"
+
+    def __str__(self) -> str:
+        return f"{self.origin} at {self.size}"
+
+
+class LedgerKey(models.Model):
+    """A public key of this installation, whichever tenant's log it signs."""
+
+    public_key = models.BinaryField(primary_key=True)
+    created_at = models.DateTimeField()
+    signs_until = models.DateTimeField(null=True)
+
+    class Meta:
+        managed = False
+        db_table = "ledger_key"
+
+    def __str__(self) -> str:
+        return bytes(self.public_key).hex()
+
+
+class CheckState(models.TextChoices):
+    """How a reading of the whole ledger stands."""
+
+    WAITING = "waiting", "Waiting"
+    RUNNING = "running", "Running"
+    PASSED = "passed", "Passed"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+class LedgerCheck(models.Model):
+    """A reading of a tenant's whole ledger by the worker: how far it came, what it found."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    asked_by = models.TextField()
+    created_at = models.DateTimeField()
+    state = models.TextField(choices=CheckState)
+    size = models.BigIntegerField()
+    next_index = models.BigIntegerField()
+    erased_count = models.BigIntegerField()
+    checkpoint_count = models.BigIntegerField()
+    finding_count = models.BigIntegerField()
+    findings = ArrayField(models.TextField())
+    missing = ArrayField(models.BigIntegerField(), default=list)
+    """Runs of entries without payload that nothing read so far explains."""
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantQuerySet["LedgerCheck"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "ledger_check"
+
+    def __str__(self) -> str:
+        return f"{self.state} at {self.next_index}"

@@ -1,0 +1,130 @@
+"""Holds, and what was erased in spite of none: rows as Django reads them (`audit.models`)."""
+
+from django.db import models
+
+from audit.models.base import TenantQuerySet
+
+
+class LegalHold(models.Model):
+    """Calls nobody may erase until somebody releases them. What is not None must hold of a call."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    name = models.TextField()
+    reason = models.TextField()
+    trace_id = models.TextField(null=True)  # noqa: DJ001
+    case_id = models.TextField(null=True)  # noqa: DJ001
+    tool_name = models.TextField(null=True)  # noqa: DJ001
+    since = models.DateTimeField(null=True)
+    """Of the call's start; `until` is not in it."""
+    until = models.DateTimeField(null=True)
+    set_at = models.DateTimeField()
+    set_by = models.TextField()
+    released_at = models.DateTimeField(null=True)
+    """None: it is in force."""
+    released_by = models.TextField(null=True)  # noqa: DJ001
+    release_reason = models.TextField(null=True)  # noqa: DJ001
+
+    objects = TenantQuerySet["LegalHold"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "legal_hold"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LedgerErasure(models.Model):
+    """An entry of the ledger that says that payloads are gone, by the events it spans."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "entry_index")
+    tenant_id = models.UUIDField()
+    entry_index = models.BigIntegerField()
+    begin_index = models.BigIntegerField()
+    end_index = models.BigIntegerField()
+    erasure_id = models.UUIDField(null=True)
+    """None: by retention."""
+
+    objects = TenantQuerySet["LedgerErasure"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "ledger_erasure"
+
+    def __str__(self) -> str:
+        return str(self.entry_index)
+
+
+class ErasureState(models.TextChoices):
+    """How an erasure stands: its dry run first, then, confirmed, itself."""
+
+    WAITING = "waiting", "Waiting"
+    COUNTING = "counting", "Counting"
+    COUNTED = "counted", "Counted"
+    CONFIRMED = "confirmed", "Confirmed"
+    ERASING = "erasing", "Erasing"
+    DONE = "done", "Done"
+    CANCELLED = "cancelled", "Stopped"
+    FAILED = "failed", "Failed"
+
+
+class Erasure(models.Model):
+    """An erasure by filter, from its dry run on (`audit.retention.erasure`)."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    query = models.TextField()
+    created_at = models.DateTimeField()
+    created_by = models.TextField()
+    state = models.TextField(choices=ErasureState)
+    step = models.TextField()
+    cursor_at = models.DateTimeField(null=True)
+    cursor_id = models.UUIDField(null=True)
+    next_index = models.BigIntegerField(default=0)
+    end_index = models.BigIntegerField(default=0)
+    first_started_at = models.DateTimeField(null=True)
+    call_count = models.BigIntegerField(default=0)
+    held_count = models.BigIntegerField(default=0)
+    event_count = models.BigIntegerField(default=0)
+    byte_count = models.BigIntegerField(default=0)
+    line_count = models.BigIntegerField(default=0)
+    reason = models.TextField(null=True)  # noqa: DJ001
+    confirmed_at = models.DateTimeField(null=True)
+    confirmed_by = models.TextField(null=True)  # noqa: DJ001
+    erased_calls = models.BigIntegerField(default=0)
+    erased_events = models.BigIntegerField(default=0)
+    erased_bytes = models.BigIntegerField(default=0)
+    erased_lines = models.BigIntegerField(default=0)
+    finished_at = models.DateTimeField(null=True)
+    problem = models.TextField()
+
+    objects = TenantQuerySet["Erasure"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "erasure"
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.query}"
+
+
+class ErasureCall(models.Model):
+    """A call that a dry run found."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "erasure_id", "started_at", "invocation_id")
+    tenant_id = models.UUIDField()
+    erasure_id = models.UUIDField()
+    started_at = models.DateTimeField()
+    invocation_id = models.UUIDField()
+
+    objects = TenantQuerySet["ErasureCall"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "erasure_call"
+
+    def __str__(self) -> str:
+        return str(self.invocation_id)

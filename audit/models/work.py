@@ -1,0 +1,146 @@
+"""Long jobs of the worker, each with its state: payload searches, replays, drift."""
+
+from django.db import models
+
+from audit.models.base import TenantQuerySet
+
+
+class SearchState(models.TextChoices):
+    """How a search of payloads stands. Full: it found as much as it may."""
+
+    WAITING = "waiting", "Waiting"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FULL = "full", "Full"
+    CANCELLED = "cancelled", "Cancelled"
+    FAILED = "failed", "Failed"
+
+
+class PayloadSearch(models.Model):
+    """A search of the log's payloads, run by the worker: what for, how far, what it found."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    user_id = models.BigIntegerField()
+    created_at = models.DateTimeField()
+    needle = models.TextField()
+    query = models.TextField()
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+    state = models.TextField(choices=SearchState)
+    cursor_at = models.DateTimeField(null=True)
+    cursor_id = models.UUIDField(null=True)
+    searched_count = models.BigIntegerField()
+    erased_count = models.BigIntegerField()
+    found_count = models.BigIntegerField()
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantQuerySet["PayloadSearch"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "payload_search"
+
+    def __str__(self) -> str:
+        return self.needle
+
+
+class PayloadHit(models.Model):
+    """An event in whose payload a search found what it looked for."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "search_id", "started_at", "invocation_id", "kind")
+    tenant_id = models.UUIDField()
+    search_id = models.UUIDField()
+    started_at = models.DateTimeField()
+    invocation_id = models.UUIDField()
+    kind = models.TextField()
+
+    objects = TenantQuerySet["PayloadHit"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "payload_search_hit"
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.invocation_id}"
+
+
+class ReplayState(models.TextChoices):
+    """How a replay stands."""
+
+    WAITING = "waiting", "Waiting"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    CANCELLED = "cancelled", "Cancelled"
+    FAILED = "failed", "Failed"
+
+
+class Replay(models.Model):
+    """Stored calls of a tool judged again by a draft: which, how far, and what was found."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    tool_id = models.UUIDField()
+    tool_name = models.TextField()
+    created_at = models.DateTimeField()
+    created_by = models.TextField()
+    draft_revision = models.IntegerField()
+    base_number = models.IntegerField(null=True)
+    input_schema = models.TextField()
+    output_schema = models.TextField(null=True)  # noqa: DJ001  None: outputs are not checked
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+    call_limit = models.IntegerField()
+    state = models.TextField(choices=ReplayState)
+    call_count = models.BigIntegerField(null=True)
+    read_count = models.BigIntegerField()
+    cursor_at = models.DateTimeField(null=True)
+    cursor_id = models.UUIDField(null=True)
+    newly_violating_count = models.BigIntegerField()
+    findings = models.TextField()
+    problem = models.TextField()
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantQuerySet["Replay"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "tool_replay"
+
+    def __str__(self) -> str:
+        return f"{self.tool_name}, {self.created_at:%Y-%m-%d %H:%M}"
+
+
+class DriftLook(models.Model):
+    """A look at stored calls of a tool for drift: which, how far, and what was observed."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "id")
+    tenant_id = models.UUIDField()
+    id = models.UUIDField()
+    tool_id = models.UUIDField()
+    tool_name = models.TextField()
+    created_at = models.DateTimeField()
+    created_by = models.TextField()
+    base_number = models.IntegerField(null=True)
+    since = models.DateTimeField()
+    until = models.DateTimeField()
+    call_limit = models.IntegerField()
+    state = models.TextField(choices=ReplayState)
+    call_count = models.BigIntegerField()
+    read_count = models.BigIntegerField()
+    cursor_at = models.DateTimeField(null=True)
+    cursor_id = models.UUIDField(null=True)
+    found = models.TextField()
+    problem = models.TextField()
+    finished_at = models.DateTimeField(null=True)
+
+    objects = TenantQuerySet["DriftLook"].as_manager()
+
+    class Meta:
+        managed = False
+        db_table = "tool_drift"
+
+    def __str__(self) -> str:
+        return f"{self.tool_name}, {self.created_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,61 @@
+"""What people and programs did, over the API."""
+
+from typing import Any, cast
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Query
+from pydantic import Field
+
+from audit.exports.actions import document
+from audit.pages.show.figure_schemas import ActionList
+from audit.pages.show.ranges import since
+from audit.pages.show.router import router
+from audit.queries.actions import ActionFilter, Place, action_page
+from tenants.api_auth import ApiRequest
+from tenants.api_reads import Paged, reads, seal, unseal
+
+
+class ActionsAsked(Paged):
+    """Which actions."""
+
+    actor: str = ""
+    """Only what this one did: a user's name, or a key's as the record calls it."""
+    verb: str = Field("", examples=["key.create", "session."])
+    """Only this verb, or with a dot at its end all that begin so."""
+    subject: str = ""
+    """Only where the subject contains this text."""
+    range: str = Field("", examples=["24h", "30d"])
+    """How far back from now; left out: all."""
+
+
+@reads(
+    router,
+    "/actions",
+    ActionList,
+    tag="actions",
+    problems=("range", "cursor", "limit"),
+)
+def list_actions(request: HttpRequest, asked: Query[ActionsAsked]) -> dict[str, Any]:
+    """List what people and programs did, newest first: who did what to what, and when.
+
+    Details, and what was searched for in payloads, may quote payloads: they are for keys with the
+    scope `payloads` besides `read`.
+    """
+    wanted = ActionFilter(
+        asked.actor, asked.verb, asked.subject, since(asked.range, timezone.now())
+    )
+    with_payloads = cast(ApiRequest, request).auth.sees_payloads
+    before = unseal("actions", asked.cursor, lambda place: Place.read("\n".join(place)))
+    page = action_page(wanted, before=before, size=asked.limit)
+    documents = [document(action) for action in page.actions]
+    if not with_payloads:
+        for one in documents:
+            one["details"] = None
+            if one["verb"].startswith("payload."):
+                one["subject"] = None
+    return {
+        "actions": documents,
+        "next": page.older and seal("actions", page.older),
+        "withheld": not with_payloads,
+    }

@@ -1,0 +1,101 @@
+"""Who did what: the record of actions, and the same as a file."""
+
+import json
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.exports.actions import FORMS, chunks
+from audit.pages.actions.forms import ActionFilterForm
+from audit.queries.actions import NO_ACTIONS, VERBS, ActionFilter, Place, action_page
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+from tenants.actions import record_look
+from tenants.models import Action, Role
+
+PAGE_SIZE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAction:
+    """An action, its details as pairs of a name and a text, and the call it was done to."""
+
+    action: Action
+    details: list[tuple[str, str]]
+    call: tuple[date, UUID] | None
+
+
+@require_safe
+@tenant_page(role=Role.AUDITOR)
+def action_list(request: TenantRequest) -> HttpResponse:
+    """The actions that match the address' filters, a page of them, newest first."""
+    form = ActionFilterForm(request.GET)
+    is_valid = form.is_valid()
+    wanted = form.wanted(timezone.now())
+    before = _place(request.GET.get("before", ""))
+    page = NO_ACTIONS  # the rest of a filter alone may find the opposite of what was asked
+    if is_valid:
+        page = action_page(wanted, before=before, size=PAGE_SIZE)
+    context = {
+        "form": form,
+        "wanted": wanted,
+        "verbs": VERBS,
+        "actions": [ListedAction(one, _pairs(one), _call(one)) for one in page.actions],
+        "older": page.older and str(page.older),
+        "is_first_page": before is None,
+        "is_filtered": wanted != ActionFilter(),
+    }
+    return render_page(request, "actions/action_list.html", "action-list", context)
+
+
+@require_safe
+@tenant_page(role=Role.AUDITOR)
+def action_export(request: TenantRequest, kind: str) -> HttpResponseBase:
+    """Every action that matches the address' filters, as NDJSON or CSV. It is recorded."""
+    if kind not in FORMS:
+        raise Http404("no such form of export")
+    form = ActionFilterForm(request.GET)
+    if not form.is_valid():  # an export must not hold more than was asked for
+        raise Http404("no such filter")
+    now = timezone.now()
+    if request.method != "HEAD":
+        query = request.GET.urlencode()
+        record_look(request.tenant.id, request.user, "action.export", kind, query=query)
+    name = f"actions-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
+    return StreamingHttpResponse(
+        FORMS[kind].write(chunks(request.tenant.id, form.wanted(now))),
+        content_type=FORMS[kind].content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _pairs(action: Action) -> list[tuple[str, str]]:
+    details: Any = action.details
+    if not isinstance(details, dict):  # nothing of ours
+        return [("", json.dumps(details))]
+    return [
+        (name.replace("_", " "), value if isinstance(value, str) else json.dumps(value))
+        for name, value in details.items()
+        if value not in (None, "")
+    ]
+
+
+def _call(action: Action) -> tuple[date, UUID] | None:
+    if not action.verb.startswith("call.") or not isinstance(action.details, dict):
+        return None
+    try:
+        return date.fromisoformat(action.details["day"]), UUID(action.subject)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _place(text: str) -> Place | None:
+    try:
+        return Place.read(text)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,222 @@
+"""Calls: the list, one with its payload, and those that are open."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal, cast
+from uuid import UUID
+
+import msgspec
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Path, Query
+from pydantic import Field
+
+from audit.exports.call_document import document
+from audit.log.payload import LogPayloadError, StoredEvent
+from audit.pages.show import schemas
+from audit.pages.show.router import router
+from audit.queries.call_events import read_call_events
+from audit.queries.call_filter import CallFilter
+from audit.queries.call_list import (
+    CallPage,
+    Cursor,
+    ListedCall,
+    call_day,
+    call_page,
+    violations_of,
+)
+from audit.queries.call_query import Reader, parse
+from audit.queries.calls import (
+    CallDetail,
+    FirstViolation,
+    call_detail,
+    call_of_span,
+    call_violations,
+)
+from audit.queries.open_calls import condition_of, overdue_ms
+from audit.queries.open_list import open_tally, producers_heard
+from audit.queries.withheld import without_message, without_messages
+from config.http.problems import ProblemError
+from tenants.api_auth import ApiRequest
+from tenants.api_reads import Asked, Paged, reads, seal, unseal
+
+_MILLISECOND = timedelta(milliseconds=1)
+_MORE = ("idempotency_key", "budget_tokens", "locale", "safety_mode")
+
+
+class CallsAsked(Paged):
+    """Which calls."""
+
+    q: str = Field("", examples=["tool:search state:error duration:>2s since:24h"])
+    """A query as on the page of calls, with NOT, OR and parentheses. Days and times are UTC."""
+
+
+class OpenAsked(CallsAsked):
+    """Which open calls."""
+
+    kind: Literal["open", "running", "overdue", "crashed", "orphan"] = "open"
+    """All open ones, or one kind of them; `orphan`: ends whose start has not come."""
+
+
+class CallAsked(Asked):
+    """Which of the calls of one id."""
+
+    day: date | None = None
+    """The UTC day it started on, where one id was used on several; else the newest is meant."""
+
+
+@reads(router, "/calls", schemas.CallPage, tag="calls", problems=("query", "cursor", "limit"))
+def list_calls(request: HttpRequest, asked: Query[CallsAsked]) -> dict[str, Any]:
+    """List calls, newest first: `q` is a query such as `tool:search state:error duration:>2s`.
+
+    A filter that no index serves searches a bounded stretch at a time: then `searched_until`
+    says how far, and the page may hold fewer than `limit` calls, or none, and not be the last.
+    """
+    page, calls = _page(request, read_query(request, asked.q), asked)
+    violations = violations_of(calls)
+    return {
+        "calls": [document(call, violations.get(call.invocation_id)) for call in calls],
+        **_behind(request, page),
+    }
+
+
+@reads(router, "/open", schemas.OpenPage, tag="calls", problems=("query", "cursor", "limit"))
+def list_open(request: HttpRequest, asked: Query[OpenAsked]) -> dict[str, Any]:
+    """List open calls, newest first: what runs, is overdue or whose executor is presumed crashed.
+
+    Presumed crashed is a call whose producer has been silent for 15 minutes, and that is past
+    its own limit if it has one. `q` narrows it down, as in the list of calls.
+    """
+    wanted = read_query(request, asked.q)
+    is_all = asked.kind == "open"
+    wanted = wanted.also(*(("state", "open") if is_all else ("condition", asked.kind)))
+    now = timezone.now()
+    page, calls = _page(request, wanted, asked)
+    heard = producers_heard(call.producer_id for call in calls if call.producer_id)
+    violations = violations_of(calls)
+    return {
+        "tally": open_tally(now),
+        "calls": [
+            {
+                **document(call, violations.get(call.invocation_id)),
+                **_standing(call, heard.get(call.producer_id or ""), now),
+            }
+            for call in calls
+        ],
+        **_behind(request, page),
+    }
+
+
+@reads(
+    router,
+    "/calls/{uuid:invocation_id}",
+    schemas.CallDetail,
+    tag="calls",
+    problems=("not_found",),
+)
+def read_call(
+    request: HttpRequest, invocation_id: Path[UUID], asked: Query[CallAsked]
+) -> dict[str, Any]:
+    """One call with its violations and its payload: both events as its executor sent them.
+
+    Payloads are for keys with the scope `payloads` besides `read`; others are told when and
+    where the events came, and nothing of what is in them. Told its day, a span that was merged
+    into another call finds that one.
+    """
+    with_payloads = cast(ApiRequest, request).auth.sees_payloads
+    day = asked.day or call_day(invocation_id, now=timezone.now())
+    call = call_detail(day, invocation_id) if day else None
+    if call is None and day is not None and (place := call_of_span(day, invocation_id)):
+        call = call_detail(*place)
+    if call is None:
+        raise ProblemError("not_found", "There is no such call.")
+    violations = call_violations(call) if call.violation_count else []
+    first = FirstViolation(violations[0].path, violations[0].code) if violations else None
+    stored: Mapping[Any, StoredEvent] = {}
+    log_error = None
+    try:
+        stored = read_call_events(call)
+    except LogPayloadError as error:
+        log_error = str(error)
+    shown: CallDetail = call if with_payloads else without_message(call)
+    return {
+        **document(shown, first),
+        **{name: getattr(call, name) for name in _MORE},
+        "violations": [
+            {
+                "path": one.path,
+                "code": one.code,
+                "severity": one.severity,
+                "expected": one.expected,
+                "received": one.received if with_payloads else None,
+                "strategy": one.strategy,
+                "outcome": one.outcome,
+                "found_by": one.found_by,
+            }
+            for one in violations
+        ],
+        **{
+            kind: recorded(stored[kind], with_payloads=with_payloads) if kind in stored else None
+            for kind in ("start", "end")
+        },
+        "log_error": log_error,
+        "withheld": not with_payloads,
+    }
+
+
+def read_query(request: HttpRequest, text: str) -> CallFilter:
+    """The filter of a query. Raises ProblemError for one that cannot be read as a whole."""
+    query = parse(text, Reader(sees_payloads=cast(ApiRequest, request).auth.sees_payloads))
+    if query.problems:
+        first = query.problems[0]
+        length = first.end - first.start
+        raise ProblemError("query", first.message, position=first.start, length=length)
+    return query.wanted
+
+
+def recorded(event: StoredEvent, *, with_payloads: bool) -> dict[str, Any]:
+    """An event of the log; what was sent is handed on byte by byte, as far as it is UTF-8."""
+    raw = event.raw
+    if raw is not None:
+        raw = raw.decode(errors="replace").encode()
+    return {
+        "ledger_index": event.ledger_index,
+        "received_at": event.received_at.astimezone(UTC),
+        "size": len(event.raw or b""),
+        "event": msgspec.Raw(raw) if raw is not None and with_payloads else None,
+    }
+
+
+def _page(
+    request: HttpRequest, wanted: CallFilter, asked: Paged
+) -> tuple[CallPage, list[ListedCall]]:
+    """A page, and its calls as far as the key sees them."""
+    before = unseal("calls", asked.cursor, _read_cursor)
+    page = call_page(wanted, now=timezone.now(), before=before, size=asked.limit)
+    if cast(ApiRequest, request).auth.sees_payloads:
+        return page, page.calls
+    return page, without_messages(page.calls)
+
+
+def _behind(request: HttpRequest, page: CallPage) -> dict[str, Any]:
+    return {
+        "next": seal("calls", page.older) if page.older else None,
+        "searched_until": page.searched_until and page.searched_until.astimezone(UTC),
+        "withheld": not cast(ApiRequest, request).auth.sees_payloads,
+    }
+
+
+def _read_cursor(place: list[str]) -> Cursor:
+    found = Cursor.read("\n".join(place))
+    if found is None:
+        raise ValueError("no place in the list of calls")
+    return found
+
+
+def _standing(call: ListedCall, heard_at: datetime | None, now: datetime) -> dict[str, Any]:
+    is_orphan = call.state != "open"
+    return {
+        "condition": "orphan" if is_orphan else condition_of(call, heard_at, now),
+        "overdue_ms": None if is_orphan else overdue_ms(call, now),
+        "producer_heard_at": heard_at and heard_at.astimezone(UTC),
+    }

@@ -1,0 +1,113 @@
+"""One call: a panel inside its trace, a page of its own, and its events as they came."""
+
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from audit.log.payload import LogPayloadError
+from audit.pages.calls import panel
+from audit.pages.show.reveal import RevealForm, is_shown, reveal, reveals
+from audit.queries.call_events import read_call_events
+from audit.queries.calls import Beside, CallDetail, call_of_span
+from audit.queries.calls import call_detail as find_call
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+from tenants.actions import record_look
+from tenants.models import Role
+
+
+@require_safe
+@tenant_page()
+def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponse:
+    """Arguments, output, error, violations, context and log of one call, as far as one sees.
+
+    The address of one that was merged into another leads there.
+    """
+    call = find_call(started_on, invocation_id)
+    if call is None:
+        merged_into = call_of_span(started_on, invocation_id)
+        if merged_into is None:
+            raise Http404("no such call")
+        return redirect("call_detail", *merged_into)
+    context = panel_context(request, call, timezone.now())
+    return render_page(request, "calls/call_detail.html", "call-panel", context)
+
+
+@require_POST
+@tenant_page(role=Role.AUDITOR)
+def call_reveal(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponseBase:
+    """Show the member this call's payloads for a while, for a reason that goes on record."""
+    call = find_call(started_on, invocation_id)
+    if call is None:
+        raise Http404("no such call")
+    form = RevealForm(request.POST)
+    if form.is_valid():
+        reveal(
+            request,
+            "call.reveal",
+            str(invocation_id),
+            form.cleaned_data["reason"],
+            tool=call.tool_name,
+            day=f"{started_on}",
+        )
+    else:
+        messages.error(request, "Nothing was revealed: say why, in a few words.")
+    return redirect("call_detail", started_on, invocation_id)
+
+
+@require_safe
+@tenant_page(needs_payloads=True)
+def call_event(
+    request: TenantRequest, started_on: date, invocation_id: UUID, kind: str
+) -> HttpResponse:
+    """The very bytes of the call's start or end, as plain text."""
+    call = find_call(started_on, invocation_id)
+    if call is None:
+        raise Http404("no such call")
+    if not is_shown(request, "call.reveal", str(invocation_id), timezone.now()):
+        raise PermissionDenied("Reveal the payload on the call's page first, which asks why.")
+    try:
+        events = {str(kind): event for kind, event in read_call_events(call).items()}
+    except LogPayloadError as error:
+        raise Http404(f"the log's payload {error}") from error
+    event = events.get(kind)
+    if event is None or event.raw is None:
+        raise Http404("no such event, or it was erased")
+    _record_view(request, call, "call.raw", event=kind)
+    return HttpResponse(event.raw, content_type="text/plain; charset=utf-8")
+
+
+def panel_context(
+    request: TenantRequest, call: CallDetail, now: datetime, beside: Beside | None = None
+) -> dict[str, Any]:
+    """The panel of a call as far as this member sees it; that they see it goes on record."""
+    subject = str(call.invocation_id)
+    with_payloads = is_shown(request, "call.reveal", subject, now)
+    if with_payloads:
+        _record_view(request, call)
+    return {
+        "panel": panel.gather(call, now, beside, with_payloads=with_payloads),
+        "may_reveal": request.membership.may_reveal and not with_payloads,
+        "reveals": reveals(request, "call.reveal", subject),
+    }
+
+
+def _record_view(
+    request: TenantRequest, call: CallDetail, verb: str = "call.view", **details: str
+) -> None:
+    record_look(
+        request.tenant.id,
+        request.user,
+        verb,
+        str(call.invocation_id),
+        tool=call.tool_name,
+        day=f"{call.started_on}",
+        **details,
+    )

@@ -1,0 +1,44 @@
+"""The list of calls as a file."""
+
+from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.exports.calls import FORMS, chunks
+from audit.pages.show.requested_query import invalid, read_query
+from tenants.access import TenantRequest, tenant_page
+from tenants.actions import record_look
+
+
+@require_safe
+@tenant_page()
+def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
+    """Every call the address' query asks for, as NDJSON, CSV or Parquet.
+
+    For every member: it holds what the pages show them, hence for who sees no payloads no
+    message of an error. It is put on record, once a minute; with messages, once a query and minute.
+    """
+    if kind not in FORMS:
+        raise Http404("no such form of export")
+    query = read_query(request)
+    if query.problems:  # an export must not hold more than was asked for
+        return HttpResponse(invalid(query, "exported"), status=400, content_type="text/plain")
+    now, form = timezone.now(), FORMS[kind]
+    with_messages = request.membership.sees_payloads
+    found = chunks(request.tenant.id, query.wanted, now, with_messages=with_messages)
+    if request.method != "HEAD":
+        # With messages it is recorded for each query; a viewer's cannot make the ledger grow.
+        record_look(
+            request.tenant.id,
+            request.user,
+            "call.export",
+            kind,
+            apart=str(query) if with_messages else "",
+            query=query.on_record(now),
+        )
+    name = f"calls-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
+    return StreamingHttpResponse(
+        form.write(found),
+        content_type=form.content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

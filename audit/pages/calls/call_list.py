@@ -1,0 +1,290 @@
+"""The list of calls: whatever an engineer asks for, newest first, and as it happens."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from audit.exports.calls import FORMS
+from audit.pages.calls.completion import complete, last_name
+from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
+from audit.queries.call_filter import FILTER_NAMES, FilterName
+from audit.queries.call_list import (
+    NO_CALLS,
+    CallPage,
+    Cursor,
+    ListedCall,
+    call_page,
+    count_calls,
+    violations_of,
+)
+from audit.queries.call_query import (
+    ANYBODY,
+    Query,
+    parse,
+    quoted,
+)
+from audit.queries.call_values import known_values
+from audit.queries.calls import FirstViolation
+from audit.queries.saved_views import saved_views
+from audit.queries.withheld import without_messages
+from audit.show import reasons
+from audit.show.figures import duration
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+from tenants.models import Membership
+
+PAGE_SIZE = 50
+TAIL_SIZE = 100
+"""Rows of the live tail; what is older than the last of them is reached by paging."""
+TAIL_BEGINS = timedelta(minutes=2)
+"""How far back the live tail looks again: what was sent late, and calls that end, show there."""
+
+_OF_THE_GUARD = {"VALIDATION", "GUARD"}
+_STATES = (("", "All"), ("failed", "Failed"), ("open", "Open"), ("ok", "OK"))
+_RANGES = (("", "Any time"), ("15m", "15 min"), ("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"))
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """A call as it is listed."""
+
+    call: ListedCall
+    reason: str
+    tokens: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A link that changes one term of the query."""
+
+    label: str
+    query: str
+    is_current: bool
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A filter as a field of a form, with its value as it stands in the query."""
+
+    name: FilterName
+    value: str
+
+
+@require_safe
+@tenant_page()
+def call_list(request: TenantRequest) -> HttpResponse:
+    """The calls of the session's tenant that the address' query asks for, a page of them."""
+    now = timezone.now()
+    query = read_query(request)
+    if filled := {name: request.GET[name] for name in FILTER_NAMES if name in request.GET}:
+        return _to_query(with_fields(query, filled))
+    before, after = _cursor(request, "before"), _cursor(request, "after")
+    is_first_page = before is None and after is None
+    record_payload_query(request, query, now)
+    is_live = is_first_page and "live" in request.GET and not query.problems
+    since = now - TAIL_BEGINS
+    if is_live:
+        before = Cursor(since, UUID(int=0))
+    page = found_page(query, now, before=before, after=after)
+    if after is not None and page.newer is None:  # nothing newer than this: the newest, in full
+        is_first_page = True
+        page = found_page(query, now)
+    context = {
+        **_bar(query, now),
+        "rows": call_rows(page.calls, now, request.membership),
+        "newer": "" if is_first_page else str(page.newer or ""),
+        "older": str(page.older or ""),
+        "searched_until": page.searched_until,
+        "is_first_page": is_first_page,
+        "is_live": is_live,
+        "views": saved_views(request.user),
+        "exports": () if query.problems else tuple(FORMS),
+        **(_tail(query, since, now, request.membership) if is_live else {}),
+    }
+    return render_page(request, "calls/call_list.html", "call-list", context)
+
+
+@require_safe
+@tenant_page()
+def call_tail(request: TenantRequest) -> HttpResponse:
+    """The calls since an instant, newest first: what a live page asks for again and again."""
+    now = timezone.now()
+    try:
+        since = datetime.fromisoformat(request.GET.get("since", "")).astimezone(UTC)
+    except (ValueError, OverflowError):
+        since = now - TAIL_BEGINS
+    query = read_query(request)
+    record_payload_query(request, query, now)
+    context = {"query": query, **_tail(query, since, now, request.membership)}
+    return render(request, "calls/call_list.html#call-tail", context)
+
+
+@require_safe
+@tenant_page()
+def call_count(request: TenantRequest) -> HttpResponse:
+    """How many calls the query asks for, and whether that is all of them."""
+    query, now = read_query(request), timezone.now()
+    record_payload_query(request, query, now)
+    found = None if query.problems else count_calls(query.wanted, now=now)
+    return render(request, "calls/call_list.html#call-count", {"found": found})
+
+
+@require_safe
+@tenant_page()
+def call_complete(request: TenantRequest) -> HttpResponse:
+    """Ways to go on with a query that is being written."""
+    text = request.GET.get("q", "")
+    known = known_values(last_name(text), now=timezone.now())
+    context = {"suggestions": complete(text, known)}
+    return render(request, "calls/call_list.html#call-terms", context)
+
+
+def found_page(
+    query: Query, now: datetime, *, before: Cursor | None = None, after: Cursor | None = None
+) -> CallPage:
+    """A page of the calls that match; without a statement none for a query with a problem."""
+    if query.problems:
+        return NO_CALLS
+    return call_page(query.wanted, now=now, before=before, after=after, size=PAGE_SIZE)
+
+
+def call_rows(calls: Sequence[ListedCall], now: datetime, membership: Membership) -> list[CallRow]:
+    """The calls as a member sees them listed. One statement if one of them breaks its schema."""
+    if not membership.sees_payloads:
+        calls = without_messages(calls)
+    violations = violations_of(list(calls))
+    return [
+        CallRow(
+            call=call,
+            reason=_reason(call, violations.get(call.invocation_id), now),
+            tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
+        )
+        for call in calls
+    ]
+
+
+def _bar(query: Query, now: datetime) -> dict[str, Any]:
+    """What stands above the rows: the query, what is wrong with it, and ways to change it."""
+    return {
+        "query": query,
+        "mistakes": mistakes(query),
+        "states": _states(query),
+        "ranges": [
+            Choice(label, query.having("since", value), query.value("since") == value)
+            for value, label in _RANGES
+        ],
+        "fields": [Field(one, query.value(one.name)) for one in FILTER_NAMES.values()],
+        "since": query.readable.from_instant(now),
+        "until": query.readable.to_instant(now),
+        "asked": str(query),
+        "zone_name": timezone.get_current_timezone_name(),
+        "asks_payloads": bool(query.readable.payload),
+        "is_filtered": bool(query.terms),
+    }
+
+
+def _states(query: Query) -> list[Choice]:
+    """Each state, and as one more choice whatever breaks its schema."""
+    wanted = query.readable
+    is_any_violation = wanted.violation is not None and wanted.violation.is_anything
+    rest = parse(query.having("state", ""), ANYBODY)
+    if is_any_violation:
+        rest = parse(rest.having("violation", ""), ANYBODY)
+    choices = [
+        Choice(label, rest.having("state", value), (wanted.state or "") == value, value)
+        for value, label in _STATES
+    ]
+    if is_any_violation and not wanted.state:
+        choices[0] = replace(choices[0], is_current=False)
+    violating = rest.having("violation", "*")
+    choices.insert(2, Choice("Violations", violating, is_any_violation, "violation"))
+    return choices
+
+
+def _tail(query: Query, since: datetime, now: datetime, membership: Membership) -> dict[str, Any]:
+    """The calls since an instant; it moves on when there are too many."""
+    if query.problems:
+        return {"tail_rows": [], "tail_from": since, "tail_since": since.isoformat()}
+    begins = max(since, query.wanted.from_instant(now) or since)
+    page = call_page(replace(query.wanted, since=begins), now=now, size=TAIL_SIZE)
+    if page.older is not None and page.calls:
+        since = page.calls[-1].started_at
+    rows = call_rows(page.calls, now, membership)
+    return {"tail_rows": rows, "tail_from": since, "tail_since": since.isoformat()}
+
+
+def with_fields(query: Query, filled: Mapping[str, str]) -> str:
+    """The query with what was typed into fields in place of its own terms of those names.
+
+    One with a problem stays as it is: without the part at fault it would ask for something else.
+    """
+    if query.problems:
+        return query.text
+    parts = [term.closed for term in query.terms if term.name not in filled]
+    for name, typed in filled.items():
+        value = typed.strip()
+        if (
+            value
+            and not _is_one_term(name, f"{name}:{value}")
+            and _is_one_term(name, f"{name}:{quoted(value)}")
+        ):
+            value = quoted(value)  # free text, as people write it
+        if value:
+            parts.append(f"{name}:{value}")
+    return " ".join(parts)
+
+
+def _is_one_term(name: str, text: str) -> bool:
+    query = parse(text)
+    return [term.name for term in query.terms] == [name] and not query.problems
+
+
+def _to_query(text: str) -> HttpResponse:
+    address = reverse("call_list")
+    return redirect(f"{address}?{urlencode({'q': text})}" if text else address)
+
+
+def _cursor(request: TenantRequest, name: str) -> Cursor | None:
+    return Cursor.read(request.GET.get(name, ""))
+
+
+def _reason(call: ListedCall, violation: FirstViolation | None, now: datetime) -> str:
+    """What is worth saying of a call, the worst first; '' for nothing."""
+    parts: list[str] = []
+    if call.state == "open":
+        parts.append(f"for {duration((now - call.started_at) // timedelta(microseconds=1))}")
+    # What broke and where says all that the guard's own error and its sentence do.
+    if call.state == "failed" and not (violation and call.error_type in _OF_THE_GUARD):
+        parts.append(
+            reasons.failure(
+                call.error_type,
+                call.error_code,
+                call.upstream_status,
+                None if violation else call.error_message,
+                retry_after_ms=call.retry_after_ms,
+            )
+        )
+    if violation is not None:
+        more = f" +{call.violation_count - 1}" if call.violation_count > 1 else ""
+        parts.append(f"{violation.path} {violation.code}{more}")
+    if call.state != "open" and call.start_batch_id is None:
+        parts.append("no start")
+    if call.guard_outcome in {"coerced", "stripped", "fallback", "error-result"}:
+        parts.append(call.guard_outcome)
+    if over := reasons.over_limit(call):
+        parts.append(over)
+    if call.attempt is not None and call.attempt > 1:
+        parts.append(f"attempt {call.attempt}")
+    if call.cache_hit:
+        parts.append("cache")
+    return " · ".join(parts)

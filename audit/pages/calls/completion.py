@@ -1,0 +1,75 @@
+"""What may come next in a query of calls: names, then values of the last term. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from audit.queries.call_filter import FILTER_NAMES, Kind
+from audit.queries.call_query import parse, quoted
+
+LIMIT = 20
+"""Suggestions at most."""
+
+_EXAMPLES = {
+    Kind.DURATION: (">1s", ">10s", "<100ms", "1s..5s"),
+    Kind.COUNT: (">1k", ">10k", "1k..10k"),
+    Kind.MOMENT: ("1h", "24h", "7d", "today", "yesterday"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A query that goes on from the one that is being written."""
+
+    query: str
+    """The whole of it."""
+    note: str
+    """What its last term means."""
+
+
+def complete(text: str, known: Mapping[str, Sequence[str]]) -> list[Suggestion]:
+    """Ways to go on with a query's last term. `known` are values of names, the likeliest first.
+
+    Whatever is suggested begins with `text`, so that it can replace it while it is being typed.
+    """
+    head, term = _last_term(text)
+    name, colon, typed = term.partition(":")
+    if not colon:
+        used = {each.name for each in parse(head).terms}
+        return [
+            Suggestion(f"{head}{one.name}:", one.meaning)
+            for one in FILTER_NAMES.values()
+            if one.name.startswith(name) and one.name not in used
+        ][:LIMIT]
+    if name not in FILTER_NAMES:
+        return []
+    filter_name = FILTER_NAMES[name]
+    values = [*filter_name.choices, *_EXAMPLES.get(filter_name.kind, ())]
+    values += [quoted(value) for value in known.get(name, ())]
+    if filter_name.takes_any:
+        values.append("*")
+    return [
+        Suggestion(f"{head}{name}:{value}", filter_name.meaning)
+        for value in values
+        if value.startswith(typed) and value != typed
+    ][:LIMIT]
+
+
+def last_name(text: str) -> str:
+    """The name whose value is being written, '' if it is a name that is."""
+    name, colon, _ = _last_term(text)[1].partition(":")
+    return name if colon else ""
+
+
+def _last_term(text: str) -> tuple[str, str]:
+    """What stands before the last term, and the term; quotes hold white space together."""
+    start, is_quoted, is_escaped = 0, False, False
+    for at, character in enumerate(text):
+        if is_escaped:
+            is_escaped = False
+        elif is_quoted and character == "\\":
+            is_escaped = True
+        elif character == '"' and (is_quoted or text[at - 1 : at] == ":"):
+            is_quoted = not is_quoted
+        elif (character.isspace() or (character == "(" and start == at)) and not is_quoted:
+            start = at + 1
+    return text[:start], text[start:]

@@ -1,0 +1,26 @@
+"""The forms of calls: saved views, payload searches."""
+
+from typing import Any
+
+from django import forms
+
+from audit.pages.show.reveal import REASON_MAX_LENGTH as REVEAL_REASON_MAX
+from audit.queries.payload_match import MAX_NEEDLE
+from audit.queries.saved_views import NAME_LENGTH
+
+
+class SavedViewForm(forms.Form):
+    """The name a query of calls is kept under."""
+
+    name = forms.CharField(max_length=NAME_LENGTH, strip=True)
+
+
+class PayloadSearchForm(forms.Form):
+    """What is searched for in payloads; an auditor, who is shown what was found, says why."""
+
+    text = forms.CharField(min_length=2, max_length=MAX_NEEDLE, strip=False)
+    reason = forms.CharField(min_length=3, max_length=REVEAL_REASON_MAX, strip=True)
+
+    def __init__(self, data: Any = None, *, needs_reason: bool) -> None:
+        super().__init__(data)
+        self.fields["reason"].required = needs_reason

@@ -1,0 +1,103 @@
+"""Open executions: what runs, what is overdue, what will hardly end; and ends without a start."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
+from audit.queries.call_list import NO_CALLS, Cursor, ListedCall, call_page
+from audit.queries.open_calls import Condition, condition_of, overdue_ms
+from audit.queries.open_list import COUNT_LIMIT, open_tally, producers_heard
+from audit.show.figures import duration, milliseconds
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+
+PAGE_SIZE = 50
+
+_KINDS = {
+    "": ("All open", "open"),
+    "running": ("Running", "running"),
+    "overdue": ("Overdue", "overdue"),
+    "crashed": ("Presumed crashed", "crashed"),
+    "orphan": ("Orphan ends", "orphan"),
+}
+"""What may be asked for: its name on the page, and in the tally."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A choice of the page, with how many there are of it."""
+
+    value: str
+    label: str
+    count: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRow:
+    """An open call as it is listed, or an end without its start."""
+
+    call: ListedCall
+    condition: Condition
+    age: str
+    over: str
+    heard_at: datetime | None
+
+
+@require_safe
+@tenant_page()
+def open_list(request: TenantRequest) -> HttpResponse:
+    """The calls that have not ended, or not begun, of the kind the address asks for."""
+    now = timezone.now()
+    kind = request.GET.get("kind", "")
+    kind = kind if kind in _KINDS else ""
+    query = read_query(request)
+    record_payload_query(request, query, now)
+    before = Cursor.read(request.GET.get("before", ""))
+    page = NO_CALLS
+    if not query.problems:
+        wanted = query.wanted.also(*(("condition", kind) if kind else ("state", "open")))
+        page = call_page(wanted, now=now, before=before, size=PAGE_SIZE)
+    tally = open_tally(now)
+    context: dict[str, object] = {
+        "kind": kind,
+        "kinds": [
+            Kind(value, label, _tallied(getattr(tally, name)), value == kind)
+            for value, (label, name) in _KINDS.items()
+        ],
+        "query": query,
+        "mistakes": mistakes(query),
+        "rows": _rows(page.calls, now),
+        "older": str(page.older or ""),
+        "searched_until": page.searched_until,
+        "is_first_page": before is None,
+    }
+    return render_page(request, "calls/open_list.html", "open-list", context)
+
+
+def _rows(calls: Sequence[ListedCall], now: datetime) -> list[OpenRow]:
+    heard = producers_heard(call.producer_id for call in calls if call.producer_id)
+    found = []
+    for call in calls:
+        heard_at = heard.get(call.producer_id or "")
+        over = overdue_ms(call, now)
+        age = (call.ended_at or now) - call.started_at
+        found.append(
+            OpenRow(
+                call=call,
+                condition=condition_of(call, heard_at, now),
+                age=duration(age // timedelta(microseconds=1)),
+                over=milliseconds(over) if over is not None else "",
+                heard_at=heard_at,
+            )
+        )
+    return found
+
+
+def _tallied(count: int) -> str:
+    return f"{COUNT_LIMIT:,}+" if count >= COUNT_LIMIT else f"{count:,}"

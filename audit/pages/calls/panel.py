@@ -1,0 +1,351 @@
+"""Everything the panel of one call shows, gathered from the index and from the log.
+
+The figures are the index', the payloads are the log's very bytes; where the log's were
+erased, the index speaks alone. Of the log, who sees no payloads is told where and when, and of
+payloads their shape.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from audit.events.json_values import Number, parse
+from audit.ledger.erased import ErasedBy, erased_of
+from audit.log.payload import LogPayloadError, StoredEvent
+from audit.models import LegalHold
+from audit.queries.call_events import Kind, read_call_events
+from audit.queries.call_query import quoted
+from audit.queries.calls import (
+    AlikeCall,
+    Beside,
+    CallDetail,
+    CallViolation,
+    call_violations,
+    calls_alike,
+    failures_beside,
+)
+from audit.queries.withheld import without_message
+from audit.retention.holds import holds_in_force, holds_of_call
+from audit.show import reasons
+from audit.show.figures import NBSP, count, duration
+from audit.show.json_tree import ABSENT, Mark, Tree, draw, inline
+from audit.show.masking import mask
+from tenants.scope import current_tenant_id
+from tools_registry.versions import is_registered
+
+ALIKE_LIMIT = 20
+RAW_LENGTH = 4_000  # characters of an event shown in the panel; the whole has an address
+
+CLOCKS_AGREE = timedelta(seconds=1)  # nearer than this two clocks need not be
+
+_SUBSTITUTING = {"fallback", "error-result"}
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """An event as it lies in the log."""
+
+    kind: Kind
+    ledger_index: int
+    received_at: datetime
+    size: int  # bytes; 0 when erased
+    text: str  # the beginning of its line; empty when withheld
+    is_cut: bool
+    is_erased: bool
+    erased: ErasedBy | None  # what the ledger says of it
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A violation with the value it is about, before the guard and after, where it said so."""
+
+    violation: CallViolation
+    before: SafeString
+    after: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class ContextValue:
+    """A name of the context and its value, with the query for the calls that share it."""
+
+    name: str
+    value: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallPanel:
+    """One call, ready for its template. Trees are None for what is not known."""
+
+    call: CallDetail
+    is_withheld: bool  # payloads are their shapes, and what quotes them is left out
+    reason: str
+    is_overdue: bool
+    running_us: int
+    is_registered: bool  # whether the registry knows the tool
+    violations: list[Broken]
+    error: list[tuple[str, str]]
+    error_message: str
+    error_more: Tree | None
+    args: Tree | None
+    received: Tree | None  # what the tool returned, where its guard gave something else
+    output: Tree | None
+    is_output_substitute: bool  # the guard's own value, so that nothing in it broke the schema
+    meta: Tree | None
+    tokens: str
+    context: list[ContextValue]
+    alike: list[AlikeCall]
+    alike_is_cut: bool
+    alike_query: str  # for all of them
+    beside: Beside
+    events: list[LogEvent]
+    log_error: str
+    clock_note: str  # what is odd about its times; they are its producer's, and stay so
+    holds: list[LegalHold]  # those in force that cover it
+    erased: list[ErasedBy]  # when and why its payloads went
+
+
+def gather(
+    call: CallDetail, now: datetime, beside: Beside | None = None, *, with_payloads: bool
+) -> CallPanel:
+    """The panel of a call; `beside` where it is known. Must run inside the tenant's scope.
+
+    Without payloads arguments and output are their shapes, and it has no error message nor what
+    was received in place of what; where its events lie in the log it has. Eight statements at
+    most, and two or more for each event that was erased.
+    """
+    violations = call_violations(call) if call.violation_count else []
+    if not with_payloads:
+        call = without_message(call)
+        violations = [replace(one, received="") for one in violations]
+    alike = calls_alike(call, limit=ALIKE_LIMIT + 1)
+    log_error = ""
+    stored: dict[Kind, StoredEvent] = {}
+    try:
+        stored = read_call_events(call)
+    except LogPayloadError as error:
+        log_error = str(error)
+    start, end = (_document(stored.get(kind)) for kind in ("start", "end"))
+    data, failure, meta = _parts(end.get("output", ABSENT))
+    more: Any = {k: failure[k] for k in ("cause", "details") if failure.get(k)} or ABSENT
+    args, received = _args(start), _received(end)
+    if not with_payloads:
+        data, more, meta, args, received = map(_shape, (data, more, meta, args, received))
+        start, end, failure = {}, {}, {}
+    is_substitute = call.guard_outcome in _SUBSTITUTING
+    marked = _marks(end, violations)
+    marks: dict[str, list[Mark]] = {}
+    for violation, mark in zip(violations, marked, strict=True):
+        marks.setdefault(violation.path, []).append(mark)
+    is_marked = received is ABSENT and not is_substitute
+    events = [_log_event(kind, event, with_payloads) for kind, event in stored.items()]
+    return CallPanel(
+        call=call,
+        is_withheld=not with_payloads,
+        reason=reasons.of_call(call, None, now) if call.state == "failed" else "",
+        is_overdue=reasons.is_overdue(call, now),
+        running_us=(now - call.started_at) // timedelta(microseconds=1),
+        is_registered=is_registered(current_tenant_id(), call.tool_name),
+        violations=[
+            Broken(violation, _inline(mark.received), _inline(mark.coerced))
+            for violation, mark in zip(violations, marked, strict=True)
+        ],
+        error=_error_facts(call, failure) if call.state == "failed" else [],
+        error_message=_text(failure.get("message")) or call.error_message or "",
+        error_more=_tree(more),
+        args=_tree(args),
+        received=_tree(received, marks),
+        output=_tree(data, marks if is_marked else None),
+        is_output_substitute=is_substitute,
+        # How long it took by its own account stands in the header already.
+        meta=_tree(ABSENT if isinstance(meta, dict) and set(meta) <= {"took_ms"} else meta),
+        tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
+        context=[*_context(call), *_reported_context(start)],
+        alike=alike[:ALIKE_LIMIT],
+        alike_is_cut=len(alike) > ALIKE_LIMIT,
+        alike_query=f"call:{quoted(call.call_id)}",
+        beside=beside or failures_beside(call),
+        events=events,
+        log_error=log_error,
+        clock_note=_clock_note(call, stored),
+        holds=holds_of_call(
+            holds_in_force(current_tenant_id()),
+            call.trace_id,
+            call.case_id,
+            call.tool_name,
+            call.started_at,
+        ),
+        erased=list(
+            {event.erased.entry_index: event.erased for event in events if event.erased}.values()
+        ),
+    )
+
+
+def _document(event: StoredEvent | None) -> dict[str, Any]:
+    """The event's members. Lines were checked on arrival: what is no object was erased."""
+    if event is None or event.raw is None:
+        return {}
+    try:
+        document = parse(event.raw)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _parts(output: Any) -> tuple[Any, dict[str, Any], Any]:
+    """Data, error and meta of an output: of an AI Core envelope, or of any other value."""
+    if isinstance(output, dict):
+        meta = output.get("meta") or ABSENT
+        error = output.get("error")
+        if output.get("status") == "ok" and "data" in output:
+            return output["data"], {}, meta
+        if output.get("status") == "error" and isinstance(error, dict):
+            return ABSENT, error, meta
+    return output, {}, ABSENT
+
+
+def _member(document: dict[str, Any], name: str) -> Any:
+    """A member by its snake-case name or the ADK's camel-case one; ABSENT if it has neither."""
+    head, *rest = name.split("_")
+    camel = head + "".join(word.capitalize() for word in rest)
+    return document.get(name, document.get(camel, ABSENT))
+
+
+def _received(end: dict[str, Any]) -> Any:
+    guard = end.get("guard")
+    return guard.get("received", ABSENT) if isinstance(guard, dict) else ABSENT
+
+
+def _marks(end: dict[str, Any], violations: list[CallViolation]) -> list[Mark]:
+    """A mark for each violation, with the values the guard reported where the log has them."""
+    guard = end.get("guard")
+    reported = guard.get("violations") if isinstance(guard, dict) else None
+    values = reported if isinstance(reported, list) else []
+    marks: list[Mark] = []
+    for position, violation in enumerate(violations):
+        value = values[position] if position < len(values) else None
+        if not isinstance(value, dict) or value.get("path") != violation.path:
+            value = {}
+        expected = f"expected {violation.expected}" if violation.expected else ""
+        received = f"received {violation.received}" if violation.received else ""
+        marks.append(
+            Mark(
+                code=violation.code,
+                note=", ".join(filter(None, (expected, received))),
+                is_warning=violation.severity == "warning",
+                received=_member(value, "received_value"),
+                coerced=_member(value, "coerced_value"),
+            )
+        )
+    return marks
+
+
+def _inline(value: Any) -> SafeString:
+    return SafeString("") if value is ABSENT else inline(value)
+
+
+def _tree(value: Any, marks: dict[str, list[Mark]] | None = None) -> Tree | None:
+    return None if value is ABSENT else draw(value, marks)
+
+
+def _shape(value: Any) -> Any:
+    return value if value is ABSENT else mask(value)
+
+
+def _error_facts(call: CallDetail, failure: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [
+        ("Code", _text(failure.get("code")) or call.error_code or ""),
+        ("Upstream status", str(call.upstream_status or "")),
+        (
+            "Retry after",
+            f"{count(call.retry_after_ms)}{NBSP}ms" if call.retry_after_ms is not None else "",
+        ),
+        ("Endpoint", _text(failure.get("endpoint"))),
+        ("Attempt", str(call.attempt or "")),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _clock_note(call: CallDetail, stored: dict[Kind, StoredEvent]) -> str:
+    """What its producer's clock is wrong about, as far as ours and the call itself can tell."""
+    times: dict[Kind, datetime | None] = {"start": call.started_at, "end": call.ended_at}
+    ahead = max(
+        (
+            said - stored[kind].received_at
+            for kind, said in times.items()
+            if said and kind in stored
+        ),
+        default=timedelta(),
+    )
+    notes = []
+    if ahead > CLOCKS_AGREE:
+        by = duration(ahead // timedelta(microseconds=1))
+        ours = "its producer's clock is ahead of ours"
+        notes.append(f"It was received {by} before it happened: {ours}.")
+    if call.ended_at is not None and call.ended_at < call.started_at:
+        by = duration((call.started_at - call.ended_at) // timedelta(microseconds=1))
+        notes.append(f"It ended {by} before it started: its producer's clock was set back.")
+    return " ".join(notes)
+
+
+def _context(call: CallDetail) -> list[ContextValue]:
+    budget = count(call.budget_tokens) if call.budget_tokens is not None else None
+    named = [
+        ("Run", call.run_id, "run"),
+        ("Ingestion run", call.ingestion_run_id, "ingestion"),
+        ("Turn", call.turn_id, ""),
+        ("Workflow", call.workflow_id, "workflow"),
+        ("Case", call.case_id, "case"),
+        ("Collection", call.collection_id, "collection"),
+        ("Document", call.document_id, "document"),
+        ("Document version", call.document_version_id, ""),
+        ("Tool call id", call.tool_call_id, ""),
+        ("Idempotency key", call.idempotency_key, ""),
+        ("Token budget", budget, ""),
+        ("Locale", call.locale, ""),
+        ("Safety mode", call.safety_mode, ""),
+        ("Producer", call.producer_id, "producer"),
+    ]
+    return [
+        ContextValue(name, value, f"{asked}:{quoted(value)}" if asked else "")
+        for name, value, asked in named
+        if value
+    ]
+
+
+def _reported_context(start: dict[str, Any]) -> list[ContextValue]:
+    """What OTLP spans say of agent and model (`audit.intake.otlp.conventions`)."""
+    context = start.get("context")
+    if "otlp" not in start or not isinstance(context, dict):
+        return []
+    return [
+        ContextValue(name.replace("_", " ").capitalize(), value, "")
+        for name, value in context.items()
+        if name not in ("conversation", "workflow") and isinstance(value, str)
+    ]
+
+
+def _args(start: dict[str, Any]) -> Any:
+    """The arguments; ABSENT where an instrumentation left them out, which is its default."""
+    args = start.get("args", ABSENT)
+    return ABSENT if args is None and "otlp" in start else args
+
+
+def _log_event(kind: Kind, event: StoredEvent, with_text: bool) -> LogEvent:
+    text = (event.raw or b"").decode("utf-8", errors="replace") if with_text else ""
+    return LogEvent(
+        kind=kind,
+        ledger_index=event.ledger_index,
+        received_at=event.received_at,
+        size=len(event.raw or b""),
+        text=text[:RAW_LENGTH],
+        is_cut=len(text) > RAW_LENGTH,
+        is_erased=event.raw is None,
+        erased=erased_of(event.ledger_index) if event.raw is None else None,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str | Number) else ""

@@ -1,0 +1,180 @@
+"""Searching payloads: asking for it, watching it, stopping it, and what it found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from audit.log.payload import LogPayloadError, read_events
+from audit.models import PayloadHit, PayloadSearch, SearchState
+from audit.pages.calls.call_list import CallRow, call_rows
+from audit.pages.calls.forms import PayloadSearchForm
+from audit.pages.show.requested_query import invalid
+from audit.pages.show.reveal import is_shown
+from audit.queries.call_list import Cursor, ListedCall, calls_by_id
+from audit.queries.call_query import Reader, parse
+from audit.queries.payload_match import Excerpt, excerpt
+from audit.tasks import search_payloads
+from audit.work import payload_search
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+from tenants.actions import record_action, record_look
+from tenants.models import Membership
+
+PAGE_SIZE = 25
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCall:
+    """A call with what was found in its start, its end or both."""
+
+    row: CallRow
+    excerpts: dict[str, Excerpt | None]
+    """By kind of event; None: no longer there, its payload was erased."""
+
+
+@require_POST
+@tenant_page(needs_payloads=True)
+def search_start(request: TenantRequest) -> HttpResponseBase:
+    """Search the payloads of the calls that `q` asks for, for `text`."""
+    needs_reason = not request.membership.sees_payloads
+    form = PayloadSearchForm(request.POST, needs_reason=needs_reason)
+    # A search shows payloads by itself, to auditors for the reason they give here.
+    reader = Reader(timezone.get_current_timezone(), sees_payloads=True)
+    query = parse(request.POST.get("q", ""), reader)
+    if query.problems:
+        messages.error(request, invalid(query, "searched"))
+    elif not form.is_valid():
+        why = "it takes 2 to 200 characters"
+        if needs_reason and "text" not in form.errors:
+            why = "say why you look for it"
+        messages.error(request, f"Nothing was searched: {why}.")
+    if query.problems or not form.is_valid():
+        return redirect(f"{reverse('call_list')}?{urlencode({'q': query.text})}")
+    now = timezone.now()
+    search = payload_search.start_search(request.user, form.cleaned_data["text"], query, now)
+    told = {"query": query.on_record(now), "reason": form.cleaned_data["reason"]}
+    record_action(
+        request.tenant,
+        request.user,
+        "payload.search",
+        str(search.id),  # not what was looked for: nothing is ever removed from the ledger
+        **{name: value for name, value in told.items() if value},
+    )
+    search_payloads.defer(tenant_id=str(request.tenant.id), search_id=str(search.id))
+    return redirect("search_detail", search.id)
+
+
+@require_safe
+@tenant_page(needs_payloads=True)
+def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
+    """How far a search has come, and what it has found so far.
+
+    An auditor is shown what it found for an hour, having said why; then the page offers it anew.
+    """
+    search = _own(request, pk)
+    now = timezone.now()
+    is_withheld = not is_shown(request, "payload.search", str(search.id), now)
+    before = Cursor.read(request.GET.get("before", ""))
+    hits, older = ([], "") if is_withheld else _hits(search, before)
+    context: dict[str, object] = {
+        "search": search,
+        "is_under_way": search.state in payload_search.UNDER_WAY,
+        "state": SearchState(search.state).label,
+        "percent": _percent(search),
+        "found": _found(hits, search, now, request.membership),
+        "is_withheld": is_withheld,
+        "older": older,
+        "is_first_page": before is None,
+        "limit": payload_search.MAX_HITS,
+    }
+    if not is_withheld:
+        record_look(request.tenant.id, request.user, "payload.found", str(search.id))
+    return render_page(request, "calls/payload_search.html", "payload-search", context)
+
+
+@require_POST
+@tenant_page(needs_payloads=True)
+def search_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Stop a search; what it has found stays."""
+    _own(request, pk)
+    payload_search.cancel_search(request.user, pk, timezone.now())
+    return redirect("search_detail", pk)
+
+
+def _own(request: TenantRequest, pk: UUID) -> PayloadSearch:
+    search = payload_search.find_search(request.user, pk)
+    if search is None:
+        raise Http404("no such search")
+    return search
+
+
+def _percent(search: PayloadSearch) -> int:
+    """How much of the range has been searched, newest first."""
+    if search.state == SearchState.DONE:
+        return 100
+    if search.cursor_at is None or search.until <= search.since:
+        return 0
+    return max(
+        0, min(99, int(100 * (search.until - search.cursor_at) / (search.until - search.since)))
+    )
+
+
+def _hits(search: PayloadSearch, before: Cursor | None) -> tuple[list[PayloadHit], str]:
+    """A page of hits, newest first, and the cursor to older ones; a call has one or two."""
+    hits = PayloadHit.objects.for_tenant(search.tenant_id).filter(search_id=search.id)
+    if before is not None:
+        hits = hits.filter(started_at__lte=before.at).exclude(
+            started_at=before.at, invocation_id__gte=before.id
+        )
+    page = list(hits.order_by("-started_at", "-invocation_id", "-kind")[: 2 * PAGE_SIZE + 2])
+    places = list(dict.fromkeys((hit.started_at, hit.invocation_id) for hit in page))
+    shown = set(places[:PAGE_SIZE])
+    older = str(Cursor(*places[PAGE_SIZE - 1])) if len(places) > PAGE_SIZE else ""
+    return [hit for hit in page if (hit.started_at, hit.invocation_id) in shown], older
+
+
+def _found(
+    hits: Sequence[PayloadHit], search: PayloadSearch, now: datetime, membership: Membership
+) -> list[FoundCall]:
+    kinds: dict[UUID, list[str]] = {}
+    for hit in hits:
+        kinds.setdefault(hit.invocation_id, []).append(hit.kind)
+    calls = calls_by_id((hit.started_at, hit.invocation_id) for hit in hits)
+    excerpts = _excerpts(calls, kinds, search)
+    return [
+        FoundCall(row, {kind: excerpts.get((pk, kind)) for kind in sorted(kinds[pk], reverse=True)})
+        for row in call_rows(calls, now, membership)
+        if (pk := row.call.invocation_id) in kinds
+    ]
+
+
+def _excerpts(
+    calls: Sequence[ListedCall], kinds: Mapping[UUID, list[str]], search: PayloadSearch
+) -> dict[tuple[UUID, str], Excerpt | None]:
+    """What was found, out of the log itself."""
+    places: dict[tuple[UUID, int], tuple[UUID, str]] = {}
+    for call in calls:
+        for kind, batch_id, position in (
+            ("start", call.start_batch_id, call.start_pos),
+            ("end", call.end_batch_id, call.end_pos),
+        ):
+            if kind in kinds[call.invocation_id] and batch_id and position is not None:
+                places[batch_id, position] = (call.invocation_id, kind)
+    try:
+        events = read_events(search.tenant_id, places)
+    except LogPayloadError:
+        return {}
+    return {
+        places[place]: excerpt(event.raw, search.needle)
+        for place, event in events.items()
+        if event.raw is not None
+    }

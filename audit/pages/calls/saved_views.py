@@ -1,0 +1,57 @@
+"""Keeping a query of calls under a name, and forgetting it."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST
+
+from audit.pages.calls.forms import SavedViewForm
+from audit.pages.show.requested_query import invalid, read_query
+from audit.queries.saved_views import (
+    MAX_VIEWS,
+    TooManyViewsError,
+    delete_view,
+    save_view,
+)
+from tenants.access import TenantRequest, tenant_page
+
+
+@require_POST
+@tenant_page()
+def view_save(request: TenantRequest) -> HttpResponseBase:
+    """Keep the query `q` under `name`, for the signed-in user alone."""
+    form = SavedViewForm(request.POST)
+    query = read_query(request, request.POST.get("q", ""))
+    if query.problems:
+        messages.error(request, invalid(query, "saved"))
+    elif not query.terms:
+        messages.error(request, "Nothing was saved: there is no query.")
+    elif not form.is_valid():
+        messages.error(request, "Nothing was saved: a view needs a name.")
+    else:
+        name = form.cleaned_data["name"]
+        try:
+            save_view(request.user, name, str(query))
+            messages.success(request, f"Saved as “{name}”. Only you see it.")
+        except TooManyViewsError:
+            messages.error(request, f"Nothing was saved: you keep {MAX_VIEWS} views already.")
+    return _to_calls(query.text)
+
+
+@require_POST
+@tenant_page()
+def view_delete(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Forget one of the user's own views."""
+    view = delete_view(request.user, pk)
+    if view is None:
+        raise Http404("no such view")
+    messages.success(request, f"“{view.name}” is forgotten.")
+    return redirect("call_list")
+
+
+def _to_calls(text: str) -> HttpResponseBase:
+    return redirect(reverse("call_list") + (f"?{urlencode({'q': text})}" if text else ""))

@@ -1,0 +1,105 @@
+"""Evidence bundles over the API. What is in one is docs/evidence.md's."""
+
+from datetime import UTC
+from typing import cast
+
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.utils import timezone
+from ninja import Query, Router
+from pydantic import Field
+
+from audit.evidence.asked import read_previous, report_named
+from audit.evidence.bundling import Wanted, bundle, file_name
+from audit.evidence.stretch import NotSignedError, stretch_of
+from audit.pages.show.ranges import Ranged
+from audit.queries.time_range import TimeRange
+from config.http.problems import ProblemError, told
+from tenants.actions import record_look
+from tenants.api_auth import ApiKeyAuth, ApiRequest
+from tenants.keys import actor_of
+from tenants.models import ApiKey, Scope, Tenant
+from tenants.scope import tenant_scope
+
+router = Router()
+_ANSWER = {
+    "responses": {
+        200: {
+            "description": "OK",
+            "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    }
+}
+_PROBLEMS = (
+    "missing_key",
+    "unknown_key",
+    "missing_scope",
+    "method_not_allowed",
+    "unavailable",
+    "parameter",
+    "range",
+    "not_found",
+    "unsigned",
+)
+
+
+class EvidenceAsked(Ranged):
+    """Of which range of time, or which report."""
+
+    report: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
+    """Instead of a range: the stored report whose range it is, which goes along."""
+    previous: str = Field("", max_length=500, examples=["1200,3400"])
+    """Sizes of checkpoints you have kept: the bundle proves that the ledger goes on from them."""
+
+
+@router.get(
+    "/evidence",
+    auth=ApiKeyAuth(Scope.PAYLOADS),
+    operation_id="download_evidence",
+    summary="Download evidence",
+    tags=["ledger"],
+    openapi_extra={"responses": told(_PROBLEMS)["responses"] | _ANSWER["responses"]},
+)
+def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> HttpResponseBase:
+    """An evidence bundle: raw events of a range with all it takes to verify them offline.
+
+    A zip, streamed; `tooltrail verify` checks it. It is put on record.
+    """
+    known = {field.alias or name for name, field in EvidenceAsked.model_fields.items()}
+    if unknown := sorted(request.GET.keys() - known):
+        raise ProblemError(
+            "parameter",
+            f"There is no parameter {unknown[0]!r}. There are: {', '.join(sorted(known))}.",
+            parameter=unknown[0],
+        )
+    identity, now = cast(ApiRequest, request).auth, timezone.now()
+    with tenant_scope(identity.tenant_id):
+        report = None
+        if asked.report:
+            report = report_named(asked.report)
+            if report is None:
+                raise ProblemError("not_found", "There is no such report.")
+            of = TimeRange(report.of.start, report.of.end, UTC)
+        else:
+            of = asked.read_range()
+        try:
+            previous, stretch = read_previous(asked.previous), stretch_of(of)
+        except ValueError as error:
+            raise ProblemError("parameter", str(error), parameter="previous") from error
+        except NotSignedError as error:
+            raise ProblemError("unsigned", str(error)) from error
+        tenant = Tenant.objects.get(pk=identity.tenant_id)
+        key = ApiKey.objects.filter(tenant_id=tenant.pk, key_id=identity.key_id).first()
+        made_by = key.name if key else identity.key_id
+        wanted = Wanted(tenant, stretch, of, made_by, now, report, previous)
+        record_look(
+            tenant.pk,
+            actor_of(identity),
+            "evidence.export",
+            apart=request.GET.urlencode(),
+            **wanted.on_record(),
+        )
+    return StreamingHttpResponse(
+        bundle(wanted),
+        content_type="application/zip",
+        headers={"Content-Disposition": f'attachment; filename="{file_name(tenant, of)}"'},
+    )

@@ -1,0 +1,71 @@
+"""Evidence bundles: asking for one, and the file."""
+
+from datetime import UTC
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.evidence.asked import read_previous, report_named
+from audit.evidence.bundling import Wanted, bundle, file_name
+from audit.evidence.stretch import NotSignedError, stretch_of
+from audit.models import LedgerCheckpoint
+from audit.queries.time_range import LENGTHS, TimeRange, read
+from tenants.access import TenantRequest, tenant_page
+from tenants.actions import record_look
+from tenants.models import Role
+
+
+@require_safe
+@tenant_page(role=Role.AUDITOR)
+def evidence_page(request: TenantRequest) -> HttpResponse:
+    """Say of which range, and how the file is checked."""
+    checkpoints = LedgerCheckpoint.objects.for_tenant(request.tenant.id)
+    zone = timezone.get_current_timezone()
+    context = {
+        "newest": checkpoints.order_by("-epoch", "-size").first(),
+        "lengths": LENGTHS,
+        "zone_name": str(zone),
+    }
+    return render(request, "evidence/evidence.html", context)
+
+
+@require_safe
+@tenant_page(role=Role.AUDITOR)
+def evidence_bundle(request: TenantRequest) -> HttpResponseBase:
+    """The bundle of a range of time, or of a stored report. It is put on record."""
+    now = timezone.now()
+    report = None
+    if text := request.GET.get("report", ""):
+        report = report_named(text)
+        if report is None:
+            raise Http404("no such report")
+        of = TimeRange(report.of.start, report.of.end, UTC)
+    else:
+        asked = read(request.GET.dict(), now=now, zone=timezone.get_current_timezone())
+        if asked.problem:
+            return _refused(request, asked.problem)
+        of = asked.range
+    try:
+        previous = read_previous(request.GET.get("previous", ""))
+        stretch = stretch_of(of)
+    except (NotSignedError, ValueError) as error:
+        return _refused(request, str(error))
+    wanted = Wanted(request.tenant, stretch, of, request.user.get_username(), now, report, previous)
+    if request.method != "HEAD":
+        apart = request.GET.urlencode()
+        record_look(
+            request.tenant.id, request.user, "evidence.export", apart=apart, **wanted.on_record()
+        )
+    return StreamingHttpResponse(
+        bundle(wanted),
+        content_type="application/zip",
+        headers={"Content-Disposition": f'attachment; filename="{file_name(request.tenant, of)}"'},
+    )
+
+
+def _refused(request: TenantRequest, why: str) -> HttpResponse:
+    messages.error(request, f"No bundle was made: {why}")
+    return redirect("evidence_page")

@@ -1,0 +1,164 @@
+"""What may be lost: producers and their numbering, and lines that were refused."""
+
+import base64
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Path, Query
+from pydantic import Field
+
+from audit.pages.show import figure_schemas
+from audit.pages.show.ranges import Ranged, bounds, since
+from audit.pages.show.router import router
+from audit.queries.inbox import InboxFilter, inbox_line, inbox_open_count, inbox_page
+from audit.queries.losses import gaps_between, producers
+from audit.queries.traces import BEGINNING, END
+from config.http.problems import ProblemError
+from tenants.api_auth import ApiRequest
+from tenants.api_reads import Paged, reads, seal, unseal
+
+
+class ProducersAsked(Ranged, Paged):
+    """Which producers: those heard since the range began."""
+
+
+class InboxAsked(Paged):
+    """Which refused lines."""
+
+    state: Literal["waiting", "sent", "discarded", "all"] = "waiting"
+    """Those that wait for somebody, were sent again, or were discarded."""
+    code: str = Field("", max_length=64, examples=["conflict"])
+    """Only those refused for this reason."""
+    range: str = Field("", examples=["24h"])
+    """How far back they may have come: minutes, hours or days; left out for any time."""
+
+
+@reads(
+    router,
+    "/producers",
+    figure_schemas.ProducerPage,
+    tag="losses",
+    problems=("range", "cursor", "limit"),
+)
+def list_producers(request: HttpRequest, asked: Query[ProducersAsked]) -> dict[str, Any]:
+    """List the producers heard in a range, the latest first: how much of their numbering arrived.
+
+    Totals are of all, whatever the page. Who is heard meanwhile moves to the front.
+    """
+    of, now = asked.read_range(), timezone.now()
+    before = unseal("producers", asked.cursor, _read_producer)
+    page = producers(of.start, now, size=asked.limit, before=before)
+    shown = page.producers
+    # A page behind the last one knows of none; what there are is told by the first.
+    whole = page if shown or before is None else producers(of.start, now, size=1)
+    last = shown[-1] if shown and page.has_more else None
+    return {
+        **bounds(of),
+        "producer_count": whole.count,
+        "heard_lately": whole.heard_lately,
+        "gaps": [
+            {"reason": gap.reason, "lost": gap.lost, "producers": gap.producers}
+            for gap in gaps_between(of)
+        ],
+        "inbox": inbox_open_count(),
+        "producers": [
+            {
+                "producer_id": one.producer_id,
+                "last_heard_at": one.last_heard_at.astimezone(UTC),
+                "missing": one.missing,
+                "given_up": one.given_up,
+                "is_silent": one.is_silent,
+            }
+            for one in shown
+        ],
+        "next": last and seal("producers", last.last_heard_at.astimezone(UTC), last.producer_id),
+    }
+
+
+@reads(
+    router,
+    "/inbox",
+    figure_schemas.InboxPage,
+    tag="losses",
+    problems=("range", "cursor", "limit"),
+)
+def list_inbox(request: HttpRequest, asked: Query[InboxAsked]) -> dict[str, Any]:
+    """List refused lines, newest first: why each was refused and what became of it."""
+    wanted = InboxFilter(
+        state="" if asked.state == "waiting" else asked.state,
+        code=asked.code.replace("\x00", "\ufffd"),
+        since=since(asked.range, timezone.now()),
+    )
+    before = unseal("inbox", asked.cursor, lambda place: UUID("".join(place)))
+    with_payloads = cast(ApiRequest, request).auth.sees_payloads
+    page = inbox_page(wanted, before=before, size=asked.limit, with_raw=with_payloads)
+    return {
+        "lines": [
+            {
+                "id": row.id,
+                "received_at": row.received_at.astimezone(UTC),
+                "code": row.code,
+                "message": row.message,
+                "line": row.line,
+                "raw_length": row.raw_length,
+                "excerpt": None if row.excerpt is None else row.excerpt.decode(errors="replace"),
+                "resolution": row.resolution,
+                "resolved_at": row.resolved_at and row.resolved_at.astimezone(UTC),
+                "resolved_by": row.resolved_by_name,
+            }
+            for row in page.rows
+        ],
+        "next": seal("inbox", page.older) if page.older else None,
+        "withheld": not with_payloads,
+    }
+
+
+@reads(
+    router,
+    "/inbox/{uuid:line_id}",
+    figure_schemas.InboxEntry,
+    tag="losses",
+    problems=("not_found",),
+)
+def read_inbox_line(request: HttpRequest, line_id: Path[UUID]) -> dict[str, Any]:
+    """One refused line, whole."""
+    line = inbox_line(line_id)
+    if line is None:
+        raise ProblemError("not_found", "There is no such line in the inbox.")
+    with_payloads = cast(ApiRequest, request).auth.sees_payloads
+    raw = bytes(line.raw) if with_payloads else None
+    text, encoded = None, None
+    if raw is not None:
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            encoded = base64.b64encode(raw).decode()
+    return {
+        "id": line.id,
+        "received_at": line.received_at.astimezone(UTC),
+        "code": line.code,
+        "message": line.message,
+        "line": line.line,
+        "raw_length": line.raw_length,
+        "excerpt": None if raw is None else raw[:240].decode(errors="replace"),
+        "resolution": line.resolution,
+        "resolved_at": line.resolved_at and line.resolved_at.astimezone(UTC),
+        "resolved_by": line.resolved_by_name,
+        "batch_id": line.batch_id,
+        "event_id": line.event_id,
+        "raw": text,
+        "raw_base64": encoded,
+        "discard_reason": line.discard_reason,
+        "withheld": not with_payloads,
+    }
+
+
+def _read_producer(place: list[str]) -> tuple[datetime, str]:
+    at, *rest = place
+    instant, producer_id = datetime.fromisoformat(at), "\n".join(rest)
+    if instant.tzinfo is None or not BEGINNING <= instant <= END or "\x00" in producer_id:
+        raise ValueError("no place in the list of producers")
+    return instant, producer_id

@@ -1,0 +1,226 @@
+"""The inbox: refused lines, what is wrong with each, and what somebody did about it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from audit.exports import inbox as exports
+from audit.models import RejectedEvent, Resolution
+from audit.pages.inbox.forms import DiscardAllForm, DiscardForm, InboxFilterForm
+from audit.pages.show.reveal import RevealForm, is_shown, reveal, reveals
+from audit.queries.inbox import NO_LINES, InboxFilter, InboxRow, inbox_line, inbox_page
+from audit.show import raw_view
+from audit.show.figures import counted
+from audit.work import inbox
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.actions import record_look
+from tenants.models import Role
+
+PAGE_SIZE = 50
+
+_SENT = {
+    Resolution.ACCEPTED: "The event is stored.",
+    Resolution.DUPLICATE: "The very same event was stored already: nothing was lost.",
+    Resolution.REFUSED: "It was refused again, and waits under its new reason.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLine:
+    """A refused line as it is listed."""
+
+    row: InboxRow
+    why: str
+    excerpt: str
+    outcome: str
+
+
+@require_safe
+@tenant_page()
+def inbox_list(request: TenantRequest) -> HttpResponse:
+    """The refused lines that match the address' filters, a page of them, newest first."""
+    form = InboxFilterForm(request.GET)
+    is_valid = form.is_valid()
+    now = timezone.now()
+    wanted = form.wanted(now)
+    before, after = form.cleaned_data.get("before"), form.cleaned_data.get("after")
+    page = NO_LINES  # the rest of a filter alone may find the opposite of what was asked
+    if is_valid:
+        page = inbox_page(
+            wanted,
+            before=before,
+            after=after,
+            size=PAGE_SIZE,
+            with_raw=request.membership.sees_payloads,
+        )
+    if request.membership.sees_payloads and page.rows:
+        query = request.GET.urlencode()
+        record_look(request.tenant.id, request.user, "inbox.view", "beginnings", query=query)
+    context = {
+        "form": form,
+        "wanted": wanted,
+        "codes": inbox.CODES,
+        "lines": [
+            ListedLine(
+                row=row,
+                why=inbox.CODES.get(row.code, row.code),
+                excerpt=raw_view.excerpt(row.excerpt) if row.excerpt is not None else "",
+                outcome=Resolution(row.resolution).label if row.resolution else "",
+            )
+            for row in page.rows
+        ],
+        "newer": page.newer,
+        "older": page.older,
+        "is_first_page": not before and not after,
+        "is_filtered": wanted != InboxFilter(),
+        "may_discard": has_role(request.membership, Role.EDITOR),
+        "may_export": has_role(request.membership, Role.AUDITOR),
+    }
+    return render_page(request, "inbox/inbox_list.html", "inbox-list", context)
+
+
+@require_safe
+@tenant_page()
+def inbox_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
+    """One line: why it was refused, where it breaks off, and what became of it."""
+    return _detail(request, _found(inbox_line(pk)), DiscardForm())
+
+
+@require_POST
+@tenant_page(role=Role.AUDITOR)
+def inbox_reveal(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Show the member this line for a while, for a reason that goes on record."""
+    line = _found(inbox_line(pk))
+    form = RevealForm(request.POST)
+    if form.is_valid():
+        reveal(request, "inbox.reveal", str(line.id), form.cleaned_data["reason"], code=line.code)
+    else:
+        messages.error(request, "Nothing was revealed: say why, in a few words.")
+    return redirect("inbox_detail", pk)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def inbox_send(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Send the line again, as it is or as `line` was edited."""
+    now = timezone.now()
+    edited = request.POST.get("line")
+    try:
+        line = _found(inbox.send_again(request.tenant, request.user, pk, edited, now))
+    except inbox.DealtWithError:
+        return _dealt_with(request, pk)
+    except inbox.NotSentError as error:
+        return _detail(
+            request,
+            _found(inbox_line(pk)),
+            DiscardForm(),
+            {"send_error": str(error), "edited": edited},
+        )
+    resolution = Resolution(str(line.resolution))
+    say = messages.warning if resolution is Resolution.REFUSED else messages.success
+    say(request, _SENT[resolution])
+    return redirect("inbox_detail", pk)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def inbox_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Close the line for a reason; it stays where it can be found."""
+    form = DiscardForm(request.POST)
+    if not form.is_valid():
+        return _detail(request, _found(inbox_line(pk)), form)
+    now, reason = timezone.now(), form.cleaned_data["reason"]
+    try:
+        _found(inbox.discard(request.tenant, request.user, pk, reason, now))
+    except inbox.DealtWithError:
+        return _dealt_with(request, pk)
+    messages.success(request, "Discarded. The line stays under Discarded.")
+    return redirect("inbox_detail", pk)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def inbox_discard_all(request: TenantRequest) -> HttpResponseBase:
+    """Close all waiting lines of one code, up to the newest that was seen, for one reason."""
+    form = DiscardAllForm(request.POST)
+    now = timezone.now()
+    if not form.is_valid():
+        messages.error(request, "Nothing was discarded: it takes a code and a reason.")
+        return redirect("inbox_list")
+    until, reason = form.cleaned_data["until"], form.cleaned_data["reason"]
+    wanted = form.wanted(now)
+    count = inbox.discard_all(request.tenant, request.user, wanted, until, reason, now)
+    messages.success(request, f"Discarded: {counted(count, 'line')}, which stay under Discarded.")
+    return redirect("inbox_list")
+
+
+@require_safe
+@tenant_page(role=Role.AUDITOR)
+def inbox_export(request: TenantRequest, kind: str) -> HttpResponseBase:
+    """Every line that matches the address' filters, as a file."""
+    if kind not in exports.FORMS:
+        raise Http404("no such form of export")
+    form = InboxFilterForm(request.GET)
+    if not form.is_valid():  # an export must not hold more than was asked for
+        raise Http404("no such filter")
+    written = exports.FORMS[kind]
+    wanted = form.wanted(timezone.now())
+    if request.method != "HEAD":
+        record_look(
+            request.tenant.id,
+            request.user,
+            "inbox.export",
+            kind,
+            apart=request.GET.urlencode(),
+            state=wanted.state,
+            code=wanted.code,
+            since=wanted.since and wanted.since.isoformat(),
+        )
+    name = f"inbox-{request.tenant.slug}-{timezone.now():%Y%m%dT%H%M%SZ}.{kind}"
+    return StreamingHttpResponse(
+        written.write(exports.chunks(request.tenant.id, wanted)),
+        content_type=written.content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _detail(
+    request: TenantRequest,
+    line: RejectedEvent,
+    discard_form: DiscardForm,
+    more: dict[str, object] | None = None,
+) -> HttpResponse:
+    now = timezone.now()
+    with_raw = is_shown(request, "inbox.reveal", str(line.id), now)
+    entry = inbox.gather(line, with_raw=with_raw, now=now)
+    if with_raw:
+        record_look(request.tenant.id, request.user, "inbox.view", str(line.id), code=line.code)
+    context: dict[str, object] = {
+        "entry": entry,
+        "line": line,
+        "may_reveal": request.membership.may_reveal and not with_raw,
+        "reveals": reveals(request, "inbox.reveal", str(line.id)),
+        "why": inbox.CODES.get(line.code, line.code),
+        "may_deal": line.resolution is None and has_role(request.membership, Role.EDITOR),
+        "discard_form": discard_form,
+        "edited": None,
+        **(more or {}),
+    }
+    return render_page(request, "inbox/inbox_detail.html", "inbox-line", context)
+
+
+def _dealt_with(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    messages.warning(request, "Somebody has dealt with this line before; nothing was changed.")
+    return redirect("inbox_detail", pk)
+
+
+def _found(line: RejectedEvent | None) -> RejectedEvent:
+    if line is None:
+        raise Http404("no such line in the inbox")
+    return line

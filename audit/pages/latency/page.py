@@ -1,0 +1,265 @@
+"""What the page of durations and tokens shows: tiles, charts, tables. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log
+
+from audit.pages.latency.bands import DOUBLING, bands
+from audit.queries.call_query import quoted
+from audit.queries.latency import SHARES, Latency, Spent, ToolFilter
+from audit.queries.newest import Limit, ToolSpent
+from audit.show import figures
+from audit.show.charts import (
+    Chart,
+    Series,
+    Slot,
+    range_query,
+    time_slots,
+    value_text,
+)
+from audit.show.tiles import Tile, relative
+
+ORDERS = ("p50", "p90", "p95", "p99", "calls", "tokens", "cache")
+"""What the table may be sorted by, from the most."""
+_SPAN_WIDTH, _SPAN_EDGE = 120, 3
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A tool's version: its percentiles in milliseconds, in the order of `SHARES`."""
+
+    tool: str
+    version: str
+    spent: Spent
+    query: str
+    percentiles: dict[str, float | None]
+    slowest: str
+    """The query of the slowest 5 %."""
+    span: "Span | None"
+
+    @property
+    def of_tool(self) -> dict[str, str]:
+        """What an address says for the page of this tool alone."""
+        return {"tool": self.tool}
+
+    @property
+    def of_version(self) -> dict[str, str]:
+        """The same of this version."""
+        return {"tool": self.tool, "version": self.version}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a version's percentiles lie among all versions', as places of an SVG."""
+
+    p50: float
+    p95: float
+    p99: float
+
+    @property
+    def length(self) -> float:
+        """From the median to the 99th percentile."""
+        return round(self.p99 - self.p50, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """Failed calls of a tool with one type of error."""
+
+    tool: str
+    error_type: str
+    calls: int
+    query: str
+
+
+def terms(wanted: ToolFilter) -> str:
+    """The terms of a query for the calls of a tool and version; '' without."""
+    found = [f"tool:{quoted(wanted.tool)}"] if wanted.tool is not None else []
+    if wanted.version:
+        found.append(f"version:{quoted(wanted.version)}")
+    return " ".join(found)
+
+
+def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
+    """The headline figures. Without a whole range before them nothing is compared."""
+    now, before = found.total, found.previous if is_comparable else Spent()
+    parts = found.of.whole(found.parts)
+    within = _within(found)
+    made = []
+    for name, share in SHARES.items():
+        value = now.duration_ms(share)
+        slower = f"{within} duration:>={round(value * 1000)}us" if value is not None else within
+        made.append(
+            Tile(
+                name,
+                value_text(value, "duration"),
+                slower,
+                "half of all calls" if share == 0.5 else f"{share:.0%} within".replace("%", " %"),
+                "",
+                relative(value, before.duration_ms(share), "duration", more_is="worse"),
+                "accent",
+                [part.duration_ms(share) for part in parts],
+            )
+        )
+    tokens = Tile(
+        "Tokens",
+        figures.short_count(now.tokens),
+        f"{within} tokens:>0",
+        f"{figures.short_count(now.prompt_tokens)} ▸ {figures.short_count(now.completion_tokens)}",
+        "",
+        relative(now.tokens, before.tokens, "count"),
+        "accent",
+        [part.tokens for part in parts],
+    )
+    cache = Tile(
+        "From a cache",
+        figures.share(now.cache_share),
+        f"{within} cache:hit",
+        figures.counted(now.cache_hits, "call"),
+        "",
+        None,
+        "ok",
+        [part.cache_share for part in parts],
+    )
+    return [*made, tokens, cache]
+
+
+def charts(found: Latency) -> dict[str, Chart]:
+    """The charts by name: over_time (a heat map), histogram, tokens."""
+    slots, per = time_slots(found.of), f"per {found.of.step_name}"
+    of_tool, latency = terms(found.wanted), found.total.latency
+    heat = [
+        Series(
+            band.name,
+            "accent",
+            [band.count(part.latency) for part in found.parts],
+            f"{of_tool} {band.term}".strip(),
+        )
+        for band in bands(latency, DOUBLING)
+    ]
+    narrow = bands(latency)
+    lengths = [Slot(band.label, band.name, f"{_within(found)} {band.term}") for band in narrow]
+    counted = [Series("Calls", "accent", [band.count(latency) for band in narrow])]
+    tokens = [
+        Series(name, look, [getattr(part, member) for part in found.parts], f"{of_tool} tokens:>0")
+        for name, look, member in (
+            ("In", "accent", "prompt_tokens"),
+            ("Out", "accent-2", "completion_tokens"),
+        )
+    ]
+    marks = " · ".join(
+        f"{name} {value_text(found.total.duration_ms(share), 'duration')}"
+        for name, share in SHARES.items()
+    )
+    return {
+        "over_time": Chart(
+            "over-time", "Duration over time", "heat", "count", slots, heat, f"calls {per}"
+        ),
+        "histogram": Chart(
+            "histogram", "Duration", "bars", "count", lengths, counted, marks, across="Duration"
+        ),
+        "tokens": Chart("tokens", "Tokens", "bars", "count", slots, tokens, per),
+    }
+
+
+def version_rows(found: Latency, order: str) -> list[VersionRow]:
+    """Every tool and version, the one with most of `order` first."""
+
+    def most(row: VersionRow) -> tuple[float, int, str, str]:
+        spent = row.spent
+        sizes: dict[str, float | None] = row.percentiles | {
+            "calls": spent.calls,
+            "tokens": spent.tokens,
+            "cache": spent.cache_share,
+        }
+        return (-(sizes[order] or 0), -spent.calls, row.tool, row.version)
+
+    within = range_query(found.of.start, found.of.end)
+    measured = {
+        key: {name: spent.duration_ms(share) for name, share in SHARES.items()}
+        for key, spent in found.versions.items()
+    }
+    known = [ms for each in measured.values() for ms in each.values() if ms is not None]
+    low, high = min(known, default=1.0), max(known, default=1.0)
+    made = []
+    for (tool, version), spent in found.versions.items():
+        percentiles = measured[tool, version]
+        query = f"{within} {terms(ToolFilter(tool, version))}"
+        p95 = percentiles["p95"]
+        slowest = f"{query} duration:>={round(p95 * 1000)}us" if p95 is not None else query
+        span = _span(percentiles, low, high)
+        made.append(VersionRow(tool, version, spent, query, percentiles, slowest, span))
+    return sorted(made, key=most)
+
+
+def error_rows(found: Latency) -> list[ErrorRow]:
+    """Failed calls by tool and type, the most frequent first."""
+    within = range_query(found.of.start, found.of.end)
+
+    def row(tool: str, error_type: str, calls: int) -> ErrorRow:
+        query = f"{within} {terms(ToolFilter(tool, found.wanted.version))} state:failed"
+        if error_type:
+            query += f" error:{quoted(error_type)}"
+        return ErrorRow(tool, error_type, calls, query)
+
+    ordered = sorted(found.errors.items(), key=lambda item: (-item[1], item[0]))
+    return [row(*key, calls) for key, calls in ordered]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRow:
+    """A tool's limit of one kind against what was used; texts with their units."""
+
+    tool: str
+    given: str
+    most: str
+    limit: Limit
+    shares: list[float]
+    query: str
+    """Of the calls that used more than they were given."""
+
+
+def limit_rows(tools: dict[str, ToolSpent], kind: str, within: str) -> list[LimitRow]:
+    """The tools whose calls have a limit, those that exceed it most first.
+
+    `kind` is `timeout` (in milliseconds, used in microseconds) or `budget` (tokens).
+    """
+
+    def rows() -> Iterator[LimitRow]:
+        for tool, spent in tools.items():
+            limit: Limit = getattr(spent, kind)
+            if not limit.calls or limit.low is None or limit.high is None:
+                continue
+            written = figures.milliseconds if kind == "timeout" else figures.short_count
+            given = written(limit.low)
+            if limit.high != limit.low:
+                given = f"{given} to {written(limit.high)}"
+            most = figures.duration if kind == "timeout" else figures.short_count
+            over = "over-time" if kind == "timeout" else "over-budget"
+            yield LimitRow(
+                tool,
+                given,
+                most(limit.most),
+                limit,
+                [count / limit.calls for count in limit.bands],
+                f"{within} tool:{quoted(tool)} is:{over}",
+            )
+
+    return sorted(rows(), key=lambda row: (-row.limit.over, -row.limit.calls, row.tool))
+
+
+def _within(found: Latency) -> str:
+    return f"{range_query(found.of.start, found.of.end)} {terms(found.wanted)}".strip()
+
+
+def _span(percentiles: dict[str, float | None], low: float, high: float) -> Span | None:
+    """Places of three percentiles on a logarithmic scale from `low` to `high`."""
+
+    def place(ms: float) -> float:
+        share = log(ms / low) / log(high / low) if high > low else 0.5
+        return round(_SPAN_EDGE + share * (_SPAN_WIDTH - 2 * _SPAN_EDGE), 1)
+
+    known: Sequence[float] = [
+        ms for name in ("p50", "p95", "p99") if (ms := percentiles[name]) is not None
+    ]
+    return Span(*map(place, known)) if len(known) == 3 else None

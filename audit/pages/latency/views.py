@@ -1,0 +1,135 @@
+"""Durations and tokens: how slow, how costly, by tool and version; what single calls tell."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.exports.latency import FORMS, documents
+from audit.pages.latency.page import (
+    ORDERS,
+    charts,
+    error_rows,
+    limit_rows,
+    terms,
+    tiles,
+    version_rows,
+)
+from audit.pages.show.figures_file import figures_file
+from audit.pages.show.range_bar import asked_range, range_bar
+from audit.queries.latency import SHARES, ToolFilter, latency
+from audit.queries.newest import BANDS, ENDS, newest
+from audit.queries.over_time import has_figures_before
+from audit.queries.time_range import TimeRange
+from audit.show.charts import range_query
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+
+ROWS_SHOWN = 100
+ERRORS_SHOWN = 8
+ROUTES_SHOWN, SOURCES_SHOWN, EARLY_SHOWN = 12, 12, 8
+FILTERS = {"tool": "Tool", "version": "Version"}
+
+
+@require_safe
+@tenant_page()
+def latency_page(request: TenantRequest) -> HttpResponse:
+    """Durations and tokens of the range the address asks for."""
+    now = timezone.now()
+    asked, wanted = asked_range(request, now), ToolFilter.read(request.GET)
+    order = request.GET.get("sort", "")
+    order = order if order in ORDERS else "p95"
+    found = latency(asked.range, wanted)
+    before = found.previous.calls > 0 and has_figures_before(asked.range.previous.start)
+    ordered = version_rows(found, order)
+    errors = error_rows(found)
+    context: dict[str, Any] = {
+        **range_bar(request, asked),
+        "found": found,
+        "tiles": tiles(found, is_comparable=before),
+        "is_comparable": before,
+        "charts": charts(found) if found.total.calls else {},
+        "rows": ordered[:ROWS_SHOWN],
+        "more_rows": len(ordered) - ROWS_SHOWN,
+        "errors": errors[:ERRORS_SHOWN],
+        "more_errors": len(errors) - ERRORS_SHOWN,
+        "percentiles": tuple(SHARES),
+        "order": order,
+        "within": _within(asked.range, wanted),
+        "filters": _filters(wanted),
+        "exports": tuple(FORMS),
+    }
+    return render_page(request, "latency/latency.html", "latency", context)
+
+
+@require_safe
+@tenant_page()
+def latency_newest(request: TenantRequest) -> HttpResponse:
+    """What only single calls tell, of the newest of the range."""
+    now = timezone.now()
+    asked, wanted = asked_range(request, now), ToolFilter.read(request.GET)
+    found = newest(asked.range, wanted)
+    within = _within(asked.range, wanted)
+    # Of a single tool `within` names it already; a term must not be given twice.
+    by_tool = range_query(asked.range.start, asked.range.end)
+    retried = sorted(
+        ((name, tool) for name, tool in found.tools.items() if tool.retries),
+        key=lambda item: (-item[1].retries, item[0]),
+    )
+    early = [one for one in found.waits if one.verdict == "early"]
+    verdicts = [one.verdict for one in found.waits]
+    routes = sorted(found.told.routes.items(), key=lambda item: (-item[1].calls, item[0].tool_name))
+    sources = sorted(found.told.sources.items(), key=lambda item: (-item[1].calls, item[0]))
+    context: dict[str, Any] = {
+        "range": asked.range,
+        "asked": asked,
+        "found": found,
+        "ends": ENDS,
+        "within": within,
+        "by_tool": by_tool,
+        "bands": BANDS,
+        "timeouts": limit_rows(found.tools, "timeout", by_tool),
+        "budgets": limit_rows(found.tools, "budget", by_tool),
+        "retried": retried[:ERRORS_SHOWN],
+        "verdicts": {name: verdicts.count(name) for name in ("waited", "early", "none")},
+        "early": early[:EARLY_SHOWN],
+        "upstream": sorted(
+            (
+                (name, error, status, count)
+                for name, tool in found.tools.items()
+                for (error, status), count in tool.upstream.items()
+            ),
+            key=lambda row: (-row[3], row[:3]),
+        )[:ERRORS_SHOWN],
+        "routes": routes[:ROUTES_SHOWN],
+        "sources": sources[:SOURCES_SHOWN],
+        "most_tokens": max((run.tokens for run in found.runs), default=0),
+    }
+    return render_page(request, "latency/latency_newest.html", "newest", context)
+
+
+@require_safe
+@tenant_page()
+def latency_export(request: TenantRequest, kind: str) -> HttpResponse:
+    """Every tool and version of the range, as NDJSON or CSV. It is put on record."""
+    return figures_file(
+        request,
+        kind,
+        FORMS,
+        lambda of: documents(latency(of, ToolFilter.read(request.GET))),
+        of="latency",
+        action="latency.export",
+    )
+
+
+def _within(of: TimeRange, wanted: ToolFilter) -> str:
+    return f"{range_query(of.start, of.end)} {terms(wanted)}".strip()
+
+
+def _filters(wanted: ToolFilter) -> list[tuple[str, str, str]]:
+    return [
+        (name, label, getattr(wanted, name))
+        for name, label in FILTERS.items()
+        if getattr(wanted, name) is not None
+    ]

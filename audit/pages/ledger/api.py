@@ -1,0 +1,284 @@
+"""The ledger: what is signed, by whom, proofs, and the tree itself as C2SP tlog-tiles.
+
+`/ledger/checkpoint` and `/ledger/tile/…` are a log's addresses as https://c2sp.org/tlog-tiles has
+them, with `/api/v1/ledger` as its prefix: a client of such logs needs no more than the key.
+"""
+
+import base64
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Path, Query
+from pydantic import Field
+from tooltrail.ledger import FormatError, Tile
+from tooltrail.ledger.lines import to_base64
+from tooltrail.ledger.proof_file import SUFFIX
+
+from audit.ledger import proofs
+from audit.ledger.entry_view import EntryView, entry_at
+from audit.ledger.proof_download import proof_file
+from audit.ledger.proofs import AlteredError, UnsignedError
+from audit.ledger.signer_state import origin_of
+from audit.ledger.standing import standing
+from audit.log.payload import LogPayloadError
+from audit.models import LedgerCheckpoint
+from audit.pages.ledger import schemas
+from audit.pages.show.router import router
+from audit.queries.call_events import read_call_events
+from audit.queries.call_list import call_day
+from audit.queries.calls import call_detail
+from config.http.problems import ProblemError, told
+from tenants.api_auth import ApiKeyAuth, ApiRequest
+from tenants.api_reads import Asked, Paged, reads, record_read, seal, unseal, utc
+from tenants.models import Scope
+from tenants.scope import current_tenant_id, tenant_scope
+
+_INDEX_MAX = (1 << 63) - 1
+_BYTES = "application/octet-stream"
+
+
+class InclusionAsked(Asked):
+    """Which entry, of which checkpoint: an index, or a call and which of its events."""
+
+    index: int | None = Field(None, ge=0, le=_INDEX_MAX)
+    """The entry's index in the ledger."""
+    invocation_id: UUID | None = None
+    """Or the call whose event it is."""
+    kind: Literal["start", "end"] = "end"
+    """Which of the call's events."""
+    size: int | None = Field(None, ge=1, le=_INDEX_MAX)
+    """Of the checkpoint; left out: the newest."""
+
+
+class ConsistencyAsked(Asked):
+    """Between which checkpoints, by their sizes."""
+
+    old: int = Field(ge=1, le=_INDEX_MAX)
+    """Entries in the older one."""
+    new: int | None = Field(None, ge=1, le=_INDEX_MAX)
+    """Entries in the newer one; left out: the newest."""
+
+
+@reads(router, "/ledger", schemas.Ledger, tag="ledger")
+def read_ledger(request: HttpRequest) -> dict[str, Any]:
+    """How the ledger stands: its entries, how many are signed, and whether the signer refuses."""
+    stands, newest = standing(current_tenant_id()), proofs.newest_checkpoint()
+    return {
+        "origin": origin_of(current_tenant_id(), 0) if newest is None else newest.origin,
+        "entries": stands.size,
+        "signed": 0 if newest is None else newest.size,
+        "signed_at": newest and utc(newest.signed_at),
+        "refusal": stands.refusal,
+        "witnesses": [],
+    }
+
+
+@reads(
+    router,
+    "/ledger/checkpoints",
+    schemas.CheckpointPage,
+    tag="ledger",
+    problems=("cursor", "limit"),
+)
+def list_checkpoints(request: HttpRequest, asked: Query[Paged]) -> dict[str, Any]:
+    """List signed checkpoints, newest first."""
+    before = unseal("checkpoints", asked.cursor, _read_place)
+    page = proofs.checkpoint_page(before, asked.limit)
+    return {
+        "checkpoints": [_checkpoint(one) for one in page.checkpoints],
+        "next": page.older and seal("checkpoints", *page.older),
+    }
+
+
+@reads(router, "/ledger/keys", schemas.Keys, tag="ledger")
+def list_ledger_keys(request: HttpRequest) -> dict[str, Any]:
+    """List the public keys of this ledger: by name of each epoch's log, the newest first."""
+    names = proofs.origins() or [origin_of(current_tenant_id(), 0)]
+    now = timezone.now()
+    return {
+        "keys": [
+            {
+                "vkey": key.vkey,
+                "created_at": utc(key.created_at),
+                "signs_until": key.signs_until and utc(key.signs_until),
+            }
+            for name in names
+            for key in proofs.public_keys(name, now)
+        ]
+    }
+
+
+@reads(
+    router,
+    "/ledger/inclusion",
+    schemas.Inclusion,
+    tag="ledger",
+    problems=("not_found", "unsigned", "altered"),
+)
+def prove_inclusion(request: HttpRequest, asked: Query[InclusionAsked]) -> dict[str, Any]:
+    """Prove that the signed log has an entry: by its index, or as the start or end of a call."""
+    index = asked.index
+    if asked.invocation_id is not None and index is None:
+        index = _index_of(asked.invocation_id, asked.kind)
+    if index is None or (asked.index is not None and asked.invocation_id is not None):
+        raise ProblemError(
+            "parameter", "Say either index or invocation_id.", parameter="invocation_id"
+        )
+    proof, view = _proved(index, asked.size)
+    sees = cast(ApiRequest, request).auth.sees_payloads and view.entry is not None
+    if sees:
+        record_read(request, "prove_inclusion")
+    return {
+        "index": proof.index,
+        "leaf": to_base64(proof.leaf),
+        "entry": None if view.entry is None else to_base64(view.entry.to_bytes()),
+        "hashes": [to_base64(each) for each in proof.hashes],
+        "checkpoint": _checkpoint(proof.checkpoint),
+        "salt": to_base64(view.salt) if sees else None,
+        "raw": base64.b64encode(view.raw).decode() if sees else None,
+    }
+
+
+@reads(
+    router,
+    "/ledger/consistency",
+    schemas.Consistency,
+    tag="ledger",
+    problems=("unsigned", "altered"),
+)
+def prove_consistency(request: HttpRequest, asked: Query[ConsistencyAsked]) -> dict[str, Any]:
+    """Prove that the log of one checkpoint begins with that of an older one."""
+    newest = proofs.newest_checkpoint()
+    new = asked.new if asked.new is not None else (0 if newest is None else newest.size)
+    found = _or_problem(lambda: proofs.consistency(asked.old, new))
+    return {
+        "old": _checkpoint(found.old),
+        "new": _checkpoint(found.new),
+        "hashes": [to_base64(each) for each in found.hashes],
+    }
+
+
+def _file(
+    path: str, media_type: str, problems: tuple[str, ...]
+) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
+    """Make a function the operation GET `path` whose answer is no JSON."""
+
+    def register(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        @wraps(view)
+        def operation(request: HttpRequest, **parameters: Any) -> HttpResponse:
+            if unknown := sorted(request.GET):
+                raise ProblemError(
+                    "parameter",
+                    f"There is no parameter {unknown[0]!r}.",
+                    parameter=unknown[0],
+                )
+            with tenant_scope(cast(ApiRequest, request).auth.tenant_id):
+                return view(request, **parameters)
+
+        codes = ("missing_key", "unknown_key", "missing_scope", "method_not_allowed", "parameter")
+        answered: dict[str, Any] = told([*codes, "unavailable", *problems])
+        schema = (
+            {"type": "string"}
+            if media_type.startswith("text/")
+            else {
+                "type": "string",
+                "format": "binary",
+            }
+        )
+        answered["responses"][200] = {
+            "description": "OK",
+            "content": {media_type: {"schema": schema}},
+        }
+        router.get(
+            path,
+            auth=ApiKeyAuth(Scope.READ),
+            operation_id=view.__name__,
+            summary=view.__name__.replace("_", " ").capitalize(),
+            tags=["ledger"],
+            openapi_extra=answered,
+        )(operation)
+        return operation
+
+    return register
+
+
+@_file("/ledger/checkpoint", "text/plain", ("unsigned",))
+def read_checkpoint(request: HttpRequest) -> HttpResponse:
+    """The newest checkpoint: the signed note itself."""
+    newest = proofs.newest_checkpoint()
+    if newest is None:
+        raise ProblemError("unsigned", "Nothing was signed yet.")
+    return HttpResponse(newest.note, content_type="text/plain; charset=utf-8")
+
+
+@_file("/ledger/tile/{path:name}", _BYTES, ("not_found", "altered"))
+def read_tile(request: HttpRequest, name: Path[str]) -> HttpResponse:
+    """A tile: the concatenated hashes at `<level>/<index>[.p/<width>]`, as c2sp.org/tlog-tiles."""
+    try:
+        wanted = Tile.from_path(f"tile/{name}")
+    except FormatError as error:
+        raise ProblemError("not_found", f"There is no such tile: {error}.") from error
+    data = _or_problem(lambda: proofs.tile(wanted))
+    if data is None:
+        raise ProblemError("not_found", "The signed log has no such tile.")
+    return HttpResponse(data, content_type=_BYTES)
+
+
+@_file(f"/ledger/entries/{{int:index}}{SUFFIX}", "text/plain", ("not_found", "unsigned", "altered"))
+def download_proof(request: HttpRequest, index: Path[int]) -> HttpResponse:
+    """The proof of an entry with its checkpoint, as one file: https://c2sp.org/tlog-proof.
+
+    Its `extra` is the entry the leaf is made of, where the event was not erased.
+    """
+    return proof_file(*_proved(index, None))
+
+
+def _proved(index: int, size: int | None) -> tuple[proofs.Inclusion, EntryView]:
+    proof = _or_problem(lambda: proofs.inclusion(index, size=size))
+    view = entry_at(index)
+    if view is None:
+        raise ProblemError("altered", f"The log has no entry {index:,}, and it was signed.")
+    return proof, view
+
+
+def _or_problem[T](ask: Callable[[], T]) -> T:
+    try:
+        return ask()
+    except UnsignedError as error:
+        raise ProblemError("unsigned", str(error)) from error
+    except AlteredError as error:
+        raise ProblemError("altered", str(error)) from error
+
+
+def _index_of(invocation_id: UUID, kind: Literal["start", "end"]) -> int:
+    day = call_day(invocation_id, now=timezone.now())
+    call = call_detail(day, invocation_id) if day else None
+    try:
+        event = None if call is None else read_call_events(call).get(kind)
+    except LogPayloadError as error:
+        raise ProblemError("altered", f"The log's payload {error}.") from error
+    if event is None:
+        raise ProblemError("not_found", f"There is no such call, or its {kind} has not come.")
+    return event.ledger_index
+
+
+def _checkpoint(one: LedgerCheckpoint) -> dict[str, Any]:
+    return {
+        "origin": one.origin,
+        "epoch": one.epoch,
+        "size": one.size,
+        "root": to_base64(bytes(one.root)),
+        "signed_at": utc(one.signed_at),
+        "note": one.note,
+    }
+
+
+def _read_place(place: list[str]) -> tuple[int, int]:
+    epoch, size = (int(each) for each in place)
+    if not (0 <= epoch < 1 << 31 and 0 <= size <= _INDEX_MAX):
+        raise ValueError("no place in the list of checkpoints")
+    return epoch, size

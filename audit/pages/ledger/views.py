@@ -1,0 +1,289 @@
+"""The ledger: how it stands, proofs, keys, and reading all of it again."""
+
+import json
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+from tooltrail.ledger import NO_INVOCATION, Kind
+from tooltrail.ledger.lines import to_base64
+
+from audit.ledger import checks, proofs
+from audit.ledger.entry_view import EntryView, entry_at
+from audit.ledger.erased import erased_of
+from audit.ledger.proof_download import proof_file
+from audit.ledger.proofs import AlteredError, Inclusion, UnsignedError
+from audit.ledger.signer_state import origin_of
+from audit.ledger.standing import Standing, standing, unsigned_since
+from audit.models import CheckState, LedgerCheck, LedgerCheckpoint
+from audit.queries.call_list import call_day
+from audit.tasks import check_ledger
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.actions import record_action
+from tenants.models import Role
+
+PAGE_SIZE = 25
+LATE = timedelta(seconds=60)
+"""What is not signed after so long is somebody's to look after."""
+_INDEX_MAX = (1 << 63) - 1
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """What the page says of the signer: a look, a word, and what to know of it."""
+
+    look: str
+    word: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCheckpoint:
+    """A checkpoint with how many entries it added to the one before."""
+
+    checkpoint: LedgerCheckpoint
+    root: str
+    added: int | None
+
+
+@require_safe
+@tenant_page()
+def ledger_page(request: TenantRequest) -> HttpResponseBase:
+    """Size, last checkpoint, signer, recent checkpoints, keys, and how to check it all."""
+    if (wanted := _number(request.GET.get("entry", ""))) is not None:
+        return redirect("ledger_entry", wanted)
+    now = timezone.now()
+    stands, newest = standing(request.tenant.id), proofs.newest_checkpoint()
+    before = _place(request.GET.get("before", ""))
+    page = proofs.checkpoint_page(before, PAGE_SIZE)
+    origin = origin_of(request.tenant.id, 0) if newest is None else newest.origin
+    waiting_since = unsigned_since(request.tenant.id, stands)
+    context: dict[str, Any] = {
+        "stands": stands,
+        "newest": newest,
+        "newest_root": "" if newest is None else to_base64(bytes(newest.root)),
+        "age_us": None if newest is None else _us(now - newest.signed_at),
+        "unsigned": max(0, stands.size - (0 if newest is None else newest.size)),
+        "waiting_us": None if waiting_since is None else _us(now - waiting_since),
+        "signer": _signer(stands, waiting_since, now),
+        "origin": origin,
+        "checkpoints": _listed(page.checkpoints, page.behind),
+        "older": page.older and "{}-{}".format(*page.older),
+        "is_first_page": before is None,
+        "keys": proofs.public_keys(origin, now),
+        **_check_context(checks.last_check()),
+    }
+    return render(request, "ledger/ledger.html", context)
+
+
+@require_safe
+@tenant_page()
+def ledger_entry(request: TenantRequest, index: int) -> HttpResponse:
+    """One entry, its proof against the newest checkpoint, and the call it is of."""
+    view = _entry(index)
+    proof: Inclusion | None = None
+    problem, is_altered = "", False
+    try:
+        proof = proofs.inclusion(index)
+    except UnsignedError as error:
+        problem = str(error)
+    except AlteredError as error:
+        problem, is_altered = str(error), True
+    if proof is not None and proof.leaf != view.leaf:
+        proof, is_altered = None, True
+        problem = "The leaf in the log is not the one that was signed."
+    may_see_actions = has_role(request.membership, Role.AUDITOR)
+    context: dict[str, Any] = {
+        "entry": view,
+        "action": _action_of(view) if may_see_actions else None,
+        "kind": "" if view.entry is None else view.entry.kind.name.lower(),
+        "call_day": _call_day(view),
+        "leaf": to_base64(view.leaf),
+        "commit": "" if view.entry is None else to_base64(view.entry.commit),
+        "proof": proof,
+        "hashes": [] if proof is None else [to_base64(each) for each in proof.hashes],
+        "problem": problem,
+        "is_altered": is_altered or bool(view.fault),
+        "erased": None if view.raw or view.fault else erased_of(index),
+    }
+    return render(request, "ledger/ledger_entry.html", context)
+
+
+def _action_of(view: EntryView) -> dict[str, Any] | None:
+    """Who did what to what, of an entry that records an action and is unaltered."""
+    if view.fault or not view.raw or view.entry is None or view.entry.kind is not Kind.ACTION:
+        return None
+    action: dict[str, Any] = json.loads(view.raw)
+    return action
+
+
+@require_safe
+@tenant_page()
+def ledger_proof(request: TenantRequest, index: int) -> HttpResponse:
+    """The same as a file: https://c2sp.org/tlog-proof."""
+    view = _entry(index)
+    try:
+        return proof_file(proofs.inclusion(index), view)
+    except (UnsignedError, AlteredError) as error:
+        raise Http404(str(error)) from error
+
+
+@require_safe
+@tenant_page()
+def ledger_consistency(request: TenantRequest) -> HttpResponse:
+    """That the log of one checkpoint begins with that of an older one; the newest, unless told."""
+    newest = proofs.newest_checkpoint()
+    old = _number(request.GET.get("old", ""))
+    new = _number(request.GET.get("new", "")) or (0 if newest is None else newest.size)
+    proof, problem, is_altered = None, "", False
+    if old is not None:
+        try:
+            proof = proofs.consistency(old, new)
+        except UnsignedError as error:
+            problem = str(error)
+        except AlteredError as error:
+            problem, is_altered = str(error), True
+    context: dict[str, Any] = {
+        "old": old,
+        "new": new,
+        "proof": proof,
+        "checkpoints": [] if proof is None else _listed([proof.new, proof.old]),
+        "hashes": [] if proof is None else [to_base64(each) for each in proof.hashes],
+        "problem": problem,
+        "is_altered": is_altered,
+    }
+    return render(request, "ledger/ledger_consistency.html", context)
+
+
+@require_safe
+@tenant_page()
+def checkpoint_note(request: TenantRequest, epoch: int, size: int) -> HttpResponse:
+    """A checkpoint as it was signed, to be kept."""
+    found = LedgerCheckpoint.objects.for_tenant(request.tenant.id)
+    one = found.filter(epoch=min(epoch, 1 << 30), size=min(size, _INDEX_MAX)).first()
+    if one is None:
+        raise Http404("no such checkpoint")
+    return _text_file(one.note, f"checkpoint-{request.tenant.slug}-{size}.txt")
+
+
+@require_safe
+@tenant_page()
+def ledger_keys(request: TenantRequest) -> HttpResponse:
+    """The public keys of this ledger as signed notes name them, one a line."""
+    names = proofs.origins() or [origin_of(request.tenant.id, 0)]
+    now = timezone.now()
+    vkeys = [key.vkey for name in names for key in proofs.public_keys(name, now)]
+    return _text_file("".join(f"{vkey}\n" for vkey in vkeys), f"keys-{request.tenant.slug}.txt")
+
+
+@require_POST
+@tenant_page(needs_payloads=True)
+def check_start(request: TenantRequest) -> HttpResponseBase:
+    """Let the worker read the whole ledger again. Not for viewers."""
+    check = checks.start_check(request.user.get_username(), timezone.now())
+    if check is None:
+        messages.info(request, "The ledger is being read already.")
+        return redirect("ledger_page")
+    record_action(request.tenant, request.user, "ledger.check", f"{check.size} entries")
+    check_ledger.defer(tenant_id=str(request.tenant.id), check_id=str(check.id))
+    return redirect("ledger_page")
+
+
+@require_safe
+@tenant_page()
+def check_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
+    """How far a reading has come, and what it found."""
+    check = checks.find_check(pk)
+    if check is None:
+        raise Http404("no such check")
+    return render_page(request, "ledger/ledger_check.html", "ledger-check", _check_context(check))
+
+
+@require_POST
+@tenant_page(needs_payloads=True)
+def check_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Stop a reading."""
+    if checks.find_check(pk) is None:
+        raise Http404("no such check")
+    checks.cancel_check(pk, timezone.now())
+    return redirect("ledger_page")
+
+
+def _check_context(check: LedgerCheck | None) -> dict[str, Any]:
+    if check is None:
+        return {"check": None}
+    return {
+        "check": check,
+        "is_under_way": check.state in checks.UNDER_WAY,
+        "state": CheckState(check.state).label,
+        "percent": 100 if not check.size else 100 * check.next_index // check.size,
+        "more_findings": check.finding_count - len(check.findings),
+    }
+
+
+def _signer(stands: Standing, waiting_since: datetime | None, now: datetime) -> Signer:
+    if stands.refusal is not None:
+        return Signer("failed", "Refuses to sign", stands.refusal)
+    if stands.size == 0 and stands.epoch is None:
+        return Signer("open", "Nothing to sign yet", "")
+    if waiting_since is not None and now - waiting_since > LATE:
+        return Signer("violation", "Late", "No worker that holds the key has signed lately.")
+    return Signer("ok", "Signs", "")
+
+
+def _listed(
+    checkpoints: list[LedgerCheckpoint], behind: LedgerCheckpoint | None = None
+) -> list[ListedCheckpoint]:
+    return [
+        ListedCheckpoint(
+            one,
+            to_base64(bytes(one.root)),
+            one.size - before.size if before and before.epoch == one.epoch else None,
+        )
+        for one, before in zip(checkpoints, [*checkpoints[1:], behind], strict=False)
+    ]
+
+
+def _entry(index: int) -> EntryView:
+    view = entry_at(min(index, _INDEX_MAX))
+    if view is None:
+        raise Http404("no such entry")
+    return view
+
+
+def _call_day(view: EntryView) -> date | None:
+    """The day of the call an event is of, if the index has it."""
+    if view.is_own or view.entry is None or view.entry.invocation_id == NO_INVOCATION:
+        return None
+    return call_day(view.entry.invocation_id, now=timezone.now())
+
+
+def _text_file(text: str, name: str) -> HttpResponse:
+    return HttpResponse(
+        text,
+        content_type="text/plain; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _number(text: str) -> int | None:
+    text = text.strip().removeprefix("#").replace(",", "")
+    return int(text) if text.isdecimal() and text.isascii() and len(text) <= 18 else None
+
+
+def _place(text: str) -> tuple[int, int] | None:
+    epoch, _, size = text.partition("-")
+    one, other = _number(epoch), _number(size)
+    return None if one is None or other is None or one >= 1 << 31 else (one, other)
+
+
+def _us(age: timedelta) -> int:
+    return max(0, age // _MICROSECOND)

@@ -1,0 +1,66 @@
+"""The overview: what broke, how slow, how costly, and whether anything was lost."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.pages.calls.call_list import CallRow, call_rows
+from audit.pages.show.range_bar import asked_range, range_bar
+from audit.queries.call_list import Budget, call_page
+from audit.queries.call_query import parse
+from audit.queries.losses import losses
+from audit.queries.over_time import OverTime, has_figures_before, over_time
+from audit.queries.violations import new_violations
+from audit.show import tiles
+from audit.show.charts import range_query
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+from tenants.models import Membership
+
+FAILURES_SHOWN = 6
+VIOLATIONS_SHOWN = 6
+_LOOKING = Budget(rows=20_000, seconds=0.02)
+
+
+@require_safe
+@tenant_page()
+def home(request: TenantRequest) -> HttpResponse:
+    """The figures of the range the address asks for, each against the range before."""
+    now = timezone.now()
+    asked = asked_range(request, now)
+    found = over_time(asked.range)
+    before = found.previous.calls > 0 and has_figures_before(asked.range.previous.start)
+    context: dict[str, Any] = {
+        **range_bar(request, asked),
+        "found": found,
+        "within": range_query(asked.range.start, asked.range.end),
+        "tiles": tiles.tiles(found, is_comparable=before),
+        "is_comparable": before,
+        "charts": tiles.charts(found),
+        "tools": tiles.worst_tools(found),
+        "failures": _latest_failures(found, now, request.membership),
+        "new_violations": new_violations(asked.range, limit=VIOLATIONS_SHOWN),
+        "losses": losses(asked.range, now),
+        "is_empty": not (found.total.calls or found.total.open)
+        and not has_figures_before(now + timedelta(days=3)),
+    }
+    return render_page(request, "overview/overview.html", "overview", context)
+
+
+def _latest_failures(found: OverTime, now: datetime, membership: Membership) -> list[CallRow]:
+    """The newest failed calls, looked for from the newest part that has any."""
+    part = tiles.last_part_with_failures(found.parts)
+    if part is None:
+        return []
+    wanted = parse("state:failed").wanted
+    page = call_page(
+        replace(wanted, since=found.of.start, until=found.of.parts[part][1]),
+        now=now,
+        size=FAILURES_SHOWN,
+        budget=_LOOKING,
+    )
+    return call_rows(page.calls, now, membership)

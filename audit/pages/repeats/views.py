@@ -1,0 +1,204 @@
+"""Repeats: identical calls, loops, what a cache would save, and tools that are meant to poll."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from audit.exports.repeats import FORMS, documents
+from audit.pages.repeats.forms import PollingToolForm
+from audit.pages.show.figures_file import figures_file
+from audit.pages.show.range_bar import asked_range, range_bar
+from audit.queries.call_query import quoted
+from audit.queries.latency import ToolFilter
+from audit.queries.polling import (
+    MAX_TOOLS,
+    TooManyPollingToolsError,
+    add_polling_tool,
+    polling_tools,
+    remove_polling_tool,
+)
+from audit.queries.repeats import (
+    COMPARED,
+    RESULTS,
+    Compared,
+    Repeats,
+    compare_results,
+    find_repeats,
+    newest_arguments,
+)
+from audit.queries.repetition import InTrace, Repeat
+from audit.queries.time_range import LENGTHS, TimeRange
+from audit.show.charts import range_query
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.actions import record_action, record_look
+from tenants.models import Role
+
+LOOPS_SHOWN, REPEATS_SHOWN = 15, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Row[R: InTrace | Repeat]:
+    """A loop or a repeat as it is listed, and the query of its calls."""
+
+    one: R
+    query: str
+    arguments: str
+    """Of the newest call, for those who may see payloads; empty for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """A repeat whose results were compared, and the query of its calls."""
+
+    one: Compared
+    query: str
+    arguments: str
+
+
+@require_safe
+@tenant_page()
+def repeat_page(request: TenantRequest) -> HttpResponse:
+    """The identical calls of the range the address asks for."""
+    now = timezone.now()
+    asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
+    polling = polling_tools()
+    found = find_repeats(asked.range, tool, polling)
+    looping, frequent = found.loops[:LOOPS_SHOWN], found.repeats[:REPEATS_SHOWN]
+    arguments = _arguments(request, asked.range, found, [*looping, *frequent])
+    context: dict[str, Any] = {
+        **range_bar(request, asked),
+        "found": found,
+        "tool": tool,
+        "within": range_query(found.since, asked.range.end),
+        "loops": [
+            Row(one, _query(asked.range, one, trace_id=one.trace_id), arguments(one))
+            for one in looping
+        ],
+        "repeats": [Row(one, _query(asked.range, one), arguments(one)) for one in frequent],
+        "more_loops": found.loop_count - min(LOOPS_SHOWN, len(found.loops)),
+        "more_repeats": found.repeated - min(REPEATS_SHOWN, len(found.repeats)),
+        "wasted_us": sum(one.wasted_us for one in found.loops),
+        "wasted_tokens": sum(one.wasted_tokens for one in found.loops),
+        "is_part": found.loop_count > len(found.loops),
+        "shows_arguments": request.membership.sees_payloads,
+        "polling": polling,
+        "may_edit": has_role(request.membership, Role.EDITOR),
+        "exports": tuple(FORMS),
+    }
+    return render_page(request, "repeats/repeats.html", "repeats", context)
+
+
+@require_safe
+@tenant_page()
+def repeat_results(request: TenantRequest) -> HttpResponse:
+    """Whether the results of the most frequent repeats differ: what a cache would do."""
+    now = timezone.now()
+    asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
+    polling = polling_tools()
+    found = find_repeats(asked.range, tool, polling)
+    compared = compare_results(asked.range, found, tool, polling)
+    by_tool: Counter[str] = Counter()
+    differing: Counter[str] = Counter()
+    for one in compared:
+        by_tool[one.repeat.tool_name] += one.verdict != "unknown"
+        differing[one.repeat.tool_name] += one.verdict == "different"
+    arguments = _arguments(request, asked.range, found, [one.repeat for one in compared])
+    rows = [
+        ComparedRow(one, _query(asked.range, one.repeat), arguments(one.repeat)) for one in compared
+    ]
+    context: dict[str, Any] = {
+        "range": asked.range,
+        "asked": asked,
+        "found": found,
+        "same": [row for row in rows if row.one.verdict == "same"],
+        "different": [row for row in rows if row.one.verdict == "different"],
+        "unknown": sum(one.verdict == "unknown" for one in compared),
+        "differing": [(name, count, by_tool[name]) for name, count in differing.items() if count],
+        "compared": len(compared),
+        "at_most": COMPARED,
+        "results": RESULTS,
+    }
+    return render_page(request, "repeats/repeat_results.html", "results", context)
+
+
+@require_safe
+@tenant_page()
+def repeat_export(request: TenantRequest, kind: str) -> HttpResponse:
+    """The loops and repeats of the range, as NDJSON or CSV. It is put on record."""
+    return figures_file(
+        request,
+        kind,
+        FORMS,
+        lambda of: documents(find_repeats(of, ToolFilter.read(request.GET).tool, polling_tools())),
+        of="repeats",
+        action="repeat.export",
+    )
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def polling_add(request: TenantRequest) -> HttpResponseBase:
+    """Leave a tool out of the repeats: it is meant to poll."""
+    form = PollingToolForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Nothing was changed: say which tool.")
+        return _back(request)
+    name = form.cleaned_data["tool"]
+    try:
+        add_polling_tool(name)
+    except TooManyPollingToolsError:
+        messages.error(request, f"Nothing was changed: {MAX_TOOLS} tools poll already.")
+    else:
+        record_action(request.tenant, request.user, "polling.add", name)
+        messages.success(request, f"{name} is meant to poll: it is left out.")
+    return _back(request)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def polling_remove(request: TenantRequest) -> HttpResponseBase:
+    """Count a tool's repeats again."""
+    form = PollingToolForm(request.POST)
+    if not form.is_valid() or not remove_polling_tool(form.cleaned_data["tool"]):
+        raise Http404("no such tool polls")
+    name = form.cleaned_data["tool"]
+    record_action(request.tenant, request.user, "polling.remove", name)
+    messages.success(request, f"{name} counts again.")
+    return _back(request)
+
+
+def _back(request: TenantRequest) -> HttpResponseBase:
+    """To the page, and the range it was of."""
+    name = request.POST.get("range", "")
+    address = reverse("repeat_page")
+    return redirect(f"{address}?range={name}" if name in LENGTHS else address)
+
+
+def _arguments(
+    request: TenantRequest, of: TimeRange, found: Repeats, calls: Sequence[InTrace | Repeat]
+) -> Callable[[InTrace | Repeat], str]:
+    """What says the arguments of calls, for those who may see them. It is put on record."""
+    texts: dict[tuple[str, str], str] = {}
+    if request.membership.sees_payloads and calls:
+        tool = ToolFilter.read(request.GET).tool
+        texts = newest_arguments(of, found, calls, tool, polling_tools())
+        query = request.GET.urlencode()
+        record_look(request.tenant.id, request.user, "repeat.view", "arguments", query=query)
+    return lambda one: texts.get((one.tool_name, one.call_id), "")
+
+
+def _query(of: TimeRange, one: InTrace | Repeat, trace_id: str = "") -> str:
+    terms = [range_query(of.start, of.end), f"call:{quoted(one.call_id)}"]
+    terms.append(f"tool:{quoted(one.tool_name)}")
+    if trace_id:
+        terms.append(f"trace:{quoted(trace_id)}")
+    return " ".join(terms)

@@ -1,0 +1,170 @@
+"""The API's reports: the list, one of them, and making one. The same as on the pages."""
+
+from datetime import datetime
+from typing import Any, Literal, cast
+from uuid import UUID
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Path, Query, Router
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from audit.reports.export import document
+from audit.reports.periods import read_asked
+from audit.reports.queries import find_report, report_page
+from audit.reports.stored import create_report, of_one_moment
+from config.http.problems import ProblemError, told
+from tenants.actions import record_action
+from tenants.api_auth import ApiKeyAuth, ApiRequest
+from tenants.api_reads import Answer, Asked, Page, Paged, reads, seal, unseal
+from tenants.keys import actor_of
+from tenants.models import ApiKey, Scope, Tenant
+from tenants.scope import tenant_scope
+from tenants.zones import zone_named, zone_names
+
+_BODY_MAX_BYTES = 10_000
+
+router = Router()
+
+
+class Report(Answer):
+    """A report: what it is of, who made it when, and its figures as they were then."""
+
+    id: UUID
+    created_at: datetime
+    made_by: str | None
+    """The user's or the key's name; null for the schedule."""
+    made_as: Literal["person", "key", "schedule"]
+    kind: Literal["day", "week", "month", "range"]
+    from_: datetime = Field(alias="from")
+    to: datetime
+    time_zone: str
+    """Whose days it is of, an IANA name."""
+    ledger_size: int
+    """Events in the tenant's log when it was made."""
+    query: str
+    """Its calls, as a query of `/calls`."""
+    again_of: UUID | None
+    """The report it was made again from; that may be gone."""
+    figures: dict[str, Any]
+    """By section; in the list the headline figures alone. `format` says which document it is."""
+
+
+class ReportPage(Page):
+    """A page of reports, newest first."""
+
+    reports: list[Report]
+
+
+class Wanted(Asked):
+    """A report to be made: a day, week or month, a range, or that of an earlier report."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid", strict=True)
+
+    kind: Literal["day", "week", "month", "range"] = "range"
+    day: str = Field("", examples=["2026-11-20"])
+    """Any day of the day, week or month."""
+    range: str = Field("", examples=["7d"])
+    """Of a range: how far back from now, 15m, 1h, 6h, 24h, 7d, 30d or 90d."""
+    from_: str = Field("", alias="from", examples=["2026-11-20T10:00:00"])
+    """Or where it begins: an instant, by the zone's clock without an offset, or a day."""
+    to: str = Field("", examples=["2026-11-21"])
+    """Where it ends, a day to its own end; left out until now."""
+    time_zone: str = Field("UTC", examples=["Europe/Berlin"])
+    """Whose days, weeks and months: an IANA name."""
+    again_of: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
+    """Instead of all that: the report whose range is reported again."""
+
+
+@reads(router, "/reports", ReportPage, tag="reports", problems=("cursor", "limit"))
+def list_reports(request: HttpRequest, asked: Query[Paged]) -> dict[str, Any]:
+    """List reports, newest first, with their headline figures."""
+    before = unseal("reports", asked.cursor, lambda place: UUID(place[0]))
+    page = report_page(before=before, size=asked.limit)
+    return {
+        "reports": [document(report) for report in page.reports],
+        "next": page.older and seal("reports", page.older),
+    }
+
+
+@reads(router, "/reports/{uuid:report_id}", Report, tag="reports", problems=("not_found",))
+def read_report(request: HttpRequest, report_id: Path[UUID]) -> dict[str, Any]:
+    """A report with all its figures, as they were when it was made."""
+    report = find_report(report_id)
+    if report is None:
+        raise ProblemError("not_found", "There is no such report.")
+    return document(report)
+
+
+_REQUEST: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": Wanted.model_json_schema()}},
+    }
+}
+"""For the API's description; ninja does not read this body."""
+
+
+@router.post(
+    "/reports",
+    auth=ApiKeyAuth(Scope.READ),
+    response={201: Report},
+    by_alias=True,
+    operation_id="make_report",
+    summary="Make report",
+    tags=["reports"],
+    openapi_extra=_REQUEST
+    | told(["missing_key", "unknown_key", "missing_scope", "malformed", "range", "not_found"]),
+)
+def make_report(request: HttpRequest) -> HttpResponse:
+    """Make a report and store it; 201 with all its figures.
+
+    With `again_of` the new one is of that report's range, and `figures.since` tells what arrived
+    meanwhile: the ledger's size then, and the figures that differ.
+    """
+    wanted = _wanted(request)
+    identity, now = cast(ApiRequest, request).auth, timezone.now()
+    with tenant_scope(identity.tenant_id):
+        of_one_moment()
+        again = None
+        if wanted.again_of:
+            again = find_report(_uuid(wanted.again_of))
+            if again is None:
+                raise ProblemError("not_found", "There is no such report.")
+            kind, of = again.kind, again.of
+        else:
+            if wanted.time_zone not in zone_names():
+                raise ProblemError("range", "There is no such time_zone.", parameter="time_zone")
+            asked = wanted.model_dump(by_alias=True)
+            try:
+                kind, of = read_asked(asked, now=now, zone=zone_named(wanted.time_zone))
+            except ValueError as error:
+                raise ProblemError("range", str(error)) from error
+        key = ApiKey.objects.filter(tenant_id=identity.tenant_id, key_id=identity.key_id).first()
+        made_by = key.name if key else identity.key_id
+        made = create_report(kind, of, now=now, made_by=made_by, made_as="key", again=again)
+        assert made is not None, "only scheduled ones have a period to clash with"
+        tenant = Tenant.objects.get(pk=identity.tenant_id)
+        record_action(tenant, actor_of(identity), "report.create", made.query, report=str(made.id))
+    return HttpResponse(
+        msgspec.json.encode(document(made)), content_type="application/json", status=201
+    )
+
+
+def _wanted(request: HttpRequest) -> Wanted:
+    try:
+        return TypeAdapter(Wanted).validate_json(request.read(_BODY_MAX_BYTES))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ProblemError(
+            "malformed", f"{where}: {first['msg']}." if where else "The body is not JSON of ours."
+        ) from error
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise ProblemError("not_found", "There is no such report.") from error

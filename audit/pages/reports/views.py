@@ -1,0 +1,187 @@
+"""Reports: the list, one of them, making one, and what the worker makes by itself."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from audit.pages.reports.forms import ScheduleForm
+from audit.reports.compose import lay_out
+from audit.reports.export import FORMS
+from audit.reports.periods import SCHEDULED, last_whole, read_asked, short_words
+from audit.reports.queries import Report, find_report, report_page
+from audit.reports.schedule import LEAST_DAYS, MOST_DAYS, change_schedule, schedule
+from audit.reports.stored import create_report, of_one_moment
+from config.instants import local
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.actions import record_action
+from tenants.models import Membership, Role
+
+PAGE_SIZE = 30
+_NAMES = {"day": "Daily", "week": "Weekly", "month": "Monthly"}
+
+
+def may_make(membership: Membership) -> bool:
+    """Whether this member may make reports: everybody but a viewer."""
+    return has_role(membership, Role.EDITOR) or has_role(membership, Role.AUDITOR)
+
+
+@require_safe
+@tenant_page()
+def report_list(request: TenantRequest) -> HttpResponse:
+    """All reports, newest first; whoever may make one is offered to."""
+    before = _id(request.GET.get("before", ""))
+    page = report_page(before=before, size=PAGE_SIZE)
+    now, zone = timezone.now(), timezone.get_current_timezone()
+    decided = schedule()
+    context: dict[str, Any] = {
+        "reports": [(one, short_words(one.kind, one.of)) for one in page.reports],
+        "older": page.older,
+        "newer": page.newer,
+        "is_first_page": before is None,
+        "exports": tuple(FORMS),
+        "may_have_evidence": has_role(request.membership, Role.AUDITOR),
+        "may_make": may_make(request.membership),
+        "may_schedule": has_role(request.membership, Role.ADMIN),
+        "days": {kind: last_whole(kind, now, zone) for kind in SCHEDULED},
+        "names": _NAMES,
+        "zone_name": str(zone),
+        "range_from": f"{local(now, zone):%Y-%m-%dT00:00}",
+        "range_to": f"{local(now, zone):%Y-%m-%dT%H:%M}",
+        "schedule": decided,
+        "scheduled": [_NAMES[kind] for kind in decided.kinds],
+        "least_days": LEAST_DAYS,
+        "most_days": MOST_DAYS,
+        # Whoever switches it on for the first time means the midnights of their own place.
+        "schedule_zone": decided.time_zone
+        if decided.kinds
+        else request.tenant.time_zone or str(zone),
+    }
+    return render(request, "reports/report_list.html", context)
+
+
+@require_safe
+@tenant_page()
+def report_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
+    """A report as it was made."""
+    report = _found(pk)
+    context = {
+        "report": report,
+        "layout": lay_out(report, request.tenant.name),
+        "exports": tuple(FORMS),
+        "may_have_evidence": has_role(request.membership, Role.AUDITOR),
+        "may_make": may_make(request.membership),
+        "again_of": report.again_of if report.again_of and find_report(report.again_of) else None,
+    }
+    return render(request, "reports/report_detail.html", context)
+
+
+@require_safe
+@tenant_page()
+def report_export(request: TenantRequest, pk: UUID, kind: str) -> HttpResponse:
+    """A report as a file. It is put on record."""
+    if kind not in FORMS:
+        raise Http404("no such form of export")
+    report = _found(pk)
+    if request.method != "HEAD":
+        record_action(
+            request.tenant, request.user, "report.export", kind, query=report.query, report=str(pk)
+        )
+    form = FORMS[kind]
+    start = local(report.of.start, report.of.zone)
+    name = f"report-{request.tenant.slug}-{report.kind}-{start:%Y-%m-%d}.{kind}"
+    return HttpResponse(
+        form.write(report, request.tenant.name),
+        content_type=form.content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+@require_POST
+@tenant_page()
+def report_create(request: TenantRequest) -> HttpResponseBase:
+    """Make a report of what the form asks for."""
+    now = _begin(request)
+    try:
+        kind, of = read_asked(request.POST.dict(), now=now, zone=timezone.get_current_timezone())
+    except ValueError as error:
+        messages.error(request, f"No report was made: {error}")
+        return redirect("report_list")
+    made = create_report(kind, of, now=now, made_by=request.user.get_username(), made_as="person")
+    return _made(request, made)
+
+
+@require_POST
+@tenant_page()
+def report_again(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Make a report of the same range again, which says what arrived since."""
+    now = _begin(request)
+    again = _found(pk)
+    made = create_report(
+        again.kind,
+        again.of,
+        now=now,
+        made_by=request.user.get_username(),
+        made_as="person",
+        again=again,
+    )
+    return _made(request, made)
+
+
+@require_POST
+@tenant_page(role=Role.ADMIN)
+def report_schedule(request: TenantRequest) -> HttpResponseBase:
+    """Decide which reports the worker makes by itself, and how long all are kept."""
+    form = ScheduleForm(request.POST)
+    if not form.is_valid():
+        said = " ".join(f"{name}: {each[0]}" for name, each in form.errors.items())
+        messages.error(request, f"Nothing was changed. {said}")
+        return redirect("report_list")
+    decided = form.schedule
+    change_schedule(decided)
+    record_action(
+        request.tenant,
+        request.user,
+        "report.schedule",
+        ", ".join(decided.kinds) or "none",
+        time_zone=decided.time_zone,
+        keep_days=decided.keep_days,
+    )
+    messages.success(request, "Saved. What is due is made within minutes.")
+    return redirect("report_list")
+
+
+def _begin(request: TenantRequest) -> datetime:
+    """The moment a new report is of. Raises PermissionDenied for viewers."""
+    if not may_make(request.membership):
+        raise PermissionDenied("Viewers read reports; making them is for the other roles.")
+    of_one_moment()
+    return timezone.now()
+
+
+def _made(request: TenantRequest, report: Report | None) -> HttpResponseBase:
+    assert report is not None, "only scheduled ones have a period to clash with"
+    record_action(
+        request.tenant, request.user, "report.create", report.query, report=str(report.id)
+    )
+    return redirect("report_detail", report.id)
+
+
+def _found(pk: UUID) -> Report:
+    report = find_report(pk)
+    if report is None:
+        raise Http404("no such report")
+    return report
+
+
+def _id(text: str) -> UUID | None:
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,119 @@
+"""Erasures by filter: which there were, a dry run, confirming it, and watching what goes."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from audit.models import Erasure, ErasureState, LedgerErasure
+from audit.pages.settings.hold_forms import ReasonForm
+from audit.pages.show.requested_query import mistakes, read_query
+from audit.queries.call_query import MAX_LENGTH
+from audit.retention import erasure
+from audit.tasks import erase_calls
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.models import Role
+
+_LISTED = 100
+_ENTRIES = 50
+
+
+@require_safe
+@tenant_page(role=Role.AUDITOR)
+def erasure_list(request: TenantRequest) -> HttpResponse:
+    """The newest erasures and dry runs; for admins, a new one of what `q` asks for."""
+    return _list(request, request.GET.get("q", ""))
+
+
+@require_POST
+@tenant_page(role=Role.ADMIN)
+def erasure_start(request: TenantRequest) -> HttpResponseBase:
+    """Begin with a dry run of the calls that `q` asks for."""
+    query = read_query(request, request.POST.get("q", ""))
+    if query.problems or not query.terms:
+        return _list(request, query.text, is_asked=True)
+    started = erasure.start_erasure(request.tenant, request.user, query, timezone.now())
+    erase_calls.defer(tenant_id=str(request.tenant.id), erasure_id=str(started.id))
+    return redirect("erasure_detail", started.id)
+
+
+@require_safe
+@tenant_page(role=Role.AUDITOR)
+def erasure_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
+    """What a dry run counted, how far an erasure is, and what is gone."""
+    found = _own(pk)
+    entries = LedgerErasure.objects.for_tenant(found.tenant_id).filter(erasure_id=pk)
+    context: dict[str, Any] = {
+        "erasure": found,
+        "state": ErasureState(found.state).label,
+        "is_under_way": found.state in erasure.UNDER_WAY,
+        "percent": _percent(found),
+        "entries": list(entries.order_by("entry_index")[: _ENTRIES + 1]),
+        "entries_max": _ENTRIES,
+        "reason": ReasonForm()["reason"],
+        "may_erase": has_role(request.membership, Role.ADMIN),
+    }
+    return render_page(request, "settings/erasure_detail.html", "erasure", context)
+
+
+@require_POST
+@tenant_page(role=Role.ADMIN)
+def erasure_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Erase what a dry run found."""
+    _own(pk)
+    form = ReasonForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Nothing is erased: say why it should be.")
+    elif erasure.confirm_erasure(
+        request.tenant, request.user, pk, form.cleaned_data["reason"], timezone.now()
+    ):
+        erase_calls.defer(tenant_id=str(request.tenant.id), erasure_id=str(pk))
+    return redirect("erasure_detail", pk)
+
+
+@require_POST
+@tenant_page(role=Role.ADMIN)
+def erasure_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Stop; what is gone is gone."""
+    _own(pk)
+    erasure.cancel_erasure(request.tenant, request.user, pk, timezone.now())
+    return redirect("erasure_detail", pk)
+
+
+def _list(request: TenantRequest, text: str, *, is_asked: bool = False) -> HttpResponse:
+    erasures = Erasure.objects.for_tenant(request.tenant.id).order_by("-id")
+    query = read_query(request, text)
+    problem = ""
+    if is_asked and not query.problems and not query.terms:
+        problem = "Say which calls: nothing asks for all of them."
+    context = {
+        "erasures": [(each, ErasureState(each.state).label) for each in erasures[:_LISTED]],
+        "q": text[:MAX_LENGTH],
+        "mistakes": mistakes(query),
+        "problem": problem,
+        "may_erase": has_role(request.membership, Role.ADMIN),
+    }
+    return render(request, "settings/erasure_list.html", context)
+
+
+def _own(pk: UUID) -> Erasure:
+    found = erasure.find_erasure(pk)
+    if found is None:
+        raise Http404("no such erasure")
+    return found
+
+
+def _percent(of: Erasure) -> int:
+    """How far it is: the calls are half of an erasure, and reading the log the rest."""
+    if of.state in (ErasureState.COUNTED, ErasureState.DONE):
+        return 100
+    read = min(of.next_index, of.end_index) / of.end_index if of.end_index else 0.0
+    read = {"find": 0.0, "calls": 0.0, "log": read}.get(of.step, 1.0)
+    if of.state in erasure.DRY:
+        return min(99, int(100 * read))
+    return min(99, int(50 * min(1.0, of.erased_calls / max(1, of.call_count)) + 50 * read))

@@ -1,0 +1,90 @@
+"""The forms of holds and erasures: what may be typed, and how it is refused."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
+
+from audit.retention.holds import Covered
+
+REASON_MAX = 1_000
+_NAME_MAX = 100
+_ID_MAX = 512
+_EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+
+
+class ReasonField(forms.CharField):
+    """Why somebody does what stays on record."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.Textarea(attrs={"class": "form-control", "rows": 2})
+        super().__init__(max_length=REASON_MAX, widget=widget, **options)
+
+
+class ReasonForm(forms.Form):
+    """A reason alone."""
+
+    reason = ReasonField()
+
+
+def _text(label: str) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        required=False,
+        max_length=_ID_MAX,
+        widget=forms.TextInput(attrs={"class": "form-control mono", "autocomplete": "off"}),
+    )
+
+
+def _moment(label: str) -> forms.DateTimeField:
+    return forms.DateTimeField(
+        label=label,
+        required=False,
+        widget=forms.DateTimeInput(
+            attrs={"class": "form-control", "type": "datetime-local"}, format="%Y-%m-%dT%H:%M"
+        ),
+    )
+
+
+class HoldForm(forms.Form):
+    """A new hold: what it is called, why, and which calls it covers. Times are the viewer's."""
+
+    name = forms.CharField(
+        max_length=_NAME_MAX,
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+    reason = ReasonField(
+        help_text="With the name it goes into the ledger, from which nothing is ever removed."
+    )
+    trace_id = _text("Trace id")
+    case_id = _text("Case id")
+    tool_name = _text("Tool")
+    since = _moment("Started from")
+    until = _moment("Started before")
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a hold of everything, and a range that is none."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        since, until = cleaned.get("since"), cleaned.get("until")
+        for name, moment in (("since", since), ("until", until)):
+            if moment is not None and not _EARLIEST <= moment <= _LATEST:
+                self.add_error(name, "There is no call of that year.")
+        if since is not None and until is not None and until <= since:
+            self.add_error("until", "The range ends before it begins.")
+        if not self.errors and not self.covered.to_json():
+            raise forms.ValidationError(
+                "Say which calls: a trace, a case, a tool or a range of time."
+            )
+        return cleaned
+
+    @property
+    def covered(self) -> Covered:
+        """Which calls it is to cover."""
+        cleaned = self.cleaned_data
+        return Covered(
+            trace_id=cleaned["trace_id"] or None,
+            case_id=cleaned["case_id"] or None,
+            tool_name=cleaned["tool_name"] or None,
+            since=cleaned["since"],
+            until=cleaned["until"],
+        )

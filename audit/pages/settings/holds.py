@@ -1,0 +1,87 @@
+"""Legal holds: which there are, setting one, and letting it go."""
+
+from dataclasses import dataclass
+from datetime import UTC
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from audit.models import LegalHold
+from audit.pages.settings.hold_forms import HoldForm, ReasonForm
+from audit.queries.call_query import quoted
+from audit.retention import holds
+from tenants.access import TenantRequest, tenant_page
+from tenants.models import Role
+
+_form_methods = require_http_methods(["GET", "HEAD", "POST"])
+
+
+@dataclass(frozen=True, slots=True)
+class ListedHold:
+    """A hold with the query of the calls it covers."""
+
+    hold: LegalHold
+    query: str
+
+
+@_form_methods
+@tenant_page(role=Role.AUDITOR)
+def hold_list(request: TenantRequest) -> HttpResponseBase:
+    """The holds, those in force first; a new one."""
+    form = HoldForm(request.POST or None)
+    if form.is_valid():
+        hold = holds.set_hold(
+            request.tenant,
+            request.user,
+            form.cleaned_data["name"],
+            form.cleaned_data["reason"],
+            form.covered,
+            timezone.now(),
+        )
+        messages.success(request, f"{hold.name} is in force: nothing it covers is erased.")
+        return redirect("hold_list")
+    found = [ListedHold(hold, _query(hold)) for hold in holds.all_holds()]
+    context = {"form": form, "holds": found, "reason": ReasonForm()["reason"]}
+    return render(request, "settings/hold_list.html", context)
+
+
+@require_POST
+@tenant_page(role=Role.AUDITOR)
+def hold_release(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Let a hold go, with a reason."""
+    form = ReasonForm(request.POST)
+    if not LegalHold.objects.for_tenant(request.tenant.id).filter(id=pk).exists():
+        raise Http404("no such hold")
+    if not form.is_valid():
+        messages.error(request, "Nothing was released: say why it is let go.")
+    elif hold := holds.release_hold(
+        request.tenant, request.user, pk, form.cleaned_data["reason"], timezone.now()
+    ):
+        messages.success(
+            request, f"{hold.name} was released. Retention takes what it had left within the hour."
+        )
+    else:
+        messages.info(request, "It had been released before.")
+    return redirect("hold_list")
+
+
+def _query(hold: LegalHold) -> str:
+    terms = [
+        f"{name}:{quoted(value)}"
+        for name, value in (
+            ("trace", hold.trace_id),
+            ("case", hold.case_id),
+            ("tool", hold.tool_name),
+        )
+        if value is not None
+    ]
+    terms += [
+        f"{name}:{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        for name, moment in (("since", hold.since), ("until", hold.until))
+        if moment is not None
+    ]
+    return " ".join(terms)

@@ -1,0 +1,50 @@
+"""A viewer's own preferences, in every tenant: zone, theme, range of pages of figures."""
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from audit.pages.settings.forms import ZoneField
+from audit.queries.time_range import DEFAULT, LENGTHS
+from tenants.access import TenantRequest, tenant_page
+from tenants.theme import remember_theme
+
+_RANGES = {name: f"the last {label}" for name, (label, _) in LENGTHS.items()}
+
+
+class PreferencesForm(forms.Form):
+    """What a viewer prefers; empty is what everybody has."""
+
+    time_zone = ZoneField("the browser’s", help_text="In which times are written, UTC on hover.")
+    theme = forms.ChoiceField(
+        choices=[("", "the system’s"), ("light", "light"), ("dark", "dark")],
+        required=False,
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+    default_range = forms.ChoiceField(
+        choices=[("", f"{_RANGES[DEFAULT]}, as for everybody"), *_RANGES.items()],
+        required=False,
+        label="Range of pages of figures",
+        help_text="Where an address says none. Links that name a range show that one.",
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page()
+def preferences(request: TenantRequest) -> HttpResponseBase:
+    """Show and save them."""
+    user = request.user
+    current = {name: getattr(user, name) for name in PreferencesForm.base_fields}
+    form = PreferencesForm(request.POST or None, initial=current)
+    if not form.is_valid():
+        return render(request, "settings/preferences.html", {"form": form})
+    for name, value in form.cleaned_data.items():
+        setattr(user, name, value)
+    user.save(update_fields=list(form.cleaned_data))
+    messages.success(request, "Saved.")
+    response = redirect("preferences")
+    remember_theme(response, user.theme)
+    return response

@@ -1,0 +1,234 @@
+"""Figures of a range: the summary, violations, latency, tokens and repeats."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, cast
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Query
+from pydantic import Field
+
+from audit.exports import latency as latency_export
+from audit.exports import repeats
+from audit.exports import violations as violation_export
+from audit.pages.show import figure_schemas
+from audit.pages.show.ranges import (
+    Ranged,
+    RangedByTool,
+    bounds,
+    given,
+)
+from audit.pages.show.router import router
+from audit.queries.latency import Spent, ToolFilter, latency
+from audit.queries.polling import polling_tools
+from audit.queries.repeats import CALLS, find_repeats
+from audit.queries.summary import summary
+from audit.queries.time_range import TimeRange
+from audit.queries.traces import BEGINNING, END
+from audit.queries.violations import Sample, SamplePlace, ViolationFilter, samples, violations
+from tenants.api_auth import ApiRequest
+from tenants.api_reads import Paged, reads, seal, unseal
+
+_SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+
+
+class ViolationsAsked(RangedByTool):
+    """Which violations."""
+
+    code: str | None = None
+    """Only of this code, such as `WRONG_TYPE`."""
+    path: str | None = None
+    """Only at this path, with `[*]` for indexes."""
+    outcome: str | None = None
+    """Only those of which guards made this."""
+
+    def read_violations(self) -> ViolationFilter:
+        """Which violations are asked for."""
+        names = ("tool", "version", "code", "path", "outcome")
+        return ViolationFilter.read(given(**{name: getattr(self, name) for name in names}))
+
+
+class ViolationRowsAsked(ViolationsAsked, Paged):
+    """Which single violations."""
+
+
+class RepeatsAsked(Ranged):
+    """Which repeats."""
+
+    tool: str | None = None
+    """Only calls of this tool, by its exact name."""
+    kind: Literal["all", "loop", "repeat"] = "all"
+    """Which are listed."""
+    look_at: Annotated[int, Field(ge=1, le=CALLS)] = 60_000
+    """How many calls are looked at: the newest whole hours with no more, one at least."""
+
+
+@reads(router, "/summary", figure_schemas.Summary, tag="figures", problems=("range",))
+def read_summary(request: HttpRequest, asked: Query[Ranged]) -> dict[str, Any]:
+    """Sum up the calls that started in a range.
+
+    `calls` counts completed ones, `open` those that have not ended; durations are milliseconds,
+    off by at most 5 %, and null without a completed call.
+    """
+    of = asked.read_range()
+    figures = summary(of.start, of.end)
+    return {
+        **bounds(of),
+        "calls": figures.calls,
+        "open": figures.open,
+        "errors": figures.errors,
+        "violations": figures.violations,
+        "violating_calls": figures.violating_calls,
+        "prompt_tokens": figures.prompt_tokens,
+        "completion_tokens": figures.completion_tokens,
+        "duration_ms": {name: figures.duration_ms(share) for name, share in _SHARES},
+    }
+
+
+@reads(router, "/violations", figure_schemas.Violations, tag="figures", problems=("range",))
+def list_violations(request: HttpRequest, asked: Query[ViolationsAsked]) -> dict[str, Any]:
+    """What broke its schema in a range, by tool, version, path pattern and code.
+
+    `calls` counts calls with such a violation, of `of_calls` that started; `new_since` is the
+    version a violation came with, null if the first that is known had it.
+    """
+    of = asked.read_range()
+    found = violations(of, asked.read_violations())
+    return {
+        **bounds(of),
+        "total": found.total,
+        "violations": [violation_export.document(kind) for kind in found.kinds],
+        "treatments": [
+            {"strategy": one.strategy, "outcome": one.outcome, "violations": one.violations}
+            for one in found.treatments
+        ],
+    }
+
+
+@reads(
+    router,
+    "/violations/rows",
+    figure_schemas.ViolationPage,
+    tag="figures",
+    problems=("range", "cursor", "limit"),
+)
+def list_violation_rows(request: HttpRequest, asked: Query[ViolationRowsAsked]) -> dict[str, Any]:
+    """List single violations of a range, newest first, each with its call.
+
+    With `range` every page is of a stretch up to its own now; `from` and `to` hold still.
+    """
+    of, before = asked.read_range(), unseal("violations", asked.cursor, _read_place)
+    found = samples(of, asked.read_violations(), limit=asked.limit + 1, before=before)
+    with_payloads = cast(ApiRequest, request).auth.sees_payloads
+    shown = found[: asked.limit]
+    return {
+        "rows": [_row(one, with_payloads=with_payloads) for one in shown],
+        "next": _place(shown[-1]) if len(found) > asked.limit else None,
+        "withheld": not with_payloads,
+    }
+
+
+@reads(router, "/latency", figure_schemas.Latency, tag="figures", problems=("range",))
+def list_latency(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, Any]:
+    """How long completed calls took and the tokens they used, by tool and version.
+
+    Counts are exact, percentiles off by at most 5 % between 1 ms and 298 s.
+    """
+    of = asked.read_range()
+    found = latency(of, asked.read_filter())
+    return {
+        **bounds(of),
+        "total": latency_export.figures_of(found.total),
+        "versions": latency_export.documents(found),
+        "parts": _parts(of, [latency_export.figures_of(part) for part in found.parts]),
+    }
+
+
+@reads(router, "/tokens", figure_schemas.Tokens, tag="figures", problems=("range",))
+def list_tokens(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, Any]:
+    """The tokens that completed calls used, by tool and version, the most costly first.
+
+    They are what executors report in `output.meta.token_usage`.
+    """
+    of = asked.read_range()
+    found = latency(of, asked.read_filter())
+    versions = sorted(found.versions.items(), key=lambda item: (-item[1].tokens, item[0]))
+    return {
+        **bounds(of),
+        "total": _tokens(found.total),
+        "versions": [
+            {"tool_name": tool, "tool_version": version or None, **_tokens(spent)}
+            for (tool, version), spent in versions
+        ],
+        "parts": _parts(of, [_tokens(part) for part in found.parts]),
+    }
+
+
+@reads(router, "/repeats", figure_schemas.Repeats, tag="figures", problems=("range",))
+def list_repeats(request: HttpRequest, asked: Query[RepeatsAsked]) -> dict[str, Any]:
+    """Identical calls (one tool, one call id): loops in one trace, and repeats in any traces.
+
+    Calls from `from` on were looked at: that is later than asked where a range holds more than
+    `look_at`, of which the default answers within 0.1 s. Wasted are all calls but the first.
+    Listed are the most frequent, without tools that are meant to poll; the totals are of all.
+    """
+    of = asked.read_range()
+    polling = polling_tools()
+    tool = ToolFilter.read(given(tool=asked.tool)).tool
+    found = find_repeats(of, tool, polling, at_most=asked.look_at)
+    return {
+        "from": found.since.astimezone(UTC),
+        "to": of.end.astimezone(UTC),
+        "loops": found.loop_count,
+        "loop_calls": found.loop_calls,
+        "repeated": found.repeated,
+        "repeated_calls": found.repeated_calls,
+        "polling_tools": polling,
+        "listed": [one for one in repeats.documents(found) if asked.kind in {"all", one["kind"]}],
+    }
+
+
+def _parts(of: TimeRange, figures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"from": start, "to": end, **one}
+        for (start, end), one in zip(of.parts, figures, strict=True)
+    ]
+
+
+def _tokens(spent: Spent) -> dict[str, int]:
+    return {
+        "calls": spent.calls,
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "tokens": spent.tokens,
+        "cache_hits": spent.cache_hits,
+    }
+
+
+def _row(one: Sample, *, with_payloads: bool) -> dict[str, Any]:
+    return {
+        "started_at": one.started_at.astimezone(UTC),
+        "invocation_id": one.invocation_id,
+        "tool_name": one.tool_name,
+        "tool_version": one.tool_version or None,
+        "path": one.path,
+        "code": one.code,
+        "severity": one.severity,
+        "expected": one.expected,
+        "received": one.received if with_payloads else None,
+        "strategy": one.strategy,
+        "outcome": one.outcome,
+    }
+
+
+def _place(one: Sample) -> str:
+    return seal("violations", one.started_at.astimezone(UTC), one.invocation_id, one.ordinal)
+
+
+def _read_place(place: list[str]) -> SamplePlace:
+    at, invocation_id, ordinal = place
+    instant, number = datetime.fromisoformat(at), int(ordinal)
+    if instant.tzinfo is None or not BEGINNING <= instant <= END or not 0 <= number < 2**31:
+        raise ValueError("no place in the list of violations")
+    return instant, UUID(invocation_id), number

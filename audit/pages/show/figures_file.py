@@ -1,0 +1,43 @@
+"""Figures of a range as a file: what the exports of pages of figures share."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.utils import timezone
+
+from audit.exports.calls import Form
+from audit.pages.show.range_bar import asked_range
+from audit.queries.time_range import TimeRange
+from tenants.access import TenantRequest
+from tenants.actions import record_look
+
+
+def figures_file(
+    request: TenantRequest,
+    kind: str,
+    forms: Mapping[str, Form],
+    documents: Callable[[TimeRange], list[dict[str, Any]]],
+    *,
+    of: str,
+    action: str,
+) -> HttpResponse:
+    """The documents of the range that the address asks for, in one of the forms. It is put on
+    record as `action`; `of` begins the file's name. Raises Http404 for a form there is not.
+    """
+    if kind not in forms:
+        raise Http404("no such form of export")
+    now = timezone.now()
+    asked = asked_range(request, now)
+    if asked.problem:  # an export must hold what was asked for and nothing else
+        return HttpResponse(asked.problem, status=400, content_type="text/plain")
+    found = documents(asked.range)
+    if request.method != "HEAD":
+        record_look(request.tenant.id, request.user, action, kind, query=request.GET.urlencode())
+    form = forms[kind]
+    name = f"{of}-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
+    return HttpResponse(
+        b"".join(form.write(iter([found]))),
+        content_type=form.content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

@@ -1,0 +1,47 @@
+"""The range picker of pages of figures: what the address asks for, and what the bar shows."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+from audit.queries.time_range import (
+    LENGTHS,
+    Asked,
+    TimeRange,
+    read,
+)
+
+_OF_THE_BAR = {"range", "from", "to", "pause"}
+_REFRESH_S = ((timedelta(hours=1), 10), (timedelta(days=1), 30), (timedelta(days=400), 60))
+"""Up to this length a page looks again after so many seconds."""
+
+
+def asked_range(request: HttpRequest, now: datetime) -> Asked:
+    """The range of the address, else the viewer's own, by the viewer's clock."""
+    asked = request.GET.dict()
+    preferred = getattr(request.user, "default_range", "")
+    if preferred in LENGTHS and not asked.keys() & {"range", "from", "to"}:
+        asked["range"] = preferred
+    return read(asked, now=now, zone=timezone.get_current_timezone())
+
+
+def range_bar(request: HttpRequest, asked: Asked) -> dict[str, Any]:
+    """The context of `components/_range.html`, and of a page that looks again by itself."""
+    of = asked.range
+    is_live = bool(of.name) and "pause" not in request.GET
+    return {
+        "asked": asked,
+        "range": of,
+        "ranges": LENGTHS,
+        "range_from": _field(of, of.start),
+        "range_to": _field(of, of.end),
+        "kept": [(name, value) for name, value in request.GET.items() if name not in _OF_THE_BAR],
+        "refresh_s": next(s for length, s in _REFRESH_S if of.length <= length) if is_live else 0,
+    }
+
+
+def _field(of: TimeRange, at: datetime) -> str:
+    """An instant as a field of the type datetime-local holds it."""
+    return f"{at.astimezone(of.zone):%Y-%m-%dT%H:%M}"

@@ -1,0 +1,63 @@
+"""The query of calls that an address or a form asks for, read as its member means it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from audit.queries.call_query import Query, Reader, parse
+from tenants.access import TenantRequest
+from tenants.actions import record_look
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A problem as it is shown: the query in three parts, the middle of which is at fault."""
+
+    before: str
+    wrong: str
+    after: str
+    message: str
+
+
+def read_query(request: TenantRequest, text: str | None = None) -> Query:
+    """Read `text`, or the address' `q`: days and times are of the member's zone, and payloads
+    can be asked for by who sees them.
+    """
+    if text is None:
+        text = request.GET.get("q", "")
+    return parse(text, reader_of(request))
+
+
+def reader_of(request: TenantRequest) -> Reader:
+    """Whoever asks."""
+    zone = timezone.get_current_timezone()
+    return Reader(zone, sees_payloads=request.membership.sees_payloads)
+
+
+def record_payload_query(request: TenantRequest, query: Query, now: datetime) -> None:
+    """Put on record, once a minute, that values of payloads were asked for."""
+    if not query.problems and query.wanted.payload:
+        record_look(
+            request.tenant.id, request.user, "payload.query", "calls", query=query.on_record(now)
+        )
+
+
+def mistakes(query: Query) -> list[Mistake]:
+    """The problems of a query, for `components/_mistakes.html`."""
+    return [
+        Mistake(
+            query.text[: problem.start],
+            query.text[problem.start : problem.end],
+            query.text[problem.end :],
+            problem.message,
+        )
+        for problem in query.problems
+    ]
+
+
+def invalid(query: Query, done: str) -> str:
+    """A query's first problem on one line; `done` is what did not happen: "searched"."""
+    problem = query.problems[0]
+    where = f" At character {problem.start + 1:,}: " if query.text else " "
+    return f"Invalid query. Nothing was {done}.{where}{problem.message}"

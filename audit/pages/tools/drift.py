@@ -1,0 +1,308 @@
+"""Drift of a tool: what it really takes and returns, who calls which version of it."""
+
+import json
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+from pydantic import ValidationError
+
+from audit.events.judgement import (
+    Side,
+    Value,
+    read_args,
+    read_output,
+)
+from audit.log.payload import LogPayloadError, read_events
+from audit.models import DriftLook, ReplayState
+from audit.pages.tools.forms import ReplayForm
+from audit.queries.call_list import ListedCall
+from audit.queries.callers import EXECUTORS_SHOWN, callers
+from audit.queries.replays import ReplayRange, sampled_calls
+from audit.tasks import look_for_drift
+from audit.work.drift import job
+from audit.work.drift.declared import Declared
+from audit.work.drift.findings import (
+    FINDINGS_MAX,
+    Finding,
+    Steps,
+    compare,
+)
+from audit.work.drift.shape import SIDES, Observed, loads
+from audit.work.drift.widened import observed_schema, widened
+from audit.work.replay.job import UNDER_WAY
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.actions import record_action, record_look
+from tenants.models import Membership, Role
+from tools_registry.changes import Publisher
+from tools_registry.drafts import DraftExistsError, create_draft, find_draft
+from tools_registry.models import Tool, ToolVersion
+from tools_registry.schemas import ToolContract, explain
+from tools_registry.versions import contract_of, find_version
+
+FINDINGS_SHOWN = 100
+READ_MAX = 20
+"""Calls of which the log is read to say which values came instead of those listed."""
+VALUE_LENGTH = 120
+
+_SIDES: dict[Side, str] = {"args": "Arguments", "output": "Outputs"}
+_KINDS = {
+    "type": "Other type",
+    "value": "Other value",
+    "undeclared": "Undeclared",
+    "unseen": "Never seen",
+}
+_WHY = {
+    "erased": "their payload is no longer in the log",
+    "nothing": "nothing was returned, or nothing sent",
+    "incomplete": "the executor cut or left out what it is about",
+    "replaced": "their guard gave something else, and did not say in place of what",
+    "costly": "judging them takes too much work",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """A difference, calls to look at, and for who sees payloads values that were not listed."""
+
+    finding: Finding
+    what: str
+    samples: list[ListedCall]
+    values: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SideView:
+    """What was observed of the arguments, or of the outputs."""
+
+    side: Side
+    name: str
+    observed: Observed
+    rows: list[FindingRow]
+    more: int
+    skipped: list[tuple[str, int]]
+    why_not: str
+    """Why nothing can be said of the schema."""
+    has_schema: bool
+
+    @property
+    def calls(self) -> int:
+        """Calls whose value was read."""
+        return self.observed.shape.seen.calls
+
+
+@require_safe
+@tenant_page()
+def drift_page(request: TenantRequest, pk: UUID) -> HttpResponse:
+    """What the last look at the tool's calls has found, and who calls it."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    look = job.last_look(tool)
+    form = ReplayForm(now=timezone.now(), zone=timezone.get_current_timezone())
+    context: dict[str, Any] = {
+        "tool": tool,
+        "form": form,
+        "draft": find_draft(tool),
+        "may_edit": has_role(request.membership, Role.EDITOR),
+        "executors_shown": EXECUTORS_SHOWN,
+    }
+    if look is not None:
+        context |= _look_context(look, tool, request.membership)
+        if any(row.values for side in context["sides"] for row in side.rows):
+            record_look(request.tenant.id, request.user, "tool.show-values", tool.name)
+    return render_page(request, "tools/drift.html", "drift", context)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def drift_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Look at the newest calls of a range: at once if they are few, else in the worker."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    form = ReplayForm(request.POST, now=timezone.now(), zone=timezone.get_current_timezone())
+    if not form.is_valid():
+        said = " ".join(str(text) for texts in form.errors.values() for text in texts)
+        messages.error(request, f"Nothing was looked at: {said}")
+        return redirect("tool_drift", tool.pk)
+    calls = ReplayRange(tool.name, form.wanted.start, form.wanted.end)
+    look = job.start_look(tool, calls, form.cleaned_data["limit"], request.user.get_username())
+    record_action(request.tenant, request.user, "tool.look-for-drift", tool.name)
+    if _has_more(look):
+        look_for_drift.defer(tenant_id=str(request.tenant.id), look_id=str(look.id))
+    return redirect("tool_drift", tool.pk)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def drift_cancel(request: TenantRequest, pk: UUID, look_id: UUID) -> HttpResponseBase:
+    """Stop a look; what it has found stays."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    looks = DriftLook.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
+    if not looks.filter(id=look_id).exists():
+        raise Http404("no such look")
+    job.cancel_look(tool.id, look_id, timezone.now())
+    return redirect("tool_drift", tool.pk)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def drift_draft(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Begin a draft that allows for what the last look has observed."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    look = job.last_look(tool)
+    if look is None or not look.read_count:
+        messages.error(request, "Nothing was observed yet that a draft could be made of.")
+        return redirect("tool_drift", tool.pk)
+    version = find_version(tool, look.base_number) if look.base_number else None
+    try:
+        contract = _proposed(tool, version, loads(look.found))
+        create_draft(tool, contract, Publisher(request.user), base_number=look.base_number or 0)
+    except ValidationError as error:
+        messages.error(request, f"No draft was made: {explain(error)}")
+        return redirect("tool_drift", tool.pk)
+    except DraftExistsError as error:
+        messages.warning(request, str(error))
+    return redirect("draft_edit", tool.pk)
+
+
+def _has_more(look: DriftLook) -> bool:
+    """Whether the worker is to go on, after what is done at once."""
+    if look.call_count > job.AT_ONCE:
+        return True
+    try:
+        return job.run_slice(look.tenant_id, look.id, seconds=job.AT_ONCE_SECONDS)
+    except LogPayloadError as error:
+        job.fail_look(look.tenant_id, look.id, f"A payload of the log {error}.")
+        return False
+
+
+def _proposed(
+    tool: Tool, version: ToolVersion | None, observed: dict[Side, Observed]
+) -> ToolContract:
+    """The contract of a version, or an empty one, with what came beside it. Raises ValidationError.
+
+    Without a value of a side its schema stays as it is.
+    """
+    args, output = observed["args"].shape, observed["output"].shape
+    if version is None:
+        return ToolContract.model_validate(
+            {
+                "name": tool.name,
+                "description": "",
+                "input_schema": observed_schema(args) or {"type": "object"},
+                "output_schema": observed_schema(output) if output.seen.calls else None,
+            }
+        )
+    members = contract_of(version).model_dump()
+    members["input_schema"] = widened(version.input_schema, args)
+    if version.output_schema is not None:
+        members["output_schema"] = widened(version.output_schema, output)
+    return ToolContract.model_validate(members)
+
+
+def _look_context(look: DriftLook, tool: Tool, membership: Membership) -> dict[str, Any]:
+    is_under_way = look.state in UNDER_WAY
+    sides = _sides(look, with_values=membership.sees_payloads and not is_under_way)
+    return {
+        "look": look,
+        "is_under_way": is_under_way,
+        "state": ReplayState(look.state).label,
+        "percent": min(100, 100 * look.read_count // look.call_count) if look.call_count else 0,
+        "is_of_current": look.base_number == (tool.current_number or None),
+        "sides": sides,
+        "has_findings": any(side.rows for side in sides),
+        "callers": callers(tool, ReplayRange(tool.name, look.since, look.until)),
+        "is_withheld": not membership.sees_payloads,
+    }
+
+
+def _sides(look: DriftLook, *, with_values: bool) -> list[SideView]:
+    observed, declared = loads(look.found), job.declared_by(look)
+    found: dict[Side, list[Finding]] = {}
+    for side in SIDES:
+        schema = declared[side]
+        found[side] = compare(observed[side].shape, schema) if isinstance(schema, Declared) else []
+    shown = {side: found[side][:FINDINGS_SHOWN] for side in SIDES}
+    calls = sampled_calls(
+        [
+            (date.fromisoformat(day), UUID(pk))
+            for findings in shown.values()
+            for finding in findings
+            for day, pk in finding.samples
+        ]
+    )
+    values = _values(look, shown, calls) if with_values else {}
+    made = []
+    for side in SIDES:
+        schema = declared[side]
+        rows = [
+            FindingRow(
+                finding,
+                _KINDS[finding.kind],
+                [calls[UUID(pk)] for _, pk in finding.samples if UUID(pk) in calls],
+                values.get((side, finding.steps), []) if finding.kind == "value" else [],
+            )
+            for finding in shown[side]
+        ]
+        made.append(
+            SideView(
+                side,
+                _SIDES[side],
+                observed[side],
+                rows,
+                len(found[side]) - len(rows) if len(found[side]) < FINDINGS_MAX else FINDINGS_MAX,
+                [(_WHY[why], count) for why, count in sorted(observed[side].skipped.items())],
+                schema if isinstance(schema, str) else "",
+                has_schema=schema is not None,
+            )
+        )
+    return made
+
+
+def _values(
+    look: DriftLook, shown: dict[Side, list[Finding]], calls: dict[UUID, ListedCall]
+) -> dict[tuple[Side, Steps], list[str]]:
+    """What stood where another value was listed, in the first samples: read from the log."""
+    wanted: dict[tuple[UUID, int], list[tuple[Side, Steps]]] = {}
+    for side, findings in shown.items():
+        for finding in findings:
+            for _, pk in finding.samples if finding.kind == "value" else ():
+                place = _place(side, calls.get(UUID(pk)))
+                if place is not None and (place in wanted or len(wanted) < READ_MAX):
+                    wanted.setdefault(place, []).append((side, finding.steps))
+    try:
+        events = read_events(look.tenant_id, wanted)
+    except LogPayloadError:
+        return {}
+    declared = job.declared_by(look)
+    found: dict[tuple[Side, Steps], dict[str, None]] = {}
+    for place, event in events.items():
+        for side, steps in wanted[place]:
+            schema = declared[side]
+            read = read_args(event.raw) if side == "args" else read_output(event.raw)
+            if isinstance(read, Value) and isinstance(schema, Declared):
+                texts = found.setdefault((side, steps), {})
+                for value in schema.unlisted(read.value, steps):
+                    texts[_text(value)] = None
+    return {key: list(texts)[:3] for key, texts in found.items()}
+
+
+def _place(side: Side, call: ListedCall | None) -> tuple[UUID, int] | None:
+    if call is None:
+        return None
+    batch_id, position = (
+        (call.end_batch_id, call.end_pos)
+        if side == "output"
+        else (call.start_batch_id, call.start_pos)
+    )
+    return None if batch_id is None or position is None else (batch_id, position)
+
+
+def _text(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= VALUE_LENGTH else f"{text[:VALUE_LENGTH]}…"

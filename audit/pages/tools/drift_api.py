@@ -1,0 +1,150 @@
+"""Drift of a tool, over the API: what the last look at its calls has found."""
+
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Path
+from pydantic import Field
+
+from audit.pages.show.router import router
+from audit.queries.callers import NamedVersion, callers
+from audit.queries.replays import ReplayRange
+from audit.work.drift.declared import Declared
+from audit.work.drift.findings import Finding, compare
+from audit.work.drift.job import declared_by, last_look
+from audit.work.drift.shape import SIDES, loads
+from config.http.problems import ProblemError
+from tenants.api_auth import ApiRequest
+from tenants.api_reads import Answer, reads
+from tools_registry.models import Tool
+
+
+class SampleCall(Answer):
+    """A call that has it."""
+
+    started_on: str
+    """Its UTC day."""
+    invocation_id: UUID
+
+
+class Difference(Answer):
+    """One difference between what was observed and what is declared. It tells no value."""
+
+    side: Literal["args", "output"]
+    kind: Literal["undeclared", "unseen", "type", "value"]
+    path: str
+    """With `[*]` for items, and `*` for the members of a map."""
+    calls: int
+    of: int
+    """Calls in which it could have been."""
+    share: float
+    declared: str
+    seen: str
+    samples: list[SampleCall]
+
+
+class CalledVersion(Answer):
+    """A version as calls name it."""
+
+    named: str
+    """Empty for calls that named none."""
+    version: int | None
+    """The number of the version it is; null if it is none."""
+    is_current: bool
+    calls: int
+    failed: int
+    last_at: datetime | None
+    executors: list[str]
+    """Producers that called it, the heard last first."""
+
+
+class DifferingFlag(Answer):
+    """A flag that an executor has otherwise than it is registered."""
+
+    flag: str
+    registered: str
+    found: str
+    version: int | None
+    """Of the version that is called; null if an executor brought it in vain."""
+
+
+class ToolDrift(Answer):
+    """What the last look has found; editors start one on the tool's page."""
+
+    state: Literal["waiting", "running", "done", "cancelled", "failed"]
+    against_version: int | None
+    from_: datetime = Field(alias="from")
+    to: datetime
+    looked_at: datetime
+    calls: int
+    """That were read: the newest of the range."""
+    differences: list[Difference]
+    versions: list[CalledVersion]
+    flags: list[DifferingFlag]
+
+
+@reads(router, "/tools/{uuid:tool_id}/drift", ToolDrift, tag="tools", problems=("not_found",))
+def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
+    """What a tool's calls take and return against what is registered, and who calls which version.
+
+    Fields nobody declared, fields never seen, other types, values that are not listed; each with
+    the calls that have it. It is the last look somebody started that is told.
+    """
+    tenant_id = cast(ApiRequest, request).auth.tenant_id
+    tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
+    look = last_look(tool) if tool else None
+    if tool is None or look is None:
+        raise ProblemError("not_found", "There is no such tool, or nobody has looked at its calls.")
+    observed, declared = loads(look.found), declared_by(look)
+    found = callers(tool, ReplayRange(tool.name, look.since, look.until))
+    return {
+        "state": look.state,
+        "against_version": look.base_number,
+        "from": look.since.astimezone(UTC),
+        "to": look.until.astimezone(UTC),
+        "looked_at": look.created_at.astimezone(UTC),
+        "calls": look.read_count,
+        "differences": [
+            {"side": side, **_difference(finding)}
+            for side in SIDES
+            if isinstance(schema := declared[side], Declared)
+            for finding in compare(observed[side].shape, schema)
+        ],
+        "versions": [_version(one) for one in found.versions],
+        "flags": [
+            {
+                "flag": one.flag,
+                "registered": one.registered,
+                "found": one.found,
+                "version": one.number,
+            }
+            for one in found.flags
+        ],
+    }
+
+
+def _difference(one: Finding) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "path": one.path.encode(errors="replace").decode(),
+        "calls": one.calls,
+        "of": one.of,
+        "share": one.share,
+        "declared": one.declared,
+        "seen": one.seen,
+        "samples": [{"started_on": day, "invocation_id": pk} for day, pk in one.samples],
+    }
+
+
+def _version(one: NamedVersion) -> dict[str, Any]:
+    return {
+        "named": one.name,
+        "version": one.number,
+        "is_current": one.is_current,
+        "calls": one.calls,
+        "failed": one.failed,
+        "last_at": one.last_at.astimezone(UTC) if one.last_at else None,
+        "executors": [each.producer_id for each in one.executors if each.producer_id],
+    }

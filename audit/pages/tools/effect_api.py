@@ -1,0 +1,127 @@
+"""What a version changed, over the API."""
+
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Path, Query
+from pydantic import Field
+
+from audit.effect.comparison import LENGTHS, Calls, Compared, effect_of, windows
+from audit.effect.queries import count_calls, version_before
+from audit.pages.show.router import router
+from config.http.problems import ProblemError
+from tenants.api_auth import ApiRequest
+from tenants.api_reads import Answer, Asked, reads
+from tools_registry.models import Tool
+from tools_registry.versions import find_version
+
+
+class EffectAsked(Asked):
+    """Which version, and which calls."""
+
+    version: int = Field(ge=1, le=2**31 - 1, examples=[2])
+    """The number of the version."""
+    range: Literal["6h", "24h", "7d", "30d"] = "7d"
+    """How long before it was published, and after."""
+    calls: Literal["named", "all"] = "named"
+    """Those that name it or the version before it, or all of the tool."""
+
+
+class SideOfEffect(Answer):
+    """Completed calls of one side."""
+
+    calls: int
+    failed: int
+    violating: int
+    p95_ms: float | None
+
+
+class Measure(Answer):
+    """One measure of both sides, and whether they differ (α = 0.01)."""
+
+    measure: Literal["error_rate", "violation_rate", "p95_ms"]
+    before: float | None
+    after: float | None
+    verdict: Literal["not_enough_data", "no_significant_difference", "lower", "higher"]
+    """Lower and higher: significantly so."""
+    test: Literal["z", "fisher", "bootstrap"] | None
+    """What said so; null without enough data."""
+    p: float | None
+    """Of a share: the two-sided p-value."""
+    interval_ms: list[float] | None
+    """Of the p95: where the difference lies, with a confidence of 99 %."""
+
+
+class VersionEffect(Answer):
+    """Calls before a version was published and after, in two stretches of one length."""
+
+    version: int
+    before_version: int | None
+    """The version that was current then; null for the first."""
+    from_: datetime = Field(alias="from")
+    published_at: datetime
+    to: datetime
+    before: SideOfEffect
+    after: SideOfEffect
+    measures: list[Measure]
+
+
+@reads(
+    router,
+    "/tools/{uuid:tool_id}/effect",
+    VersionEffect,
+    tag="tools",
+    problems=("not_found",),
+)
+def read_effect(
+    request: HttpRequest, tool_id: Path[UUID], asked: Query[EffectAsked]
+) -> dict[str, Any]:
+    """Whether calls fail, break their schema or take longer since a version was published.
+
+    Both stretches are as long as was asked for, or as long as the version has been there. Nothing
+    is said of shares of fewer than 30 calls on a side, and of a p95 of fewer than 150.
+    """
+    tenant_id = cast(ApiRequest, request).auth.tenant_id
+    tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
+    version = find_version(tool, asked.version) if tool else None
+    if version is None:
+        raise ProblemError("not_found", "There is no such tool or version.")
+    of = windows(version.created_at, LENGTHS[asked.range][1], timezone.now(), UTC)
+    if of is None:
+        raise ProblemError("not_found", "This version was published just now.")
+    before = version_before(version)
+    effect = effect_of(count_calls(of, version.tool.name, before, version), asked.calls)
+    return {
+        "version": version.number,
+        "before_version": before.number if before else None,
+        "from": of.before.start.astimezone(UTC),
+        "published_at": version.created_at.astimezone(UTC),
+        "to": of.after.end.astimezone(UTC),
+        "before": _side(effect.before),
+        "after": _side(effect.after),
+        "measures": [_measure(one) for one in effect.measures],
+    }
+
+
+def _side(calls: Calls) -> dict[str, Any]:
+    return {
+        "calls": calls.calls,
+        "failed": calls.failed,
+        "violating": calls.violating,
+        "p95_ms": calls.p95_ms,
+    }
+
+
+def _measure(one: Compared) -> dict[str, Any]:
+    return {
+        "measure": one.name,
+        "before": one.before,
+        "after": one.after,
+        "verdict": one.verdict.value,
+        "test": one.test.by if one.test else "bootstrap" if one.interval else None,
+        "p": one.test.p if one.test else None,
+        "interval_ms": [one.interval.low, one.interval.high] if one.interval else None,
+    }

@@ -1,0 +1,77 @@
+"""The forms of a draft: replay and publish."""
+
+from datetime import datetime, tzinfo
+from typing import Any
+
+from django import forms
+
+from audit.queries.time_range import LENGTHS, TimeRange
+from audit.queries.time_range import read as read_range
+from audit.work.replay.job import CALLS_MAX
+from tools_registry.changes import REASON_MAX_LENGTH
+
+
+class ReplayForm(forms.Form):
+    """Which calls are replayed: the newest so many of a range."""
+
+    limit = forms.IntegerField(
+        label="The newest calls, at most",
+        min_value=1,
+        max_value=CALLS_MAX,
+        initial=10_000,
+        widget=forms.NumberInput(attrs={"class": "form-control"}),
+    )
+    range = forms.ChoiceField(
+        label="Started within the last",
+        choices=[*((name, label) for name, (label, _) in LENGTHS.items()), ("own", "from … to …")],
+        initial="7d",
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+    since = forms.CharField(
+        label="From",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"class": "form-control", "type": "datetime-local"}),
+    )
+    until = forms.CharField(
+        label="To",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"class": "form-control", "type": "datetime-local"}),
+    )
+
+    wanted: TimeRange
+
+    def __init__(self, data: Any = None, *, now: datetime, zone: tzinfo) -> None:
+        super().__init__(data)
+        self._now, self._zone = now, zone
+
+    def clean(self) -> dict[str, Any]:
+        """Read the range by the viewer's clock."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("range") == "own":
+            asked = {"from": cleaned.get("since", ""), "to": cleaned.get("until", "")}
+            if not asked["from"]:
+                raise forms.ValidationError("Say from when.")
+        else:
+            asked = {"range": cleaned.get("range", "")}
+        found = read_range(asked, now=self._now, zone=self._zone)
+        if found.problem:
+            raise forms.ValidationError(found.problem)
+        self.wanted = found.range
+        return cleaned
+
+
+class PublishForm(forms.Form):
+    """Why a draft is published; a reason is needed where it breaks something."""
+
+    revision = forms.IntegerField(widget=forms.HiddenInput, min_value=1)
+    reason = forms.CharField(
+        max_length=REASON_MAX_LENGTH,
+        required=False,
+        help_text="Stays on the tool's record.",
+        widget=forms.Textarea(attrs={"class": "form-control", "rows": 3}),
+        error_messages={"required": "It breaks something: say why it is published all the same."},
+    )
+
+    def __init__(self, data: Any = None, *, revision: int, needs_reason: bool) -> None:
+        super().__init__(data, initial={"revision": revision})
+        self.fields["reason"].required = needs_reason

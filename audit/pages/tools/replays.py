@@ -1,0 +1,235 @@
+"""Replays: starting one, watching it, stopping it, and what it has found."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from audit.events.judgement import Broken, Side, UnusableSchemaError
+from audit.log.payload import LogPayloadError, read_events
+from audit.models import Replay, ReplayState
+from audit.pages.tools.forms import ReplayForm
+from audit.queries.call_list import ListedCall
+from audit.queries.replays import ReplayRange, sampled_calls
+from audit.tasks import replay_calls
+from audit.work.replay import job
+from audit.work.replay.tally import KindTally, SideTally, Tally
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.actions import record_action
+from tenants.models import Membership, Role
+from tools_registry.drafts import find_draft
+from tools_registry.models import Tool, ToolDraft
+
+KINDS_SHOWN = 50
+SAMPLES_SHOWN = 20
+"""Calls of which the log is read to say what is wrong with them."""
+
+_SIDES: dict[Side, str] = {"output": "Outputs", "args": "Arguments"}
+_WHY = {
+    "erased": "their payload is no longer in the log",
+    "nothing": "nothing was returned, or nothing sent",
+    "incomplete": "the executor cut or left out what it is about",
+    "replaced": "their guard gave something else, and did not say in place of what",
+    "costly": "judging them takes too much work",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A call that stands for others, and what the draft finds wrong in it."""
+
+    call: ListedCall
+    what: str
+    broken: tuple[Broken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KindRow:
+    """One kind of violation with its samples."""
+
+    kind: KindTally
+    samples: list[Sample]
+
+
+@dataclass(frozen=True, slots=True)
+class SideView:
+    """What became of the outputs, or of the arguments."""
+
+    side: Side
+    name: str
+    tally: SideTally
+    skipped: list[tuple[str, int]]
+    rows: list[KindRow]
+    is_cut: bool
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def replay_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Replay the newest calls of a range against the tool's draft as it is now."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    draft = find_draft(tool)
+    form = ReplayForm(request.POST, now=timezone.now(), zone=timezone.get_current_timezone())
+    if draft is None:
+        messages.error(request, "There is no draft to replay calls against.")
+        return redirect("draft_review", tool.pk)
+    if not form.is_valid():
+        said = " ".join(str(text) for texts in form.errors.values() for text in texts)
+        messages.error(request, f"Nothing was replayed: {said}")
+        return redirect("draft_review", tool.pk)
+    calls = ReplayRange(tool.name, form.wanted.start, form.wanted.end)
+    try:
+        replay = job.start_replay(
+            tool,
+            proposal_of(draft),
+            calls,
+            form.cleaned_data["limit"],
+            request.user.get_username(),
+        )
+    except UnusableSchemaError as error:
+        messages.error(request, f"Nothing was replayed: {error}")
+        return redirect("draft_review", tool.pk)
+    record_action(request.tenant, request.user, "tool.replay", tool.name, revision=draft.revision)
+    replay_calls.defer(tenant_id=str(request.tenant.id), replay_id=str(replay.id))
+    return redirect("replay_detail", tool.pk, replay.id)
+
+
+@require_safe
+@tenant_page()
+def replay_detail(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResponse:
+    """How far a replay has come, and what it has found so far."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    replay = _found(tool, replay_id)
+    context = {"tool": tool, **replay_context(replay, tool, find_draft(tool), request.membership)}
+    return render_page(request, "tools/replay_detail.html", "replay", context)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def replay_cancel(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResponseBase:
+    """Stop a replay; what it has found stays."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    job.cancel_replay(tool.id, _found(tool, replay_id).id, timezone.now())
+    return redirect("replay_detail", tool.pk, replay_id)
+
+
+def proposal_of(draft: ToolDraft) -> job.Proposal:
+    """What a draft would have calls judged by."""
+    return job.Proposal(draft.revision, draft.input_schema, draft.output_schema)
+
+
+def replay_context(
+    replay: Replay, tool: Tool, draft: ToolDraft | None, membership: Membership
+) -> dict[str, Any]:
+    """What the page shows of a replay; the log is read for samples alone, once it is over."""
+    is_under_way = replay.state in job.UNDER_WAY
+    total = replay.call_count or 0
+    sides = _sides(replay, with_words=membership.sees_payloads and not is_under_way)
+    return {
+        "replay": replay,
+        "is_under_way": is_under_way,
+        "state": ReplayState(replay.state).label,
+        "percent": min(100, 100 * replay.read_count // total) if total else 0,
+        "is_of_draft": draft is not None and job.is_of(replay, tool, proposal_of(draft)),
+        "has_draft": draft is not None,
+        "may_edit": has_role(membership, Role.EDITOR),
+        "sides": sides,
+        "has_judged": any(side.tally.judged for side in sides),
+        "is_withheld": not membership.sees_payloads,
+    }
+
+
+def _found(tool: Tool, replay_id: UUID) -> Replay:
+    replays = Replay.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
+    replay = replays.filter(id=replay_id).first()
+    if replay is None:
+        raise Http404("no such replay")
+    return replay
+
+
+def _sides(replay: Replay, *, with_words: bool) -> list[SideView]:
+    tallies = Tally.load(replay.findings).sides
+    shown = {
+        side: sorted(tally.kinds, key=_weight, reverse=True)[:KINDS_SHOWN]
+        for side, tally in tallies.items()
+    }
+    calls = sampled_calls([place for kinds in shown.values() for place in _places(kinds)])
+    words = _words(replay, shown, calls) if with_words else {}
+    return [
+        SideView(
+            side,
+            _SIDES[side],
+            tally,
+            [(_WHY[why], count) for why, count in sorted(tally.skipped.items())],
+            [KindRow(kind, _samples(side, kind, calls, words)) for kind in shown[side]],
+            tally.further > 0 or len(tally.kinds) > KINDS_SHOWN,
+        )
+        for side, tally in tallies.items()
+    ]
+
+
+_weight = attrgetter("new", "gone", "still", "known")
+
+
+def _places(kinds: list[KindTally]) -> Iterator[tuple[date, UUID]]:
+    for kind in kinds:
+        for samples in kind.samples.values():
+            yield from ((date.fromisoformat(day), UUID(pk)) for day, pk in samples)
+
+
+def _samples(
+    side: Side,
+    kind: KindTally,
+    calls: Mapping[UUID, ListedCall],
+    words: Mapping[tuple[Side, UUID], list[Broken]],
+) -> list[Sample]:
+    found: dict[UUID, Sample] = {}
+    for what, name in (("new", "newly violates"), ("gone", "newly passes"), ("cured", "cured")):
+        for _, pk in kind.samples.get(what, ()):
+            call = calls.get(UUID(pk))
+            if call is not None and call.invocation_id not in found:
+                about = words.get((side, call.invocation_id), ())
+                broken = tuple(one for one in about if one.kind == (kind.path, kind.code))
+                found[call.invocation_id] = Sample(call, name, broken[:3])
+    return list(found.values())
+
+
+def _words(
+    replay: Replay, shown: Mapping[Side, list[KindTally]], calls: Mapping[UUID, ListedCall]
+) -> dict[tuple[Side, UUID], list[Broken]]:
+    """What the draft finds wrong in the first samples, in the guard's words."""
+    places: dict[tuple[UUID, int], tuple[Side, UUID]] = {}
+    for side, kinds in shown.items():
+        ids = dict.fromkeys(UUID(pk) for kind in kinds for _, pk in kind.samples.get("new", ()))
+        for pk in list(ids)[:SAMPLES_SHOWN]:
+            call = calls.get(pk)
+            place = None if call is None else _place(side, call)
+            if place is not None:
+                places[place] = (side, pk)
+    try:
+        judges = dict(zip(("output", "args"), job.judges_of(replay), strict=True))
+        events = read_events(replay.tenant_id, places)
+    except (LogPayloadError, UnusableSchemaError):
+        return {}
+    return {
+        places[place]: judges[places[place][0]].explain(event.raw)
+        for place, event in events.items()
+    }
+
+
+def _place(side: Side, call: ListedCall) -> tuple[UUID, int] | None:
+    batch_id, position = (
+        (call.end_batch_id, call.end_pos)
+        if side == "output"
+        else (call.start_batch_id, call.start_pos)
+    )
+    return None if batch_id is None or position is None else (batch_id, position)

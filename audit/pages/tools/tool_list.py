@@ -1,0 +1,54 @@
+"""The list of tools: registered ones, and names that were only called."""
+
+from django import forms
+from django.http import HttpResponseBase
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.queries.tools import OBSERVED, UNCALLED, ToolFilter, list_tools
+from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.models import Role
+from tools_registry.models import State
+
+PAGE_SIZE = 50
+STATES = {
+    "": "All",
+    **dict(State.choices),
+    "draft": "With a draft",
+    OBSERVED: "Called, not registered",
+    UNCALLED: "Registered, never called",
+}
+
+
+class ToolFilterForm(forms.Form):
+    """Which tools are listed. With a value that cannot be read, none."""
+
+    q = forms.CharField(max_length=256, required=False, strip=True)
+    state = forms.ChoiceField(choices=list(STATES.items()), required=False)
+    tag = forms.CharField(max_length=50, required=False, strip=False)
+
+
+@require_safe
+@tenant_page()
+def tool_list(request: TenantRequest) -> HttpResponseBase:
+    """Tools by name, filtered by the address; `?after=<name>` continues."""
+    form = ToolFilterForm(request.GET)
+    is_valid = form.is_valid()
+    read = form.cleaned_data
+    wanted = ToolFilter(read.get("q", ""), read.get("state", ""), read.get("tag", ""))
+    after = request.GET.get("after", "").replace("\0", "").encode(errors="replace").decode()
+    found = []  # the rest of a filter alone may find the opposite of what was asked
+    if is_valid:
+        found = list_tools(wanted, timezone.now(), after=after, size=PAGE_SIZE + 1)
+    context = {
+        "form": form,
+        "tools": found[:PAGE_SIZE],
+        "next_after": found[PAGE_SIZE - 1].name if len(found) > PAGE_SIZE else None,
+        "after": after,
+        "wanted": wanted,
+        "states": STATES,
+        "is_filtered": wanted != ToolFilter(),
+        "may_edit": has_role(request.membership, Role.EDITOR),
+    }
+    return render(request, "tools/tool_list.html", context)

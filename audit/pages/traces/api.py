@@ -1,0 +1,145 @@
+"""Traces: the list, and one with its calls."""
+
+from datetime import UTC
+from typing import Any, Literal, cast
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Path, Query
+from pydantic import Field
+from tooltrail.events import ID_MAX_LENGTH
+
+from audit.exports.call_document import document
+from audit.pages.show import schemas
+from audit.pages.show.ranges import since
+from audit.pages.show.router import router
+from audit.queries.calls import TIMELINE_LIMIT
+from audit.queries.calls import trace_detail as find_trace
+from audit.queries.traces import Cursor, Reason, TraceDay, TraceFilter, trace_page
+from audit.queries.withheld import without_message, without_messages
+from config.http.problems import ProblemError
+from tenants.api_auth import ApiRequest
+from tenants.api_reads import Asked, Paged, reads, seal, unseal
+
+_CALL_COLUMNS = tuple(schemas.CallInTrace.model_fields)
+
+
+class TracesAsked(Paged):
+    """Which traces."""
+
+    limit: int = Field(50, ge=1, le=200)
+    """How many rows at most."""
+    state: Literal["all", "failed", "violation", "open", "ok"] = "all"
+    """Those with such a call; `ok`: those in which nothing is amiss."""
+    trace: str = Field("", max_length=ID_MAX_LENGTH)
+    """How the trace id begins."""
+    range: str = Field("", examples=["24h"])
+    """How far back they may have begun: minutes, hours or days; left out for any time."""
+
+
+class TraceAsked(Asked):
+    """How much of a trace."""
+
+    limit: int = Field(1000, ge=1, le=TIMELINE_LIMIT)
+    """How many of its calls at most."""
+
+
+@reads(router, "/traces", schemas.TracePage, tag="traces", problems=("range", "cursor", "limit"))
+def list_traces(request: HttpRequest, asked: Query[TracesAsked]) -> dict[str, Any]:
+    """List traces, newest first, each with the reason why it is worth a look.
+
+    A trace whose calls started on several days is listed once, so that a page may be shorter
+    than `limit` and not be the last.
+    """
+    wanted = TraceFilter(
+        state="" if asked.state == "all" else asked.state,
+        prefix=asked.trace.replace("\x00", "\ufffd"),
+        since=since(asked.range, timezone.now()),
+    )
+    before = unseal("traces", asked.cursor, _read_cursor)
+    page = trace_page(wanted, before=before, size=asked.limit)
+    with_payloads = cast(ApiRequest, request).auth.sees_payloads
+    return {
+        "traces": [
+            {
+                **_document(trace),
+                "reason": _reason(page.reasons.get(trace.trace_id), with_payloads=with_payloads),
+            }
+            for trace in page.traces
+        ],
+        "next": seal("traces", page.older) if page.older else None,
+        "searched_until": page.scanned_until and page.scanned_until.astimezone(UTC),
+        "withheld": not with_payloads,
+    }
+
+
+@reads(
+    router,
+    "/traces/{path:trace_id}",
+    schemas.TraceDetail,
+    tag="traces",
+    problems=("not_found", "limit"),
+)
+def read_trace(
+    request: HttpRequest, trace_id: Path[str], asked: Query[TraceAsked]
+) -> dict[str, Any]:
+    """One trace with its calls in the order they started.
+
+    The trace id is quoted as one segment of the address, slashes included.
+    """
+    detail = None if "\x00" in trace_id else find_trace(trace_id, limit=asked.limit)
+    if detail is None:
+        raise ProblemError("not_found", "There is no such trace.")
+    with_payloads = cast(ApiRequest, request).auth.sees_payloads
+    calls = detail.calls if with_payloads else without_messages(detail.calls)
+    return {
+        **_document(detail.summary),
+        "calls": [
+            document(call, detail.violations.get(call.invocation_id), _CALL_COLUMNS)
+            for call in calls
+        ],
+        "is_cut": detail.is_cut,
+        "withheld": not with_payloads,
+    }
+
+
+def _document(trace: TraceDay) -> dict[str, Any]:
+    return {
+        "trace_id": trace.trace_id,
+        "first_started_at": trace.first_started_at.astimezone(UTC),
+        "last_at": trace.last_at.astimezone(UTC),
+        "duration_ms": None if trace.duration_us is None else trace.duration_us / 1000,
+        "first_tool_name": trace.first_tool_name,
+        "run_id": trace.run_id,
+        "calls_started": trace.started_count,
+        "calls_completed": trace.completed_count,
+        "calls_failed": trace.failed_count,
+        "calls_open": trace.open_count,
+        "violations": trace.violation_count,
+        "prompt_tokens": trace.prompt_tokens,
+        "completion_tokens": trace.completion_tokens,
+    }
+
+
+def _reason(reason: Reason | None, *, with_payloads: bool) -> dict[str, Any] | None:
+    if reason is None:
+        return None
+    shown = reason if with_payloads else without_message(reason)
+    return {
+        "tool_name": shown.tool_name,
+        "state": shown.state,
+        "error_type": shown.error_type or None,
+        "error_code": shown.error_code,
+        "error_message": shown.error_message,
+        "upstream_status": shown.upstream_status,
+        "started_at": shown.started_at.astimezone(UTC),
+        "violation_path": shown.violation_path,
+        "violation_code": shown.violation_code,
+    }
+
+
+def _read_cursor(place: list[str]) -> Cursor:
+    found = Cursor.read("\n".join(place))
+    if found is None:
+        raise ValueError("no place in the list of traces")
+    return found

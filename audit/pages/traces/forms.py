@@ -1,0 +1,65 @@
+"""The forms of traces: the filter of the list, filter and zoom of one timeline."""
+
+from datetime import timedelta
+from typing import ClassVar
+
+from django import forms
+from tooltrail.events import ID_MAX_LENGTH
+
+from audit.pages.show.list_range import LIST_RANGES
+from audit.pages.traces.waterfall import View
+
+
+class TraceFilterForm(forms.Form):
+    """Which traces are listed. With a value that cannot be read, none."""
+
+    RANGES: ClassVar = LIST_RANGES
+    STATES: ClassVar[dict[str, str]] = {
+        "": "All",
+        "failed": "Failed",
+        "violation": "Violations",
+        "open": "Open",
+        "ok": "OK",
+    }
+
+    range = forms.ChoiceField(choices=[(k, v[0]) for k, v in RANGES.items()], required=False)
+    state = forms.ChoiceField(choices=list(STATES.items()), required=False)
+    trace = forms.CharField(max_length=ID_MAX_LENGTH, required=False, strip=True)
+
+    @property
+    def since(self) -> timedelta | None:
+        """How far back from now; None for any time."""
+        return self.RANGES[self.cleaned_data.get("range", "")][1]
+
+
+class TimelineForm(forms.Form):
+    """Which part of a trace is shown. An unreadable value is reported and hides nothing."""
+
+    ONLY: ClassVar[dict[str, str]] = {
+        "": "All",
+        "failed": "Failed",
+        "violation": "Violations",
+        "open": "Open",
+        "path": "Path",
+    }
+
+    call = forms.UUIDField(required=False)
+    tool = forms.CharField(max_length=200, required=False, strip=False)
+    only = forms.ChoiceField(choices=list(ONLY.items()), required=False)
+    find = forms.CharField(max_length=200, required=False, strip=True)
+    row = forms.IntegerField(min_value=0, max_value=10**6, required=False)
+    zoom_from = forms.IntegerField(min_value=0, max_value=10**17, required=False)
+    zoom_to = forms.IntegerField(min_value=1, max_value=10**17, required=False)
+
+    def view(self) -> View:
+        """What the address asks for; of a form with errors, to fill it in again."""
+        read = self.cleaned_data
+        start, end = read.get("zoom_from"), read.get("zoom_to")
+        return View(
+            only=read.get("only", ""),
+            find=read.get("find", ""),
+            tool=read.get("tool", ""),
+            zoom=(start or 0, end) if end is not None else None,
+            first_row=read.get("row"),
+            selected=read.get("call"),
+        )

@@ -1,0 +1,67 @@
+"""A call's lane in the timeline as SVG: its bar, its marks, and its reason beside the bar.
+
+Pure. Shares are attributes, never styles; a template would take longer than all the rest.
+"""
+
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+from django.utils.safestring import SafeString
+
+from audit.pages.traces.timeline import Bar
+from audit.show.text import visible
+
+_TEXT_SHARE = 1.45  # width of a character as a share of the lane, where it is narrowest
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The reason as it is written into a lane: from `x` on, or up to it, or in the bar."""
+
+    text: str
+    x: float
+    place: Literal["right", "left", "inside"]
+
+
+def label(drawn: Bar, reason: str) -> Label:
+    """Where the reason finds room: right of the bar, left of it, else the roomiest place."""
+    needed = len(reason) * _TEXT_SHARE
+    right, left = 100 - drawn.end, drawn.x
+    if right >= needed or (left < needed and right >= max(left, drawn.width)):
+        return Label(reason, drawn.end, "right")  # what does not fit is cut by the lane's edge
+    if left >= needed:
+        return Label(reason, drawn.x, "left")
+    if drawn.width >= left:
+        return Label(reason, drawn.x, "inside")
+    # Cut here, between its parts if it can be: the lane's edge would take the beginning.
+    kept = reason[: int(left / _TEXT_SHARE) - 1]
+    whole_parts = kept.rpartition(" · ")[0]
+    return Label(whole_parts or f"{kept}…", drawn.x, "left")
+
+
+def svg(
+    look: str, drawn: Bar, written: Label, *, is_critical: bool, limit: tuple[float, str] | None
+) -> SafeString:
+    """The drawing. `limit` is where the call's time limit lies, as a share, and what it is."""
+    if drawn.is_outside:
+        return SafeString("")
+    look = escape(look)
+    place = f'x="{drawn.x:.2f}%" width="{drawn.width:.2f}%"'
+    endless = " is-endless" if drawn.is_open else ""
+    parts = [f'<rect class="bar is-{look}{endless}" {place} y="7" height="12" rx="3"/>']
+    if is_critical:
+        parts.append(f'<rect class="critical" {place} y="21" height="2"/>')
+    if limit is not None:
+        x, said = limit
+        parts.append(
+            f'<line class="limit" x1="{x:.2f}%" x2="{x:.2f}%" y1="3" y2="23">'
+            f"<title>Its time limit: {escape(said)}</title></line>"
+        )
+    if written.text:
+        away = -6 if written.place == "left" else 6
+        parts.append(
+            f'<text class="is-{look} is-{written.place}" x="{written.x:.2f}%" dx="{away}" y="17">'
+            f"{visible(written.text)}</text>"
+        )
+    return SafeString("".join(parts))

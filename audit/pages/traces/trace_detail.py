@@ -1,0 +1,93 @@
+"""The timeline of a trace, with one of its calls opened beside it."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from secrets import token_hex
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.pages.calls.call_detail import panel_context
+from audit.pages.traces import trace_text, waterfall
+from audit.pages.traces.forms import TimelineForm
+from audit.queries.calls import TraceDetail, call_detail, failures_beside_in
+from audit.queries.calls import trace_detail as find_trace
+from audit.queries.withheld import without_messages
+from audit.show import reasons
+from config.http.htmx import render_page, wants_partial
+from tenants.access import TenantRequest, tenant_page
+
+
+@require_safe
+@tenant_page()
+def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
+    """All calls of a trace on one axis of time. `?call=` opens one of them.
+
+    A window of rows at a time: `?row=` says which, and htmx gets the rows alone.
+    """
+    detail = _found(request, trace_id)
+    now = timezone.now()
+    form = TimelineForm(request.GET)
+    form.is_valid()  # what cannot be read is reported and shows everything
+    view = form.view()
+    shown = waterfall.build(detail, view, now)
+    asked = {
+        name: request.GET.get(name) for name in ("only", "find", "tool", "zoom_from", "zoom_to")
+    }
+    kept = {name: value for name, value in asked.items() if value}
+    context: dict[str, object] = {
+        "waterfall": shown,
+        "kept": f"{urlencode(kept)}&" if kept else "",
+        "kept_call": f"call={view.selected}&" if view.selected else "",
+    }
+    if not wants_partial(request):
+        around = _around(request, detail, shown, now)
+        context |= around | {"view": view, "form": form}
+    return render_page(request, "traces/trace_detail.html", "trace-rows", context)
+
+
+def _around(
+    request: TenantRequest, detail: TraceDetail, shown: waterfall.Waterfall, now: datetime
+) -> dict[str, object]:
+    """What the page has besides rows: the facts above them, and the call opened beside them."""
+    opened = shown.selected
+    call = call_detail(opened.started_on, opened.invocation_id) if opened else None
+    panel: dict[str, object] = {"panel": None}
+    if call is not None:
+        panel = panel_context(request, call, now, failures_beside_in(detail, call))
+    return {
+        **panel,
+        "trace": detail.summary,
+        "is_cut": detail.is_cut,
+        "shown_count": len(detail.calls),
+        "tool_count": len({call.tool_name for call in detail.calls}),
+        "cache_hits": sum(call.cache_hit is True for call in detail.calls),
+        "tokens": reasons.tokens(detail.summary.prompt_tokens, detail.summary.completion_tokens),
+        "idle_share": shown.idle_us / shown.span_us * 100,
+        "telling_offset_us": (shown.telling.started_at - detail.summary.first_started_at)
+        // timedelta(microseconds=1),
+        "is_call_unknown": opened is None,
+    }
+
+
+@require_safe
+@tenant_page()
+def trace_as_text(request: TenantRequest, trace_id: str) -> HttpResponse:
+    """The trace in plain text, to be pasted elsewhere."""
+    detail = _found(request, trace_id)
+    address = request.build_absolute_uri(reverse("trace_detail", args=[trace_id]))
+    text = trace_text.write(detail, address, timezone.now(), token_hex(4))
+    return HttpResponse(text, content_type="text/plain; charset=utf-8")
+
+
+def _found(request: TenantRequest, trace_id: str) -> TraceDetail:
+    """The trace, as far as the member sees it."""
+    detail = find_trace(trace_id)
+    if detail is None:
+        raise Http404("no such trace")
+    if not request.membership.sees_payloads:
+        detail = replace(detail, calls=without_messages(detail.calls))
+    return detail

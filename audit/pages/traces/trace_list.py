@@ -1,0 +1,78 @@
+"""The list of traces: what ran, newest first, and what went wrong in each."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.pages.traces.forms import TraceFilterForm
+from audit.queries.traces import NO_TRACES, Cursor, Reason, TraceDay, TraceFilter, trace_page
+from audit.queries.withheld import without_message
+from audit.show import reasons
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+
+PAGE_SIZE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """A trace as it is listed."""
+
+    trace: TraceDay
+    reason_tool: str
+    reason: str
+    tokens: str
+
+    @property
+    def look(self) -> str:
+        """Colour of its reason."""
+        if self.trace.failed_count:
+            return "failed"
+        if self.trace.violation_count:
+            return "violation"
+        return "open" if self.trace.open_count else "ok"
+
+
+@require_safe
+@tenant_page()
+def trace_list(request: TenantRequest) -> HttpResponse:
+    """The traces of the session's tenant that match the address' filters, a page of them."""
+    form = TraceFilterForm(request.GET)
+    is_valid = form.is_valid()
+    now = timezone.now()
+    wanted = TraceFilter(
+        state=form.cleaned_data.get("state", ""),
+        prefix=form.cleaned_data.get("trace", ""),
+        since=now - form.since if form.since else None,
+    )
+    before = Cursor.read(request.GET.get("before", ""))
+    after = Cursor.read(request.GET.get("after", ""))
+    page = NO_TRACES  # the rest of a filter alone may find the opposite of what was asked
+    if is_valid:
+        page = trace_page(wanted, before=before, after=after, size=PAGE_SIZE)
+    why = page.reasons
+    if not request.membership.sees_payloads:
+        why = {trace_id: without_message(reason) for trace_id, reason in why.items()}
+    context = {
+        "form": form,
+        "wanted": wanted,
+        "rows": [_row(trace, why.get(trace.trace_id), now) for trace in page.traces],
+        "newer": str(page.newer or ""),
+        "older": str(page.older or ""),
+        "scanned_until": page.scanned_until,
+        "is_first_page": not before and not after,
+        "is_filtered": bool(wanted.state or wanted.prefix or wanted.since),
+    }
+    return render_page(request, "traces/trace_list.html", "trace-list", context)
+
+
+def _row(trace: TraceDay, reason: Reason | None, now: datetime) -> TraceRow:
+    return TraceRow(
+        trace=trace,
+        reason_tool=reason.tool_name if reason else "",
+        reason=reasons.of_trace(reason, now) if reason else "",
+        tokens=reasons.tokens(trace.prompt_tokens, trace.completion_tokens),
+    )

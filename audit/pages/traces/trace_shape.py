@@ -1,0 +1,87 @@
+"""Where a trace's time went: the path that decided its end, the gaps between calls, repeats.
+
+Pure; works on the rows of `audit.pages.traces.timeline`. The same input rules hold: clocks may
+differ, children may outlast their parents.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+
+from audit.pages.traces.timeline import Node, Span, Window
+
+_NEVER = float("inf")
+
+
+def critical_path(nodes: Sequence[Node]) -> set[int]:
+    """The calls a trace would have ended sooner without, wrappers included.
+
+    From the end backwards: of the calls on one level the one that ended last, then the last of
+    those that had ended when it began, and so on; and the same inside each of them. What
+    `nodes` holds must be in the order of rows. As tracing tools draw it (Jaeger, Uber's CRISP).
+    """
+    below: dict[int, list[int]] = {}
+    above: list[int] = []
+    ends: list[float] = []
+    for index, (span, depth, *_) in enumerate(nodes):
+        del above[depth:]
+        below.setdefault(above[-1] if above else -1, []).append(index)
+        above.append(index)
+        ends.append(_NEVER if span.end_us is None else max(span.start_us, span.end_us))
+    path: set[int] = set()
+    waiting: list[tuple[int, float]] = [(-1, _NEVER)]
+    while waiting:
+        parent, until = waiting.pop()
+        cursor = _NEVER  # a child that outlasts its parent is the last one all the same
+        for index in sorted(below.get(parent, ()), key=ends.__getitem__, reverse=True):
+            span, end = nodes[index].span, ends[index]
+            if span.start_us <= until and end <= cursor:
+                path.add(span.id)
+                cursor = span.start_us
+                waiting.append((index, min(end, until)))
+    return path
+
+
+def gaps(nodes: Iterable[Node], window: Window) -> list[tuple[int, int]]:
+    """The stretches in which no call without calls of its own ran, in microseconds.
+
+    What an agent spends there is not spent in tools: the model thinks, or somebody waits.
+    """
+    running = sorted((node.span for node in nodes if not node.child_count), key=_start)
+    found: list[tuple[int, int]] = []
+    reached = window.start_us
+    for span in running:
+        if span.start_us > reached:
+            found.append((reached, min(span.start_us, window.end_us)))
+        reached = max(reached, window.end_us if span.end_us is None else span.end_us, span.start_us)
+    if running and reached < window.end_us:
+        found.append((reached, window.end_us))
+    return found
+
+
+def _start(span: Span) -> int:
+    return span.start_us
+
+
+def sizes(nodes: Sequence[Node]) -> list[int]:
+    """How many rows lie inside each row's call, at any depth."""
+    inside = [0] * len(nodes)
+    for index in range(len(nodes) - 1, -1, -1):
+        depth, after = nodes[index].depth, index + 1
+        while after < len(nodes) and nodes[after].depth > depth:
+            inside[index] += 1 + inside[after]
+            after += 1 + inside[after]
+    return inside
+
+
+def repeats(contents: Sequence[Hashable]) -> list[tuple[int, int] | None]:
+    """Of each call in order of start, which of how many with the same content it is.
+
+    None for a call that is alone.
+    """
+    totals = Counter(contents)
+    seen: Counter[Hashable] = Counter()
+    marks: list[tuple[int, int] | None] = []
+    for content in contents:
+        seen[content] += 1
+        marks.append((seen[content], totals[content]) if totals[content] > 1 else None)
+    return marks

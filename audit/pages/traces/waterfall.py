@@ -1,0 +1,388 @@
+"""A trace's calls as the rows of its page: tree, bars, reasons, filter and zoom.
+
+Pure. The rules of time are `audit.pages.traces.timeline`'s, the words `audit.show.reasons`'; here
+they are put together for the template, for the part of the rows that one page shows.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from django.utils.safestring import SafeString
+
+from audit.events.instants import microseconds
+from audit.pages.traces.lane import Label, label, svg
+from audit.pages.traces.timeline import (
+    Bar,
+    Node,
+    Span,
+    Tick,
+    Window,
+    arrange,
+    bar,
+    pack,
+    ticks,
+    window_of,
+)
+from audit.pages.traces.trace_shape import (
+    critical_path,
+    gaps,
+    repeats,
+    sizes,
+)
+from audit.queries.calls import Call, Look, TraceDetail
+from audit.show import reasons
+from audit.show.figures import milliseconds
+
+WINDOW_ROWS = 60
+"""Rows drawn at once, more than a screen holds; the others come when they are scrolled to."""
+
+MINIMAP_LANES = 10
+MINIMAP_WIDTH = 1_000  # units of its view box
+ZOOM_STEPS = 8  # places of the minimap that lead to a closer look
+
+_ELSEWHERE = -1  # the place of a call that is not in the trace
+_DEEP = 4  # levels of calls inside a call: less than half of their column is left to names
+_GAP_SHARE = 0.3  # percent of the lane: two pixels
+
+Only = Literal["", "failed", "violation", "open", "path"]
+"""Which calls are shown; `path` are those of the critical path."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What of a trace is shown. `zoom` is in microseconds since the trace's start."""
+
+    only: Only = ""
+    find: str = ""
+    tool: str = ""
+    zoom: tuple[int, int] | None = None
+    first_row: int | None = None  # None: the window with the selected call
+    selected: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A call's row."""
+
+    call: Call
+    node: Node
+    bar: Bar
+    reason: str
+    label: Label
+    is_selected: bool
+    is_context: bool  # here only because something below it was looked for
+    is_critical: bool  # on the critical path
+    is_alike: bool  # the same tool and arguments as the selected one
+    repeat: tuple[int, int] | None  # which of how many calls with the same content
+    limit_x: float | None  # where its time limit lies, if that is in the window
+    inside_count: int  # calls within it, whether shown or not
+
+    @property
+    def lane(self) -> SafeString:
+        """What is drawn of it."""
+        limit = (
+            None
+            if self.limit_x is None or self.call.timeouts_ms is None
+            else (self.limit_x, milliseconds(self.call.timeouts_ms))
+        )
+        return svg(self.call.look, self.bar, self.label, is_critical=self.is_critical, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows that are not drawn yet: `first` counts from 0, `depth` is the least of theirs."""
+
+    first: int
+    count: int
+    depth: int
+
+    @property
+    def last(self) -> int:
+        """The number of its last row, from 1."""
+        return self.first + self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch in which no tool ran, as shares."""
+
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """All calls of one look in the minimap, as one SVG path."""
+
+    look: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Zoom:
+    """A place of the minimap and the stretch it leads to, in microseconds from the start."""
+
+    x: float
+    width: float
+    from_us: int
+    to_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """A window of rows and what stands around them."""
+
+    rows: list[Row]
+    ticks: list[Tick]
+    gaps: list[Gap]
+    idle_us: int  # all of them together, of the whole trace
+    span_us: int  # what the minimap shows
+    tools: list[tuple[str, int]]  # with how many calls each, the busiest first
+    outlines: list[Outline]
+    lane_count: int
+    zooms: list[Zoom]
+    window_x: float  # the visible window in the minimap, as shares
+    window_width: float
+    is_zoomed: bool
+    selected: Call | None
+    telling: Call  # what to look at first: see _most_telling
+    telling_reason: str
+    first_row: int  # counts from 0
+    earlier: Stretch | None  # the window before this one, where there is one
+    later: list[Stretch]  # the windows after it
+    is_deep: bool  # names are moved in so far that they need more room
+
+
+def svg_share(percent: float) -> str:
+    """A share of a width as SVG takes it: `12.34%`."""
+    return f"{percent:.2f}%"
+
+
+def nodes_of(calls: Sequence[Call]) -> list[Node]:
+    """The calls in the order of their rows; a span's id is its call's place among `calls`."""
+    return arrange(_spans(calls, places(calls)))
+
+
+def places(calls: Iterable[Call]) -> dict[UUID, int]:
+    """Where each call comes, by its id; of a repeated id the first."""
+    found: dict[UUID, int] = {}
+    for place, call in enumerate(calls):
+        found.setdefault(call.invocation_id, place)
+    return found
+
+
+def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
+    """The rows of a trace that `view` asks for."""
+    calls, place_of = detail.calls, places(detail.calls)
+    looks = [call.look for call in calls]
+    spans = _spans(calls, place_of)
+    whole = window_of(spans)
+    window = _zoomed(whole, view.zoom)
+    nodes = arrange(spans)
+
+    def reason(call: Call) -> str:
+        return reasons.of_call(call, detail.violations.get(call.invocation_id), now)
+
+    critical = critical_path(nodes)
+    shown, context = _filtered(nodes, calls, _matcher(view, reason, critical))
+    telling = _most_telling(calls, looks)
+    opened = place_of.get(view.selected) if view.selected else telling
+    selected = None if opened is None else calls[opened]
+    first = _first_row(shown, view, opened)
+    outlines, lane_count = _minimap(looks, spans, whole)
+    idle = gaps(nodes, whole)
+    inside = dict(zip((node.span.id for node in nodes), sizes(nodes), strict=True))
+    repeat = repeats([_content(call) for call in calls])
+
+    def row(node: Node) -> Row:
+        place = node.span.id
+        call, drawn = calls[place], bar(node.span, window)
+        said = reason(call)
+        return Row(
+            call=call,
+            node=node,
+            bar=drawn,
+            reason=said,
+            label=label(drawn, said),
+            is_selected=call is selected,
+            is_context=place in context,
+            is_critical=place in critical,
+            is_alike=repeat[place] is not None and _content(call) == _content(selected),
+            repeat=repeat[place],
+            limit_x=_limit_x(call, node.span, window),
+            inside_count=inside[place],
+        )
+
+    return Waterfall(
+        rows=[row(node) for node in shown[first : first + WINDOW_ROWS]],
+        ticks=ticks(window, whole.start_us) if _has_extent(spans) else [],
+        gaps=_gaps_drawn(idle, window),
+        idle_us=sum(end - start for start, end in idle),
+        span_us=whole.span_us,
+        tools=Counter([call.tool_name for call in calls]).most_common(),
+        outlines=outlines,
+        lane_count=lane_count,
+        zooms=_zooms(whole),
+        window_x=whole.share(window.start_us),
+        window_width=whole.share(window.end_us) - whole.share(window.start_us),
+        is_zoomed=window != whole,
+        selected=selected,
+        telling=calls[telling],
+        telling_reason=reason(calls[telling]),
+        first_row=first,
+        earlier=_stretch(shown, first - WINDOW_ROWS) if first else None,
+        later=[_stretch(shown, n) for n in range(first + WINDOW_ROWS, len(shown), WINDOW_ROWS)],
+        is_deep=any(node.depth >= _DEEP for node in nodes),
+    )
+
+
+def _stretch(shown: Sequence[Node], first: int) -> Stretch:
+    nodes = shown[first : first + WINDOW_ROWS]
+    return Stretch(first, len(nodes), min(node.depth for node in nodes))
+
+
+def _most_telling(calls: Sequence[Call], looks: Sequence[Look]) -> int:
+    """The place of what is opened unasked: a failed call before a violating, an open, any other.
+
+    Of several the first to end, because a failure passes outwards from the call it began
+    in; the same rule as the list of traces'. The calls come in order of their start.
+    """
+    for look in ("failed", "violation"):
+        if alike := [place for place, each in enumerate(looks) if each == look]:
+            return min(alike, key=lambda place: calls[place].ended_at or calls[place].started_at)
+    return next((place for place, call in enumerate(calls) if call.state == "open"), 0)
+
+
+def _spans(calls: Iterable[Call], place_of: Mapping[UUID, int]) -> list[Span]:
+    spans: list[Span] = []
+    for call in calls:
+        start, parent = microseconds(call.started_at), call.parent_invocation_id
+        # The producer's own stopwatch is better than the difference of two clock readings.
+        end = None if call.state == "open" else start + (call.duration_us or 0)
+        above = None if parent is None else place_of.get(parent, _ELSEWHERE)
+        spans.append(Span(place_of[call.invocation_id], above, start, end))
+    return spans
+
+
+def _content(call: Call | None) -> tuple[str, str] | None:
+    return None if call is None else (call.tool_name, call.call_id)
+
+
+def _has_extent(spans: Sequence[Span]) -> bool:
+    """Whether anything is known to have taken time, so that an axis means something."""
+    return len({span.start_us for span in spans}) > 1 or any(span.end_us for span in spans)
+
+
+def _zoomed(whole: Window, zoom: tuple[int, int] | None) -> Window:
+    if zoom is None:
+        return whole
+    start = max(whole.start_us, whole.start_us + zoom[0])
+    end = min(whole.end_us, whole.start_us + zoom[1])
+    return Window(start, end) if start < end else whole
+
+
+def _zooms(whole: Window) -> list[Zoom]:
+    """Equal places of the minimap; each leads to itself and half of its neighbours."""
+    step = whole.span_us / ZOOM_STEPS
+    return [
+        Zoom(
+            x=100 / ZOOM_STEPS * n,
+            width=100 / ZOOM_STEPS,
+            from_us=max(0, int((n - 0.5) * step)),
+            to_us=min(whole.span_us, int((n + 1.5) * step) + 1),
+        )
+        for n in range(ZOOM_STEPS)
+    ]
+
+
+def _matcher(
+    view: View, reason: Callable[[Call], str], critical: set[int]
+) -> Callable[[int, Call], bool] | None:
+    """Whether the call at a place is looked for; None when everything is."""
+    needle = view.find.casefold()
+    if not needle and not view.only and not view.tool:
+        return None
+
+    def matches(place: int, call: Call) -> bool:
+        if view.only == "path" and place not in critical:
+            return False
+        if view.only == "violation" and not call.violation_count:
+            return False
+        if view.only in {"failed", "open"} and call.state != view.only:
+            return False
+        if view.tool and call.tool_name != view.tool:
+            return False
+        if not needle:
+            return True
+        text = f"{call.tool_name} {call.tool_version} {reason(call)} {call.error_message or ''}"
+        return needle in text.casefold()
+
+    return matches
+
+
+def _filtered(
+    nodes: Sequence[Node], calls: Sequence[Call], matches: Callable[[int, Call], bool] | None
+) -> tuple[list[Node], set[int]]:
+    """The rows that match, with the calls above them as context."""
+    if matches is None:
+        return list(nodes), set()
+    spans = {node.span.id: node.span for node in nodes}
+    wanted = {place for place in spans if matches(place, calls[place])}
+    context: set[int] = set()
+    for one in wanted:
+        parent = spans[one].parent_id
+        while parent in spans and parent not in context:
+            context.add(parent)
+            parent = spans[parent].parent_id
+    kept = wanted | context
+    return [node for node in nodes if node.span.id in kept], context - wanted
+
+
+def _first_row(shown: Sequence[Node], view: View, opened: int | None) -> int:
+    """The first row of the window with the asked row, else with the selected call."""
+    row = view.first_row or 0
+    if view.first_row is None and opened is not None:
+        row = next((n for n, node in enumerate(shown) if node.span.id == opened), 0)
+    return min(max(0, row), max(0, len(shown) - 1)) // WINDOW_ROWS * WINDOW_ROWS
+
+
+def _limit_x(call: Call, span: Span, window: Window) -> float | None:
+    """Where its time limit lies, of a call that used half of it or still runs."""
+    if call.timeouts_ms is None:
+        return None
+    if call.duration_us is not None and call.duration_us < call.timeouts_ms * 500:
+        return None
+    limit_us = span.start_us + call.timeouts_ms * 1_000
+    return window.share(limit_us) if window.start_us < limit_us < window.end_us else None
+
+
+def _gaps_drawn(idle: Iterable[tuple[int, int]], window: Window) -> list[Gap]:
+    """The gaps wide enough to be seen in the window."""
+    least_us = window.span_us * _GAP_SHARE / 100
+    drawn = (
+        Gap(window.share(start), window.share(end) - window.share(start))
+        for start, end in idle
+        if end - start >= least_us  # of a long trace few are
+    )
+    return [gap for gap in drawn if gap.width >= _GAP_SHARE]
+
+
+def _minimap(
+    looks: Sequence[Look], spans: Sequence[Span], whole: Window
+) -> tuple[list[Outline], int]:
+    """The whole trace in small: a path of short lines for each look, worst drawn last."""
+    lanes = pack(spans, whole, lane_count=MINIMAP_LANES)  # calls come by their start
+    pieces: dict[Look, dict[str, None]] = {"ok": {}, "open": {}, "violation": {}, "failed": {}}
+    scale = MINIMAP_WIDTH / whole.span_us
+    for look, span, lane in zip(looks, spans, lanes, strict=True):
+        end = whole.end_us if span.end_us is None else span.end_us
+        x = round((span.start_us - whole.start_us) * scale)
+        width = max(3, round((end - span.start_us) * scale))
+        # Equal pieces are drawn once: thousands of calls stay some kilobytes.
+        pieces[look][f"M{min(x, MINIMAP_WIDTH - 3)} {lane}.5h{width}"] = None
+    outlines = [Outline(look, "".join(paths)) for look, paths in pieces.items() if paths]
+    return outlines, max(lanes, default=0) + 1

@@ -1,0 +1,170 @@
+"""The pages of `audit`."""
+
+from django.urls import path, register_converter
+
+from audit.pages.actions.views import action_export, action_list
+from audit.pages.calls.call_detail import call_detail, call_event, call_reveal
+from audit.pages.calls.call_export import call_export
+from audit.pages.calls.call_list import (
+    call_complete,
+    call_count,
+    call_list,
+    call_tail,
+)
+from audit.pages.calls.open_list import open_list
+from audit.pages.calls.payload_search import search_cancel, search_detail, search_start
+from audit.pages.calls.saved_views import view_delete, view_save
+from audit.pages.evidence.views import evidence_bundle, evidence_page
+from audit.pages.inbox.views import (
+    inbox_detail,
+    inbox_discard,
+    inbox_discard_all,
+    inbox_export,
+    inbox_list,
+    inbox_reveal,
+    inbox_send,
+)
+from audit.pages.latency.views import latency_export, latency_newest, latency_page
+from audit.pages.ledger.views import (
+    check_cancel,
+    check_detail,
+    check_start,
+    checkpoint_note,
+    ledger_consistency,
+    ledger_entry,
+    ledger_keys,
+    ledger_page,
+    ledger_proof,
+)
+from audit.pages.overview.views import home
+from audit.pages.repeats.views import (
+    polling_add,
+    polling_remove,
+    repeat_export,
+    repeat_page,
+    repeat_results,
+)
+from audit.pages.reports.views import (
+    report_again,
+    report_create,
+    report_detail,
+    report_export,
+    report_list,
+    report_schedule,
+)
+from audit.pages.settings.erasures import (
+    erasure_cancel,
+    erasure_confirm,
+    erasure_detail,
+    erasure_list,
+    erasure_start,
+)
+from audit.pages.settings.holds import hold_list, hold_release
+from audit.pages.settings.views import redaction_settings, tenant_settings
+from audit.pages.tools.draft_review import draft_publish, draft_review
+from audit.pages.tools.drift import (
+    drift_cancel,
+    drift_draft,
+    drift_page,
+    drift_start,
+)
+from audit.pages.tools.effect import effect_page
+from audit.pages.tools.replays import replay_cancel, replay_detail, replay_start
+from audit.pages.tools.tool_list import tool_list
+from audit.pages.traces.trace_detail import trace_as_text, trace_detail
+from audit.pages.traces.trace_list import trace_list
+from audit.pages.violations.views import violation_export, violation_list
+from audit.show.converters import DayConverter, FreeTextConverter
+
+register_converter(DayConverter, "day")
+register_converter(FreeTextConverter, "text")
+
+urlpatterns = [
+    path("", home, name="home"),
+    # /traces
+    path("traces/", trace_list, name="trace_list"),
+    path("traces/<text:trace_id>", trace_detail, name="trace_detail"),
+    path("traces/<text:trace_id>/text", trace_as_text, name="trace_text"),
+    # /calls
+    path("calls/", call_list, name="call_list"),
+    path("calls/complete", call_complete, name="call_complete"),
+    path("calls/count", call_count, name="call_count"),
+    path("calls/export.<slug:kind>", call_export, name="call_export"),
+    path("calls/open", open_list, name="open_list"),
+    path("calls/search", search_start, name="search_start"),
+    path("calls/search/<uuid:pk>", search_detail, name="search_detail"),
+    path("calls/search/<uuid:pk>/cancel", search_cancel, name="search_cancel"),
+    path("calls/tail", call_tail, name="call_tail"),
+    path("calls/views", view_save, name="view_save"),
+    path("calls/views/<uuid:pk>/delete", view_delete, name="view_delete"),
+    path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
+    path("calls/<day:started_on>/<uuid:invocation_id>/reveal", call_reveal, name="call_reveal"),
+    path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
+    # /tools; one tool's pages are the registry's
+    path("tools/", tool_list, name="tool_list"),
+    # /violations
+    path("violations/", violation_list, name="violation_list"),
+    path("violations/export.<slug:kind>", violation_export, name="violation_export"),
+    # /latency
+    path("latency/", latency_page, name="latency_page"),
+    path("latency/newest", latency_newest, name="latency_newest"),
+    path("latency/export.<slug:kind>", latency_export, name="latency_export"),
+    # /repeats
+    path("repeats/", repeat_page, name="repeat_page"),
+    path("repeats/results", repeat_results, name="repeat_results"),
+    path("repeats/export.<slug:kind>", repeat_export, name="repeat_export"),
+    path("repeats/polling", polling_add, name="polling_add"),
+    path("repeats/polling/remove", polling_remove, name="polling_remove"),
+    # /reports
+    path("reports/", report_list, name="report_list"),
+    path("reports/create", report_create, name="report_create"),
+    path("reports/schedule", report_schedule, name="report_schedule"),
+    path("reports/<uuid:pk>", report_detail, name="report_detail"),
+    path("reports/<uuid:pk>/again", report_again, name="report_again"),
+    path("reports/<uuid:pk>/export.<slug:kind>", report_export, name="report_export"),
+    # /ledger
+    path("ledger/", ledger_page, name="ledger_page"),
+    path("ledger/check", check_start, name="ledger_check_start"),
+    path("ledger/check/<uuid:pk>", check_detail, name="ledger_check"),
+    path("ledger/check/<uuid:pk>/cancel", check_cancel, name="ledger_check_cancel"),
+    path("ledger/checkpoints/<int:epoch>/<int:size>", checkpoint_note, name="ledger_checkpoint"),
+    path("ledger/consistency", ledger_consistency, name="ledger_consistency"),
+    path("ledger/entries/<int:index>", ledger_entry, name="ledger_entry"),
+    path("ledger/entries/<int:index>.tlog-proof", ledger_proof, name="ledger_proof"),
+    path("ledger/keys", ledger_keys, name="ledger_keys"),
+    # /actions
+    path("actions/", action_list, name="action_list"),
+    path("actions/export.<slug:kind>", action_export, name="action_export"),
+    # /evidence
+    path("evidence/", evidence_page, name="evidence_page"),
+    path("evidence/bundle.zip", evidence_bundle, name="evidence_bundle"),
+    # /inbox
+    path("inbox/", inbox_list, name="inbox_list"),
+    path("inbox/discard", inbox_discard_all, name="inbox_discard_all"),
+    path("inbox/export.<slug:kind>", inbox_export, name="inbox_export"),
+    path("inbox/<uuid:pk>", inbox_detail, name="inbox_detail"),
+    path("inbox/<uuid:pk>/reveal", inbox_reveal, name="inbox_reveal"),
+    path("inbox/<uuid:pk>/send", inbox_send, name="inbox_send"),
+    path("inbox/<uuid:pk>/discard", inbox_discard, name="inbox_discard"),
+    # /tools, where the log is read
+    path("tools/<uuid:pk>/draft/review", draft_review, name="draft_review"),
+    path("tools/<uuid:pk>/draft/publish", draft_publish, name="draft_publish"),
+    path("tools/<uuid:pk>/replays", replay_start, name="replay_start"),
+    path("tools/<uuid:pk>/replays/<uuid:replay_id>", replay_detail, name="replay_detail"),
+    path("tools/<uuid:pk>/replays/<uuid:replay_id>/cancel", replay_cancel, name="replay_cancel"),
+    path("tools/<uuid:pk>/drift", drift_page, name="tool_drift"),
+    path("tools/<uuid:pk>/drift/look", drift_start, name="drift_start"),
+    path("tools/<uuid:pk>/drift/looks/<uuid:look_id>/cancel", drift_cancel, name="drift_cancel"),
+    path("tools/<uuid:pk>/drift/draft", drift_draft, name="drift_draft"),
+    path("tools/<uuid:pk>/effect", effect_page, name="tool_effect"),
+    # /settings
+    path("settings/tenant", tenant_settings, name="tenant_settings"),
+    path("settings/redaction", redaction_settings, name="redaction_settings"),
+    path("settings/erasures", erasure_list, name="erasure_list"),
+    path("settings/erasures/start", erasure_start, name="erasure_start"),
+    path("settings/erasures/<uuid:pk>", erasure_detail, name="erasure_detail"),
+    path("settings/erasures/<uuid:pk>/confirm", erasure_confirm, name="erasure_confirm"),
+    path("settings/erasures/<uuid:pk>/cancel", erasure_cancel, name="erasure_cancel"),
+    path("settings/holds", hold_list, name="hold_list"),
+    path("settings/holds/<uuid:pk>/release", hold_release, name="hold_release"),
+]

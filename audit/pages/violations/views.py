@@ -1,0 +1,141 @@
+"""Violations: what breaks its schema where, since when, and what guards made of it."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from audit.events.findings import OUTCOME
+from audit.exports.violations import FORMS, document
+from audit.pages.show.figures_file import figures_file
+from audit.pages.show.range_bar import asked_range, range_bar
+from audit.queries.call_query import quoted
+from audit.queries.violations import (
+    ViolationFilter,
+    ViolationKind,
+    Violations,
+    samples,
+    violations,
+)
+from audit.show import figures
+from audit.show.charts import range_query
+from config.http.htmx import render_page
+from tenants.access import TenantRequest, tenant_page
+
+KINDS_SHOWN = 50
+SAMPLES_SHOWN = 10
+TOOLS_SHOWN, CODES_SHOWN = 14, 10
+_SHADES = 8
+
+OUTCOMES = {
+    "failed": "thrown",
+    "error-result": "made an error result",
+    "coerced": "coerced silently",
+    "stripped": "stripped",
+    "fallback": "fell back",
+    "passed": "let through",
+    OUTCOME: "found by the server",
+}
+"""What guards make of a violation, in words; without one the server found it."""
+
+FILTERS = {"tool": "Tool", "version": "Version", "path": "Path", "code": "Code"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A tool's violations of one code: how many, and how dark they are, from 0 to 8."""
+
+    tool: str
+    code: str
+    count: int
+    shade: int
+
+
+@dataclass(frozen=True, slots=True)
+class KindRow:
+    """A kind as it is listed, and the query of its calls."""
+
+    kind: ViolationKind
+    query: str
+
+
+@require_safe
+@tenant_page()
+def violation_list(request: TenantRequest) -> HttpResponse:
+    """The violations of the range the address asks for, by kind."""
+    now = timezone.now()
+    asked, wanted = asked_range(request, now), ViolationFilter.read(request.GET)
+    found = violations(asked.range, wanted)
+    within = range_query(asked.range.start, asked.range.end)
+    shown = found.kinds[:KINDS_SHOWN]
+    context: dict[str, Any] = {
+        **range_bar(request, asked),
+        "found": found,
+        "rows": [KindRow(kind, f"{within} {kind_query(kind)}") for kind in shown],
+        "more_kinds": len(found.kinds) - len(shown),
+        "heat": heat_map(found),
+        "treatments": [
+            (one, OUTCOMES.get(one.outcome, one.outcome), one.violations / found.total)
+            for one in found.treatments
+        ],
+        "samples": samples(asked.range, wanted, limit=SAMPLES_SHOWN) if shown else [],
+        "filters": [
+            (name, label, getattr(wanted, name))
+            for name, label in FILTERS.items()
+            if getattr(wanted, name) is not None
+        ],
+        "wanted": wanted,
+        "outcome": OUTCOMES.get(wanted.outcome or "", wanted.outcome),
+        "call_count": figures.count(sum(kind.calls for kind in found.kinds)),
+        "exports": tuple(FORMS),
+    }
+    return render_page(request, "violations/violation_list.html", "violations", context)
+
+
+@require_safe
+@tenant_page()
+def violation_export(request: TenantRequest, kind: str) -> HttpResponse:
+    """Every kind of violation the address asks for, as NDJSON or CSV. It is put on record."""
+    return figures_file(
+        request,
+        kind,
+        FORMS,
+        lambda of: [
+            document(one) for one in violations(of, ViolationFilter.read(request.GET)).kinds
+        ],
+        of="violations",
+        action="violation.export",
+    )
+
+
+def kind_query(kind: ViolationKind) -> str:
+    """The terms of a query for the calls with such a violation."""
+    terms = [
+        f"tool:{quoted(kind.tool_name)}",
+        f"violation:{quoted(kind.code)}",
+        f"path:{quoted(kind.path_pattern)}",
+    ]
+    if kind.tool_version:
+        terms.append(f"version:{quoted(kind.tool_version)}")
+    return " ".join(terms)
+
+
+def heat_map(found: Violations) -> tuple[list[str], list[tuple[str, list[Cell]]]]:
+    """Codes across, and for each tool its cells; the most frequent of both first."""
+    by_tool: dict[str, int] = {}
+    by_code: dict[str, int] = {}
+    for (tool, code), count in found.cells.items():
+        by_tool[tool] = by_tool.get(tool, 0) + count
+        by_code[code] = by_code.get(code, 0) + count
+    tools = sorted(by_tool, key=lambda tool: (-by_tool[tool], tool))[:TOOLS_SHOWN]
+    codes = sorted(by_code, key=lambda code: (-by_code[code], code))[:CODES_SHOWN]
+    most = max(found.cells.values(), default=1)
+
+    def cell(tool: str, code: str) -> Cell:
+        count = found.cells.get((tool, code), 0)
+        return Cell(tool, code, count, max(1, round(_SHADES * sqrt(count / most))) if count else 0)
+
+    return codes, [(tool, [cell(tool, code) for code in codes]) for tool in tools]

@@ -1,0 +1,331 @@
+"""What can be asked of calls: every filter by its name in queries, and a filter as a value.
+
+Pure. How a query is read is `audit.queries.call_query`'s, how calls are found
+`audit.queries.call_list`'s.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from enum import Enum, auto
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text a column has, or begins with."""
+
+    value: str
+    is_prefix: bool = False
+
+    @property
+    def is_anything(self) -> bool:
+        """`*` alone: whatever it is, as long as there is one."""
+        return self.is_prefix and not self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A least and a greatest number, either of which may be missing; both belong to it."""
+
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ago:
+    """An instant relative to whenever the question is asked."""
+
+    length: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Midnight:
+    """The beginning of today, or of a day before it, by the clock of whoever asks."""
+
+    days_ago: int
+    zone: tzinfo = UTC
+
+
+type Moment = datetime | Ago | Midnight
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """A member of `CallFilter` has a value: one term of a query."""
+
+    member: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """Tool, error type, error code or error message contain a text; case of a-z is ignored."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadHas:
+    """A place within the arguments or the output has a value."""
+
+    payload: Literal["args", "output"]
+    steps: tuple[str | int | None, ...]
+    """Names of members and indexes of lists; None is every index."""
+    value: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A condition does not hold; what a call does not have is not what is asked for."""
+
+    of: "Condition"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every one of some conditions holds."""
+
+    of: tuple["Condition", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one of some conditions holds."""
+
+    of: tuple["Condition", ...]
+
+
+type Condition = Has | Contains | PayloadHas | Not | AllOf | AnyOf
+
+
+def leaves(condition: Condition) -> Iterator[Has | Contains | PayloadHas]:
+    """The single conditions that one is made of."""
+    match condition:
+        case Not(of):
+            yield from leaves(of)
+        case AllOf(of) | AnyOf(of):
+            for each in of:
+                yield from leaves(each)
+        case _:
+            yield condition
+
+
+@dataclass(frozen=True, slots=True)
+class CallFilter:
+    """What is looked for; every member that is set must hold. Durations are microseconds."""
+
+    since: Moment | None = None
+    """This instant and later."""
+    until: Moment | None = None
+    """Earlier than this instant."""
+    tool: Text | None = None
+    version: Text | None = None
+    state: str | None = None
+    condition: str | None = None
+    error: Text | None = None
+    code: Text | None = None
+    violation: Text | None = None
+    path: Text | None = None
+    duration: Bounds | None = None
+    tokens: Bounds | None = None
+    upstream: Bounds | None = None
+    cache: str | None = None
+    trace: Text | None = None
+    run: Text | None = None
+    call: Text | None = None
+    ingestion: Text | None = None
+    case: Text | None = None
+    workflow: Text | None = None
+    document: Text | None = None
+    collection: Text | None = None
+    producer: Text | None = None
+    others: tuple[Condition, ...] = ()
+    """Conditions that are no single term: NOT, OR and free text."""
+    payload: tuple[Condition, ...] = ()
+    """Conditions about arguments and outputs, which are in the log alone."""
+    sees_messages: bool = False
+    """Whether free text is looked for in messages of errors, too: they quote payloads."""
+
+    def also(self, member: str, value: Any) -> "CallFilter":
+        """The same where a member has a value besides, also if another was asked of it."""
+        asked = getattr(self, member)
+        others = self.others if asked in (None, value) else (*self.others, Has(member, asked))
+        return replace(self, **{member: value, "others": others})
+
+    def from_instant(self, now: datetime) -> datetime | None:
+        """`since` as an instant."""
+        return _instant(self.since, now)
+
+    def to_instant(self, now: datetime) -> datetime | None:
+        """`until` as an instant."""
+        return _instant(self.until, now)
+
+
+def _instant(moment: Moment | None, now: datetime) -> datetime | None:
+    match moment:
+        case Ago():
+            return now - moment.length
+        case Midnight():
+            day = now.astimezone(moment.zone).date() - timedelta(days=moment.days_ago)
+            return datetime.combine(day, datetime.min.time(), moment.zone).astimezone(UTC)
+        case _:
+            return moment
+
+
+class Kind(Enum):
+    """How the value of a term is read."""
+
+    TEXT = auto()
+    CHOICE = auto()
+    DURATION = auto()
+    COUNT = auto()
+    MOMENT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class FilterName:
+    """A name of the language: what it means, and what it takes."""
+
+    name: str
+    kind: Kind
+    label: str
+    """Its column, for people."""
+    meaning: str
+    example: str
+    choices: dict[str, str] = field(default_factory=dict)
+    """What may be written, and the value it stands for."""
+    takes_any: bool = False
+    """Whether `*` alone asks that there is one."""
+    attribute: str = ""
+    """The filter's member, where it has another name."""
+
+    @property
+    def field(self) -> str:
+        """The member of `CallFilter` it fills."""
+        return self.attribute or self.name
+
+    @property
+    def hint(self) -> str:
+        """A value it may have."""
+        return self.example.partition(":")[2]
+
+
+_STATES = {"ok": "ok", "failed": "failed", "error": "failed", "open": "open"}
+_CONDITIONS = {
+    name: name
+    for name in (
+        *("running", "overdue", "crashed", "orphan", "conflict", "retry"),
+        *("over-time", "over-budget"),
+    )
+}
+
+FILTER_NAMES: dict[str, FilterName] = {
+    each.name: each
+    for each in (
+        FilterName("tool", Kind.TEXT, "Tool", "the tool's name", "tool:search"),
+        FilterName("version", Kind.TEXT, "Version", "the tool's version", "version:4"),
+        FilterName(
+            "state",
+            Kind.CHOICE,
+            "State",
+            "how the call stands: ok, failed (or error), open",
+            "state:error",
+            _STATES,
+        ),
+        FilterName(
+            "error", Kind.TEXT, "Error type", "the error's type", "error:UPSTREAM", {}, True
+        ),
+        FilterName(
+            "code", Kind.TEXT, "Error code", "the error's code", "code:RATE_LIMITED", {}, True
+        ),
+        FilterName(
+            "upstream",
+            Kind.COUNT,
+            "Upstream status",
+            "the status its upstream answered",
+            "upstream:>=500",
+        ),
+        FilterName(
+            "violation",
+            Kind.TEXT,
+            "Violation",
+            "code of a violation; * for any",
+            "violation:WRONG_TYPE",
+            {},
+            True,
+        ),
+        FilterName(
+            "path",
+            Kind.TEXT,
+            "Violation path",
+            "where a violation is; [*] for every index",
+            "path:$.items[*].name",
+        ),
+        FilterName("duration", Kind.DURATION, "Duration", "how long it took", "duration:>2s"),
+        FilterName(
+            "tokens", Kind.COUNT, "Tokens", "tokens it used, in and out together", "tokens:>10k"
+        ),
+        FilterName(
+            "cache",
+            Kind.CHOICE,
+            "Cache",
+            "whether a cache answered: hit, miss",
+            "cache:hit",
+            {"hit": "hit", "miss": "miss"},
+        ),
+        FilterName(
+            "is",
+            Kind.CHOICE,
+            "Condition",
+            "running, overdue, crashed (presumed), orphan (an end without start),"
+            " conflict (start and end disagree), retry (not the first attempt),"
+            " over-time, over-budget (it took longer, or more tokens, than it was given)",
+            "is:overdue",
+            _CONDITIONS,
+            attribute="condition",
+        ),
+        FilterName(
+            "since",
+            Kind.MOMENT,
+            "From",
+            "started then or later; a day begins at 00:00",
+            "since:yesterday",
+        ),
+        FilterName(
+            "until",
+            Kind.MOMENT,
+            "To",
+            "started before; a day begins at 00:00",
+            "until:2026-11-20T10:00",
+        ),
+        FilterName(
+            "trace", Kind.TEXT, "Trace id", "the trace; trace:4bf9* by its start", "trace:4bf9*"
+        ),
+        FilterName("run", Kind.TEXT, "Run id", "the run", "run:graph_run_1", {}, True),
+        FilterName("call", Kind.TEXT, "Call id", "hash of tool and arguments", "call:3f2a*"),
+        FilterName("case", Kind.TEXT, "Case id", "the case", "case:case-7", {}, True),
+        FilterName(
+            "workflow", Kind.TEXT, "Workflow id", "the workflow", "workflow:triage", {}, True
+        ),
+        FilterName(
+            "document", Kind.TEXT, "Document id", "the document", "document:doc-12", {}, True
+        ),
+        FilterName(
+            "collection", Kind.TEXT, "Collection id", "the collection", "collection:laws", {}, True
+        ),
+        FilterName(
+            "ingestion",
+            Kind.TEXT,
+            "Ingestion run id",
+            "the ingestion run",
+            "ingestion:run-3",
+            {},
+            True,
+        ),
+        FilterName(
+            "producer", Kind.TEXT, "Producer", "the process that sent it", "producer:web-1*"
+        ),
+    )
+}
+"""Every name, in the order they are offered."""

@@ -1,0 +1,207 @@
+"""The query language of the list of calls: `tool:search (state:error OR duration:>2s)`.
+
+Pure: text in, a `Query` out, whose `CallFilter` is what `audit.queries.call_list` looks for. The
+grammar is in `audit.queries.call_query_grammar`. Nothing is raised for what cannot be read: each
+problem says what is wrong, and where.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+
+from audit.queries.call_filter import (
+    CallFilter,
+    Has,
+    PayloadHas,
+    leaves,
+)
+from audit.queries.call_query_grammar import Parser, Part, Problem
+
+MAX_LENGTH = 2_000
+"""Characters of a query."""
+_MAX_PINNED = MAX_LENGTH + 100
+"""Characters of a query that is pinned: `since:1h` becomes an instant."""
+_BOUND = "{0}: holds for the whole query. Write it outside of NOT, OR and parentheses."
+_MIXED = (
+    "args. and output. are read from the log after the rest was found. Write them outside of"
+    " an OR or NOT with other terms."
+)
+_WITHHELD = (
+    "Only members who see payloads can ask for values of args. and output. An auditor can"
+    " search in payloads, with a reason."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who asks."""
+
+    zone: tzinfo = UTC
+    """Where days begin and what times without an offset mean."""
+    sees_payloads: bool = False
+    """Whether arguments, outputs and messages of errors may be searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One part of a query that must hold, as it was written, and where.
+
+    `name` is '' for free text, a negation and a group.
+    """
+
+    name: str
+    text: str
+    start: int
+    end: int
+    is_choice: bool = False
+    """An OR without parentheses around it: the whole of its query."""
+    is_payload: bool = False
+    """Whether it asks for values of arguments or outputs."""
+
+    @property
+    def closed(self) -> str:
+        """The term as it stands beside others."""
+        return f"({self.text})" if self.is_choice else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query that was read. Terms with a problem are in neither `terms` nor `readable`."""
+
+    text: str
+    terms: tuple[Term, ...]
+    readable: CallFilter
+    """What the terms without a problem ask for: to fill in a form, never to search."""
+    problems: tuple[Problem, ...]
+
+    @property
+    def wanted(self) -> CallFilter:
+        """What is asked for. Raises InvalidQueryError if a part of it cannot be read: the rest
+        alone may ask for the opposite.
+        """
+        if self.problems:
+            raise InvalidQueryError(self.problems[0].message)
+        return self.readable
+
+    def value(self, name: str) -> str:
+        """The value of a term as it was written, '' without one."""
+        prefix = len(name) + 1
+        return next((term.text[prefix:] for term in self.terms if term.name == name), "")
+
+    def having(self, name: str, value: str) -> str:
+        """The query's readable terms with this one in its place, or without it for ''.
+
+        `value` is written as in a query: `>2s`, `sear*`, `"two words"`.
+        """
+        term = f"{name}:{value}" if value else ""
+        kept = [term if one.name == name else one.closed for one in self.terms]
+        if term not in kept:
+            kept.append(term)
+        return " ".join(filter(None, kept))
+
+    def pinned(self, now: datetime) -> str:
+        """The query with its range as instants: what it means at `now`, whoever reads it later.
+
+        `parse_pinned` reads it. Raises InvalidQueryError like `wanted`.
+        """
+        query = self
+        for name, instant in (
+            ("since", self.wanted.from_instant(now)),
+            ("until", self.wanted.to_instant(now)),
+        ):
+            if instant is not None:
+                written = instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+                query = parse_pinned(query.having(name, written), ANYBODY)
+        return str(query)
+
+    def on_record(self, now: datetime) -> str:
+        """The pinned query without the values of payload terms: the ledger forgets nothing."""
+        pinned = parse_pinned(self.pinned(now), ANYBODY)
+        hidden = (f"{term.name}:…" if term.name else "(…)" for term in pinned.terms)
+        return " ".join(
+            short if term.is_payload else term.text
+            for term, short in zip(pinned.terms, hidden, strict=True)
+        )
+
+    def __str__(self) -> str:
+        """The readable terms, each parted by one space."""
+        if len(self.terms) == 1:
+            return self.terms[0].text
+        return " ".join(term.closed for term in self.terms)
+
+
+class InvalidQueryError(ValueError):
+    """A part of a query cannot be read, so nothing may be searched, exported or erased by it."""
+
+
+ANYBODY = Reader(UTC, sees_payloads=True)
+"""To take a query apart and put it together again, not to search by it."""
+
+
+def parse_pinned(text: str, reader: Reader) -> Query:
+    """Read a query that was pinned, and so may be a little longer than people may write."""
+    return _parse(text, reader, _MAX_PINNED)
+
+
+def parse(text: str, reader: Reader = Reader()) -> Query:
+    """Read a query. Raises nothing; see `Query.problems`."""
+    return _parse(text, reader, MAX_LENGTH)
+
+
+def _parse(text: str, reader: Reader, max_length: int) -> Query:
+    if len(text) > max_length:
+        too_long = f"A query has at most {max_length:,} characters."
+        return Query(text, (), CallFilter(), (Problem(too_long, max_length, len(text)),))
+    parser = Parser(text, reader.zone)
+    parts = parser.parts()
+    terms: list[Term] = []
+    wanted = CallFilter(sees_messages=reader.sees_payloads)
+    for part in parts:
+        if any(part.start <= each.start < max(part.end, 1) for each in parser.problems):
+            continue
+        message = _why_not_here(part, terms, reader)
+        if message:
+            parser.problems.append(Problem(message, part.start, part.end))
+            continue
+        is_payload = any(isinstance(leaf, PayloadHas) for leaf in leaves(part.condition))
+        terms.append(
+            Term(
+                part.name,
+                text[part.start : part.end],
+                part.start,
+                part.end,
+                is_choice=part.is_choice,
+                is_payload=is_payload,
+            )
+        )
+        match part.condition:
+            case Has(member, value):
+                wanted = replace(wanted, **{member: value})
+            case _ if is_payload:
+                wanted = replace(wanted, payload=(*wanted.payload, part.condition))
+            case _:
+                wanted = replace(wanted, others=(*wanted.others, part.condition))
+    problems = sorted(parser.problems, key=lambda each: each.start)
+    return Query(text, tuple(terms), wanted, tuple(problems))
+
+
+def quoted(value: str, *, is_prefix: bool = False) -> str:
+    """A text as it stands in a query, with quotes where it needs them."""
+    if not value or value[0] == '"' or value[-1] == "*" or re.search(r"[\s()]", value):
+        value = '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
+    return f"{value}*" if is_prefix else value
+
+
+def _why_not_here(part: Part, terms: list[Term], reader: Reader) -> str:
+    """Why a part cannot stand where it does, '' if it can."""
+    if any(part.name == term.name for term in terms) and isinstance(part.condition, Has):
+        return f"{part.name} is given twice; every term must hold. Or write OR between them."
+    asked = list(leaves(part.condition))
+    if not part.name:
+        for leaf in asked:
+            if isinstance(leaf, Has) and leaf.member in {"since", "until"}:
+                return _BOUND.format(leaf.member)
+    of_payloads = [leaf for leaf in asked if isinstance(leaf, PayloadHas)]
+    if of_payloads and not reader.sees_payloads:
+        return _WITHHELD
+    return _MIXED if 0 < len(of_payloads) < len(asked) else ""

@@ -1,0 +1,263 @@
+"""The grammar of the query language: a text in, the conditions that must hold out. Pure.
+
+    query := and-group ("OR" and-group)*
+    and-group := negatable ("AND"? negatable)*
+    negatable := "NOT"* (term | "(" query ")")
+    term := name ":" value | text
+
+Operators are read in any case. A value or text with white space or parentheses stands in double
+quotes, where `\\` takes the next character as it is; a `*` behind a value means that it starts so.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import tzinfo
+from difflib import get_close_matches
+
+from audit.queries.call_filter import (
+    FILTER_NAMES,
+    AllOf,
+    AnyOf,
+    Condition,
+    Contains,
+    Has,
+    Not,
+)
+from audit.queries.call_query_values import (
+    PAYLOADS,
+    UnreadableError,
+    read_payload_term,
+    read_value,
+    read_words,
+)
+
+MAX_TERMS = 50
+MAX_DEPTH = 10
+"""Levels of parentheses."""
+
+_SPACE = re.compile(r"\s*")
+_NAME = re.compile(r'([^\s:"()]*):')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_COMPARED = re.compile(r"(\w+(?:-\w+)*)\s*(?:[!=]=?|[<>])")
+_OPERATOR = re.compile(r"(NOT|OR|AND)(?=[\s()]|\Z)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What cannot be read: a sentence, and the part of the query it is about."""
+
+    message: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A condition and where it stands; `name` if it is one term."""
+
+    condition: Condition
+    start: int
+    end: int
+    name: str = ""
+    is_choice: bool = False
+    """An OR without parentheses around it."""
+
+
+class Parser:
+    """Reads one query by recursive descent, and notes what it cannot read."""
+
+    def __init__(self, text: str, zone: tzinfo) -> None:
+        self.problems: list[Problem] = []
+        self._text = text
+        self._zone = zone
+        self._at = 0
+        self._depth = 0
+        self._term_count = 0
+        self._has_given_up = False
+
+    def parts(self) -> list[Part]:
+        """What must hold, each part by itself."""
+        parts = self._any()
+        while not self._is_over():  # at a parenthesis that nothing opened
+            message = "This ) closes nothing. A value with parentheses needs quotes."
+            self._note(message, self._at, self._at + 1)
+            self._at += 1
+            parts += self._any()
+        return parts
+
+    def _any(self) -> list[Part]:
+        """Parts that must hold, up to the end or a `)`; with OR between them, one part."""
+        self._skip_space()
+        start = self._at
+        choices = [self._all()]
+        while operator := self._operator("OR"):
+            is_first_missing = operator.start() == start
+            self._at = operator.end()
+            self._skip_space()
+            before = self._at
+            choices.append(self._all())
+            if is_first_missing or self._at == before:
+                self._note("OR needs a term on both sides.", *operator.span())
+        known = tuple(_one(parts) for parts in choices if parts)
+        if len(choices) == 1 or not known:
+            return choices[0]
+        return [Part(AnyOf(known), start, self._last_end(), is_choice=True)]
+
+    def _all(self) -> list[Part]:
+        """Parts that must hold, up to an OR, the end or a `)`."""
+        parts: list[Part] = []
+        start = self._at
+        while not (self._is_at_end_of_group() or self._operator("OR")):
+            if operator := self._operator("AND"):
+                is_first = operator.start() == start
+                self._at = operator.end()
+                if is_first or self._is_at_end_of_group() or self._operator("AND|OR"):
+                    self._note("AND needs a term on both sides.", *operator.span())
+            else:
+                parts += self._negatable()
+        return parts
+
+    def _negatable(self) -> list[Part]:
+        start, is_negated, is_plain = self._at, False, True
+        while operator := self._operator("NOT"):
+            self._at = operator.end()
+            is_negated, is_plain = not is_negated, False
+        if not is_plain and (self._is_at_end_of_group() or self._operator("AND|OR")):
+            self._note("NOT needs a term behind it.", start, start + len("NOT"))
+            return []
+        parts = self._group() if self._text.startswith("(", self._at) else self._term()
+        if is_plain or not parts:
+            return parts
+        condition = Not(_one(parts)) if is_negated else AllOf((_one(parts),))
+        return [Part(condition, start, self._last_end())]
+
+    def _group(self) -> list[Part]:
+        """What stands in parentheses."""
+        start = self._at
+        if self._depth == MAX_DEPTH:
+            return self._give_up(f"Parentheses have at most {MAX_DEPTH} levels.", start)
+        self._depth += 1
+        self._at += 1
+        problem_count = len(self.problems)
+        parts = self._any()
+        self._depth -= 1
+        if self._is_over():
+            if not self._has_given_up:
+                self._note("This ( is not closed.", start, start + 1)
+            return []
+        self._at += 1
+        if not parts and len(self.problems) == problem_count:
+            self._note("There is nothing in these parentheses.", start, self._at)
+        if len(parts) == 1 and isinstance(parts[0].condition, AnyOf):
+            return [Part(parts[0].condition, start, self._at)]
+        return parts
+
+    def _term(self) -> list[Part]:
+        """`name:value` or a text."""
+        start = self._at
+        self._term_count += 1
+        if self._term_count > MAX_TERMS:
+            return self._give_up(f"A query has at most {MAX_TERMS} terms.", start)
+        found = _NAME.match(self._text, start)
+        name = found[1] if found else None
+        at = found.end() if found else start
+        quote = _QUOTED.match(self._text, at)
+        if quote is None and self._text.startswith('"', at):
+            return self._give_up('This quote has no end: "', at)
+        end = self._end_of_word(quote.end() if quote else at)
+        self._at = end
+        if quote is None:
+            value = self._text[at:end].removesuffix("*")
+            is_prefix = self._text[at:end].endswith("*")
+        else:
+            value = re.sub(r"\\(.)", r"\1", quote[1], flags=re.DOTALL)
+            rest = self._text[quote.end() : end]
+            is_prefix = rest == "*"
+            if rest not in {"", "*"}:
+                self._note("Leave a space behind the quotes.", quote.end(), end)
+                return []
+        try:
+            is_quoted = quote is not None
+            condition = self._read(name, value, is_prefix=is_prefix, is_quoted=is_quoted)
+        except UnreadableError as error:
+            at = start if name is None else min(at, end - 1)
+            self._note(str(error), at, end)
+            return []
+        if condition is None:
+            self._note(_unknown(name or ""), start, start + len(name or ""))
+            return []
+        return [Part(condition, start, end, name or "")]
+
+    def _read(
+        self, name: str | None, value: str, *, is_prefix: bool, is_quoted: bool
+    ) -> Condition | None:
+        """What a term asks for; None for an unknown name. Raises UnreadableError."""
+        if name is None:
+            if not is_quoted and (meant := _COMPARED.match(value)) and meant[1] in FILTER_NAMES:
+                raise UnreadableError(
+                    f"A term has a colon: {FILTER_NAMES[meant[1]].example}. A text like this"
+                    " needs quotes."
+                )
+            return Contains(read_words(value))
+        if re.split(r"[.\[]", name)[0] in PAYLOADS:
+            return read_payload_term(name, value, is_prefix=is_prefix, is_quoted=is_quoted)
+        if name not in FILTER_NAMES:
+            return None
+        known = FILTER_NAMES[name]
+        return Has(known.field, read_value(known, value, self._zone, is_prefix=is_prefix))
+
+    def _end_of_word(self, at: int) -> int:
+        """Where white space follows, or a `)` that the word itself does not open."""
+        depth = 0
+        for end in range(at, len(self._text)):
+            character = self._text[end]
+            depth += (character == "(") - (character == ")")
+            if character.isspace() or depth < 0:
+                return end
+        return len(self._text)
+
+    def _operator(self, which: str) -> re.Match[str] | None:
+        """The operator that comes next, if it is one of these."""
+        self._skip_space()
+        found = _OPERATOR.match(self._text, self._at)
+        return found if found and found[1].upper() in which.split("|") else None
+
+    def _is_at_end_of_group(self) -> bool:
+        return self._is_over() or self._text[self._at] == ")"
+
+    def _is_over(self) -> bool:
+        self._skip_space()
+        return self._at == len(self._text)
+
+    def _skip_space(self) -> None:
+        found = _SPACE.match(self._text, self._at)
+        self._at = found.end() if found else self._at
+
+    def _last_end(self) -> int:
+        """Where what was read ends, without white space behind it."""
+        return len(self._text[: self._at].rstrip())
+
+    def _note(self, message: str, start: int, end: int) -> None:
+        self.problems.append(Problem(message, start, end))
+
+    def _give_up(self, message: str, start: int) -> list[Part]:
+        """Leave the rest unread."""
+        self._note(message, start, len(self._text))
+        self._at = len(self._text)
+        self._has_given_up = True
+        return []
+
+
+def _one(parts: list[Part]) -> Condition:
+    conditions = tuple(part.condition for part in parts)
+    return conditions[0] if len(conditions) == 1 else AllOf(conditions)
+
+
+def _unknown(name: str) -> str:
+    close = get_close_matches(name.lower(), FILTER_NAMES, n=1)
+    if close:
+        return f"There is no {name or 'empty name'}. Did you mean {close[0]}?"
+    return (
+        f"There is no {name or 'empty name'}. There are: {', '.join(FILTER_NAMES)},"
+        " args.… and output.… A text with a colon needs quotes."
+    )

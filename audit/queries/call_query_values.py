@@ -1,0 +1,200 @@
+"""How the value of a term is read: `sear*`, `>2s`, `1k..10k`, `24h`, `yesterday`. Pure."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, tzinfo
+from difflib import get_close_matches
+from typing import Any, Literal, cast
+
+from audit.queries.call_filter import (
+    Ago,
+    Bounds,
+    FilterName,
+    Kind,
+    Midnight,
+    Moment,
+    PayloadHas,
+    Text,
+)
+
+MAX_VALUE = 512
+"""Characters of one value; the contract's longest indexed text has as many."""
+
+_MAX_NUMBER = 2**63 - 1
+_EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(9990, 1, 1, tzinfo=UTC)
+_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(us|µs|ms|s|m|min|h|d)", re.ASCII)
+_DURATION_US = {
+    "us": 1,
+    "µs": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+_COUNT = re.compile(r"(\d{1,15})([kM]?)", re.ASCII)
+_AGO = re.compile(r"(\d{1,5})(m|min|h|d|w)", re.ASCII)
+_AGO_UNITS = {
+    "m": timedelta(minutes=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_DAYS_AGO = {"today": 0, "yesterday": 1}
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_INSTANT = re.compile(
+    r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?", re.ASCII
+)
+_COMPARISON = re.compile(r"(>=|<=|>|<)(.*)", re.DOTALL)
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9}|\*)\]", re.ASCII)
+_PLACE = re.compile(rf"(args|output)((?:{_STEP.pattern})+)", re.ASCII)
+PAYLOADS = ("args", "output")
+
+
+class UnreadableError(ValueError):
+    """A value is not what its name takes; the message is for whoever wrote it."""
+
+
+def read_value(name: FilterName, value: str, zone: tzinfo, *, is_prefix: bool) -> Any:
+    """The value of a term as its name's field takes it; days begin by the clock of `zone`.
+
+    Raises UnreadableError.
+    """
+    _check_length(value)
+    if not value and not (is_prefix and name.takes_any):
+        raise UnreadableError(f"What is missing after the colon? As in {name.example}")
+    if name.kind is Kind.TEXT:
+        return _text(value, is_prefix)
+    if is_prefix:
+        raise UnreadableError(f"No * here, write it in full: {name.example}")
+    match name.kind:
+        case Kind.CHOICE:
+            return _choice(name, value)
+        case Kind.DURATION:
+            return _bounds(name, value, _duration)
+        case Kind.COUNT:
+            return _bounds(name, value, _count)
+        case _:
+            return _moment(value, zone)
+
+
+def read_payload_term(name: str, value: str, *, is_prefix: bool, is_quoted: bool) -> PayloadHas:
+    """What `args.city:London` or `output.rows[*].id:7` asks for. Raises UnreadableError."""
+    place = _PLACE.fullmatch(name)
+    if place is None:
+        raise UnreadableError(
+            "Write where the value is: args.city:London, args.items[0].name:… or"
+            " output.rows[*].id:…"
+        )
+    _check_length(value)
+    if not value and not is_prefix:
+        raise UnreadableError(f"What is missing after the colon? As in {name}:London or {name}:*")
+    if not is_quoted and value.startswith((">", "<")):
+        raise UnreadableError("Only equal values are found here. A text like this needs quotes.")
+    steps = tuple(
+        member if member else None if index == "*" else int(index)
+        for member, index in _STEP.findall(place[2])
+    )
+    payload = cast(Literal["args", "output"], place[1])
+    return PayloadHas(payload, steps, _text(value, is_prefix))
+
+
+def read_words(text: str) -> str:
+    """A text to look for. Raises UnreadableError."""
+    _check_length(text)
+    if not text:
+        raise UnreadableError("There is no text to look for.")
+    return _text(text, is_prefix=False).value
+
+
+def _check_length(value: str) -> None:
+    if len(value) > MAX_VALUE:
+        raise UnreadableError(f"A value has at most {MAX_VALUE} characters.")
+
+
+def _text(value: str, is_prefix: bool) -> Text:
+    if _UNSTORABLE.search(value):
+        raise UnreadableError("No text of a call holds such a character.")
+    return Text(value, is_prefix)
+
+
+def _choice(name: FilterName, value: str) -> str:
+    chosen = name.choices.get(value.lower())
+    if chosen is None:
+        known = ", ".join(name.choices)
+        close = get_close_matches(value.lower(), name.choices, n=1)
+        guess = f" Did you mean {close[0]}?" if close else ""
+        raise UnreadableError(f"{name.name} is one of {known}.{guess}")
+    return chosen
+
+
+def _bounds(name: FilterName, value: str, number: Callable[[FilterName, str], int]) -> Bounds:
+    """`>2s`, `<=2s`, `1s..2s`, `1s..`, and where it makes sense `7`; both ends belong to it."""
+    if comparison := _COMPARISON.fullmatch(value):
+        operator, limit = comparison[1], number(name, comparison[2])
+        match operator:
+            case ">":
+                return Bounds(low=min(limit + 1, _MAX_NUMBER))
+            case ">=":
+                return Bounds(low=limit)
+            case "<":
+                return Bounds(high=limit - 1)
+            case _:
+                return Bounds(high=limit)
+    low, dots, high = value.partition("..")
+    if not dots:
+        exact = number(name, value)
+        if name.kind is Kind.DURATION:
+            raise UnreadableError(
+                f"Longer or shorter? {name.name}:>{value}, {name.name}:<{value}"
+                f" or {name.name}:{value}..5min"
+            )
+        return Bounds(exact, exact)
+    if not low and not high:
+        raise UnreadableError(f"From where to where? As in {name.example}")
+    bounds = Bounds(number(name, low) if low else None, number(name, high) if high else None)
+    if bounds.low is not None and bounds.high is not None and bounds.low > bounds.high:
+        raise UnreadableError("The first is the larger: nothing lies between them.")
+    return bounds
+
+
+def _duration(name: FilterName, value: str) -> int:
+    found = _DURATION.fullmatch(value)
+    if found is None:
+        if re.fullmatch(r"[\d.]+", value, re.ASCII):
+            raise UnreadableError(f"{value} of what? {value}ms, {value}s, {value}min or {value}h")
+        raise UnreadableError(f"That is no length of time. As in {name.example}")
+    whole, _, fraction = found[1].partition(".")
+    unit = _DURATION_US[found[2]]
+    return min(int(whole) * unit + int(fraction.ljust(6, "0")) * unit // 10**6, _MAX_NUMBER)
+
+
+def _count(name: FilterName, value: str) -> int:
+    found = _COUNT.fullmatch(value)
+    if found is None:
+        raise UnreadableError(f"That is no whole number. As in {name.example}")
+    return min(int(found[1]) * {"": 1, "k": 1_000, "M": 1_000_000}[found[2]], _MAX_NUMBER)
+
+
+def _moment(value: str, zone: tzinfo) -> Moment:
+    """`24h` (ago), `today`, `yesterday`, a day (its beginning), or an instant."""
+    if ago := _AGO.fullmatch(value):
+        return Ago(int(ago[1]) * _AGO_UNITS[ago[2]])
+    if (days_ago := _DAYS_AGO.get(value.lower())) is not None:
+        return Midnight(days_ago, zone)
+    if not _DAY.fullmatch(value) and not _INSTANT.fullmatch(value):
+        raise UnreadableError(
+            "Write how long ago (30m, 24h, 7d), a day (today, yesterday, 2026-11-20) or a time"
+            f" (2026-11-20T10:15). Times are of {zone}, unless they end with Z or an offset."
+        )
+    try:
+        moment = datetime.fromisoformat(value)
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise UnreadableError("There is no such day or time.") from error
+    if not _EARLIEST <= moment <= _LATEST:
+        raise UnreadableError("There is no call of that year.")
+    return moment

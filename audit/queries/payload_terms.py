@@ -1,0 +1,139 @@
+"""Which calls hold what a query asks of their arguments and outputs: `args.city:London`.
+
+Payloads are in the log alone. Calls that the index found are read from it, some hundred at once;
+one whose payload was erased or cannot be read is left out, whatever is asked.
+"""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from audit.events.json_values import Number, parse
+from audit.log.payload import LogPayloadError, StoredEvent, read_events
+from audit.queries.call_filter import (
+    AllOf,
+    AnyOf,
+    Condition,
+    Contains,
+    Has,
+    Not,
+    PayloadHas,
+    Text,
+    leaves,
+)
+from tenants.scope import current_tenant_id
+
+if TYPE_CHECKING:
+    from audit.queries.call_list import ListedCall
+
+type Place = tuple[UUID, int]
+"""Batch and position of an event."""
+
+
+def holding(calls: Sequence["ListedCall"], wanted: tuple[Condition, ...]) -> list["ListedCall"]:
+    """Those of the calls of which all conditions about payloads hold. Needs the tenant's scope.
+
+    One query, and inflating each batch that is touched.
+    """
+    asked = {
+        leaf.payload for each in wanted for leaf in leaves(each) if isinstance(leaf, PayloadHas)
+    }
+    places: dict[UUID, dict[str, Place]] = {}
+    for call in calls:
+        own = places[call.invocation_id] = {}
+        if "args" in asked and call.start_batch_id is not None and call.start_pos is not None:
+            own["args"] = (call.start_batch_id, call.start_pos)
+        if "output" in asked and call.end_batch_id is not None and call.end_pos is not None:
+            own["output"] = (call.end_batch_id, call.end_pos)
+    events = _events([place for own in places.values() for place in own.values()])
+    return [call for call in calls if _holds_all(wanted, places[call.invocation_id], events)]
+
+
+def payload_holds(condition: Condition, payloads: dict[str, Any]) -> bool:
+    """Whether a condition holds of payloads, `args` and `output` as `json_values` parses them."""
+    match condition:
+        case PayloadHas(payload, steps, value):
+            if payload not in payloads:
+                return False
+            return any(_is(found, value) for found in _at(payloads[payload], steps))
+        case Not(of):
+            return not payload_holds(of, payloads)
+        case AllOf(of):
+            return all(payload_holds(each, payloads) for each in of)
+        case AnyOf(of):
+            return any(payload_holds(each, payloads) for each in of)
+        case Has() | Contains():
+            raise TypeError("this is of the index")
+
+
+def _events(places: list[Place]) -> dict[Place, StoredEvent]:
+    try:
+        return read_events(current_tenant_id(), places)
+    except LogPayloadError:  # one damaged batch must not hide the others
+        found: dict[Place, StoredEvent] = {}
+        for place in places:
+            try:
+                found |= read_events(current_tenant_id(), [place])
+            except LogPayloadError:
+                continue
+        return found
+
+
+def _holds_all(
+    wanted: tuple[Condition, ...], places: dict[str, Place], events: dict[Place, StoredEvent]
+) -> bool:
+    payloads: dict[str, Any] = {}
+    for payload, place in places.items():
+        event = events.get(place)
+        if event is None or event.raw is None:
+            return False
+        try:
+            document = parse(event.raw)
+        except ValueError:
+            return False
+        if isinstance(document, dict) and payload in document:
+            payloads[payload] = document[payload]
+    return all(payload_holds(each, payloads) for each in wanted)
+
+
+def _at(value: Any, steps: tuple[str | int | None, ...]) -> Iterator[Any]:
+    """The values at a place; several where it names every index."""
+    if not steps:
+        yield value
+        return
+    step, rest = steps[0], steps[1:]
+    match value, step:
+        case dict(), str() if step in value:
+            yield from _at(value[step], rest)
+        case list(), None:
+            for each in value:
+                yield from _at(each, rest)
+        case list(), int() if step < len(value):
+            yield from _at(value[step], rest)
+
+
+def _is(found: Any, wanted: Text) -> bool:
+    """Whether a scalar is what is written; lists and objects are only asked for by `*` alone."""
+    if wanted.is_anything:
+        return True
+    match found:
+        case Number():
+            text = str(found)
+            if not wanted.is_prefix and _number(text) is not None:
+                return text == wanted.value or _number(text) == _number(wanted.value)
+        case str():
+            text = found
+        case True | False | None:
+            text = {True: "true", False: "false", None: "null"}[found]
+        case _:
+            return False
+    return text.startswith(wanted.value) if wanted.is_prefix else text == wanted.value
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None

@@ -1,0 +1,180 @@
+"""Stored reports and their schedule, and what only reports ask: registry changes, exports."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from audit.queries.inbox import first_id_of
+from audit.queries.time_range import TimeRange
+from audit.sql.rows import rows
+from tenants.zones import zone_named
+
+type Figures = dict[str, Any]
+"""The document of `audit.reports.figures`."""
+
+MadeAs = Literal["person", "key", "schedule"]
+"""Who made a report: a member, a program with an API key, or the worker by itself."""
+
+_LAST_ID = UUID(int=2**128 - 1)
+_CLOCKS_DIFFER = timedelta(minutes=2)  # between an instant and the id made with it
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A stored report."""
+
+    id: UUID
+    created_at: datetime
+    made_by: str
+    """A user's or a key's name, copied; '' for the schedule."""
+    made_as: MadeAs
+    kind: str
+    """Of `audit.reports.periods.KINDS`."""
+    of: TimeRange
+    ledger_size: int
+    """Events in the log when it was made."""
+    query: str
+    """Of its calls."""
+    again_of: UUID | None
+    """The report it was made again from; that may be gone."""
+    figures: Figures
+    """In a list, the headline figures alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPage:
+    """A page of a list, newest first, and the ids that lead to the pages beside it."""
+
+    reports: list[Report]
+    newer: UUID | None
+    """Reports after this id are the newer page's; the nil id where that is the first page."""
+    older: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A version that was published."""
+
+    tool_name: str
+    number: int
+    digest: str
+    at: datetime
+    by: str
+    by_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """An export that somebody made: `verb` as in `call.export`, `form` as in `csv`."""
+
+    at: datetime
+    user_name: str
+    verb: str
+    form: str
+    query: str
+
+
+def ledger_size() -> int:
+    """How many events the log holds. One statement."""
+    ((size,),) = rows("ledger_size", {})
+    return int(size)
+
+
+def registry_changes(of: TimeRange, *, limit: int) -> tuple[list[Published], int, int]:
+    """Versions published in a range, the newest first; how many, and of new tools."""
+    found = rows("registry_changes", {"start": of.start, "end": of.end, "limit": limit})
+    counts = (found[0][6], found[0][7]) if found else (0, 0)
+    return [Published(*row[:6]) for row in found], *counts
+
+
+def exports_made(of: TimeRange, *, limit: int) -> tuple[list[Exported], int]:
+    """Who exported what in a range, the newest first; how many exports there were."""
+    found = rows("exports_made", {"start": of.start, "end": of.end, "limit": limit})
+    return [Exported(*row[:5]) for row in found], found[0][5] if found else 0
+
+
+def insert_report(report: Report, *, period: str | None) -> bool:
+    """Store a report; False if one of that kind and period is there already."""
+    return bool(
+        rows(
+            "report_insert",
+            {
+                "id": report.id,
+                "created_at": report.created_at,
+                "made_by": report.made_by,
+                "made_as": report.made_as,
+                "kind": report.kind,
+                "start": report.of.start,
+                "end": report.of.end,
+                "time_zone": str(report.of.zone),
+                "period": period,
+                "ledger_size": report.ledger_size,
+                "query": report.query,
+                "again_of": report.again_of,
+                "figures": Jsonb(report.figures, dumps=_dumps),
+            },
+        )
+    )
+
+
+def find_report(pk: UUID) -> Report | None:
+    """A report with all its figures; None if the tenant has none of that id."""
+    return next((_report(row) for row in rows("report_by_id", {"id": pk})), None)
+
+
+def report_page(*, before: UUID | None = None, size: int = 50) -> ReportPage:
+    """The reports before an id, newest first, at most `size`, with their headline figures."""
+    found = rows("report_page", {"before": before or _LAST_ID, "page_limit": size + 1})
+    reports = [_report(row) for row in found[:size]]
+    newer = None
+    if before is not None:
+        later = rows("report_page_after", {"after": _before(before), "page_limit": size + 1})
+        newer = later[size][0] if len(later) > size else UUID(int=0)
+    return ReportPage(reports, newer, reports[-1].id if len(found) > size else None)
+
+
+def scheduled_reports(kinds: Iterable[str], periods: Iterable[str]) -> set[tuple[str, str]]:
+    """Which of some periods have a scheduled report, as kind and first day. One statement."""
+    return set(rows("reports_of_periods", {"kinds": list(kinds), "periods": list(periods)}))
+
+
+def forget_reports(until: datetime) -> int:
+    """Delete the reports made before an instant; how many there were. One statement."""
+    before = first_id_of(until + _CLOCKS_DIFFER)
+    return len(rows("reports_forget", {"until": until, "before": before}))
+
+
+def read_schedule() -> tuple[list[str], str, int] | None:
+    """The tenant's schedule: kinds, time zone, days a report is kept; None if there is none."""
+    return next(((row[0], row[1], row[2]) for row in rows("report_schedule_read", {})), None)
+
+
+def write_schedule(kinds: Iterable[str], time_zone: str, keep_days: int) -> None:
+    """Change it. One statement."""
+    rows(
+        "report_schedule_write",
+        {"kinds": list(kinds), "time_zone": time_zone, "keep_days": keep_days},
+    )
+
+
+def _report(row: tuple[Any, ...]) -> Report:
+    pk, created_at, made_by, made_as, kind, start, end, zone, *rest, figures = row
+    of = TimeRange(start.astimezone(UTC), end.astimezone(UTC), zone_named(zone))
+    # Django's connections hand jsonb on as text.
+    size, query, again_of = rest
+    return Report(
+        pk, created_at, made_by, made_as, kind, of, size, query, again_of, json.loads(figures)
+    )
+
+
+def _before(pk: UUID) -> UUID:
+    return UUID(int=max(0, pk.int - 1))
+
+
+def _dumps(document: Any) -> str:
+    return json.dumps(document, allow_nan=False)

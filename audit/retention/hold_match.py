@@ -1,0 +1,130 @@
+"""Whether a hold covers an event, by what the event itself says. Pure.
+
+Calls are judged by what the index knows of them (`call_is_held` in `sql/holds.sql`). An event is
+looked at as well, since an end need not repeat its start's case, and the index may have forgotten
+the call. Of a refused line that cannot be read, the words decide: rather held once too often.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from audit.events import wire
+from audit.events.body import Line
+from audit.events.candidates import Candidate, read_lines, read_logged
+from audit.events.limits import LimitExceededError
+from audit.ledger.recompute import StoredBatch, remake
+from audit.models import LegalHold
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event of the log by what is asked of it. `candidate` is None for one nobody can read."""
+
+    position: int
+    invocation_id: UUID | None
+    """As the ledger has it; None for a gap, or if it does not follow from the bytes."""
+    size: int
+    candidate: Candidate | None
+
+
+def read_batch(batch: StoredBatch) -> list[LoggedEvent]:
+    """The events of a batch that are there. Raises LogPayloadError where it is damaged."""
+    remade = remake(batch)
+    lines = [Line(position + 1, one.raw) for position, one in enumerate(remade) if one.raw]
+    try:
+        reading = read_logged(lines, batch.batch_id, batch.received_at)
+        candidates = [*reading.candidates, *reading.findings]
+    except LimitExceededError:  # nothing that was let in
+        candidates = []
+    by_position = {candidate.line - 1: candidate for candidate in candidates}
+    events = []
+    for position, one in enumerate(remade):
+        if not one.raw:
+            continue
+        candidate = by_position.get(position)
+        invocation_id = None
+        if candidate is not None and isinstance(candidate.event, wire.CallEvent):
+            # Its own account, where somebody altered bytes or leaf.
+            invocation_id = candidate.invocation_id
+            if one.entry is not None:
+                invocation_id = one.entry.invocation_id
+        events.append(LoggedEvent(position, invocation_id, len(one.raw), candidate))
+    return events
+
+
+def covers_event(holds: Sequence[LegalHold], candidate: Candidate | None) -> bool:
+    """Whether one of the holds covers the event; one that nobody can read is covered by any."""
+    if candidate is None:
+        return bool(holds)
+    event = candidate.event
+    if not isinstance(event, wire.CallEvent):  # of a gap only the arrival is known
+        return any(not (hold.trace_id or hold.case_id or hold.tool_name) for hold in holds)
+    started_at = _EPOCH + timedelta(microseconds=candidate.started_us)
+    return any(
+        (hold.trace_id is None or hold.trace_id == (event.trace_id or event.turn_id))
+        and (hold.case_id is None or hold.case_id == event.case_id)
+        and (hold.tool_name is None or hold.tool_name == event.tool_name)
+        and is_within(hold, started_at)
+        for hold in holds
+    )
+
+
+def covers_line(holds: Sequence[LegalHold], raw: bytes, received_at: datetime) -> bool:
+    """Whether one of the holds covers a refused line: as an event, or by the hold's words.
+
+    The words may stand anywhere in it, and its range is that of its arrival or its start.
+    """
+    moments = [received_at]
+    if candidate := candidate_of(raw, received_at):
+        if covers_event(holds, candidate):
+            return True
+        moments.append(_EPOCH + timedelta(microseconds=candidate.started_us))
+    texts = _readings(raw) if holds else []
+    return any(
+        all(
+            word is None or any(word in text for text in texts)
+            for word in (hold.trace_id, hold.case_id, hold.tool_name)
+        )
+        and any(is_within(hold, moment) for moment in moments)
+        for hold in holds
+    )
+
+
+def candidate_of(raw: bytes, received_at: datetime) -> Candidate | None:
+    """The call's event a line is, had it come alone then; None if it is none."""
+    try:
+        found = read_lines([Line(1, raw)], UUID(int=0), received_at).candidates
+    except LimitExceededError:
+        return None
+    return found[0] if found and isinstance(found[0].event, wire.CallEvent) else None
+
+
+def is_within(hold: LegalHold, moment: datetime) -> bool:
+    """Whether a moment is in the hold's range, if it has one."""
+    return (hold.since is None or moment >= hold.since) and (
+        hold.until is None or moment < hold.until
+    )
+
+
+def _readings(raw: bytes) -> list[str]:
+    """What a line says as it stands, and with JSON's escapes read once and twice.
+
+    JSON within JSON is escaped twice.
+    """
+    texts = [raw.decode(errors="replace")]
+    while "\\" in texts[-1] and len(texts) < 3:
+        halves = _ESCAPE.sub(_meant, texts[-1]).encode("utf-16", "surrogatepass")
+        texts.append(halves.decode("utf-16", "replace"))
+    return texts
+
+
+def _meant(escape: re.Match[str]) -> str:
+    code, short = escape.groups()
+    return chr(int(code, 16)) if code else _SHORT.get(short, short)

@@ -1,0 +1,183 @@
+"""Legal holds: setting and releasing them, and asking them before anything is erased.
+
+Whoever erases takes `lock_record` first and asks then, in the same transaction; whoever sets a
+hold takes it, too. So a hold that was answered for is one that nothing slips past.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import DEFAULT_DB_ALIAS
+from tooltrail.ledger import Kind
+
+from audit.ledger.entries import append_entry
+from audit.models import LegalHold
+from audit.retention.hold_match import LoggedEvent, covers_event, is_within
+from audit.sql import arrays
+from audit.sql.run import run
+from config.instants import iso
+from tenants.actions import record_action
+from tenants.models import Tenant, TenantSetting, User, new_id
+from tenants.scope import current_tenant_id
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Which calls a hold is to cover: what is not None must hold of one."""
+
+    trace_id: str | None = None
+    case_id: str | None = None
+    tool_name: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What is asked, as an entry of the ledger and an action have it."""
+        asked = {
+            "trace_id": self.trace_id,
+            "case_id": self.case_id,
+            "tool_name": self.tool_name,
+            "since": self.since and iso(self.since),
+            "until": self.until and iso(self.until),
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+def set_hold(
+    tenant: Tenant, user: User, name: str, reason: str, covered: Covered, now: datetime
+) -> LegalHold:
+    """Let nothing of these calls be erased from now on. Needs the scope."""
+    lock_record(tenant.id)
+    hold = LegalHold.objects.create(
+        tenant_id=tenant.id,
+        id=new_id(),
+        name=name,
+        reason=reason,
+        trace_id=covered.trace_id,
+        case_id=covered.case_id,
+        tool_name=covered.tool_name,
+        since=covered.since,
+        until=covered.until,
+        set_at=now,
+        set_by=user.get_username(),
+    )
+    details: dict[str, Any] = {"hold": str(hold.id), "covers": covered.to_json(), "reason": reason}
+    record_action(tenant, user, "hold.set", name, **details)
+    append_entry(
+        tenant.id,
+        Kind.HOLD,
+        {"state": "set", "name": name, "actor": user.get_username(), **details},
+        now,
+    )
+    return hold
+
+
+def release_hold(
+    tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime
+) -> LegalHold | None:
+    """Let a hold go; None if there is none in force. Needs the scope.
+
+    What retention left for its sake goes in retention's next pass, which begins there again. One
+    query reads the tenant's batches up to the first of these.
+    """
+    erased_to = lock_record(tenant.id)
+    holds = LegalHold.objects.for_tenant(tenant.id).filter(id=pk, released_at=None)
+    hold = holds.first()
+    if hold is None:
+        return None
+    hold.released_at, hold.released_by, hold.release_reason = now, user.get_username(), reason
+    holds.update(released_at=now, released_by=hold.released_by, release_reason=reason)
+    left_behind = run("first_left_behind", tenant_id=tenant.id, erased_to=erased_to)
+    if left_behind:
+        TenantSetting.objects.filter(tenant_id=tenant.id).update(erased_to=left_behind[0][0])
+    details = {"hold": str(hold.id), "reason": reason}
+    record_action(tenant, user, "hold.release", hold.name, **details)
+    append_entry(
+        tenant.id,
+        Kind.HOLD,
+        {"state": "released", "name": hold.name, "actor": hold.released_by, **details},
+        now,
+    )
+    return hold
+
+
+def all_holds() -> list[LegalHold]:
+    """The tenant's: those in force first, the newest first."""
+    holds = list(LegalHold.objects.for_tenant(current_tenant_id()).order_by("-id"))
+    return sorted(holds, key=lambda hold: hold.released_at is not None)
+
+
+def holds_of_call(
+    holds: Sequence[LegalHold],
+    trace_id: str,
+    case_id: str | None,
+    tool_name: str,
+    started_at: datetime,
+) -> list[LegalHold]:
+    """Those of some holds that cover a call, by what the index knows of it."""
+    return [
+        hold
+        for hold in holds
+        if (hold.trace_id is None or hold.trace_id == trace_id)
+        and (hold.case_id is None or hold.case_id == case_id)
+        and (hold.tool_name is None or hold.tool_name == tool_name)
+        and is_within(hold, started_at)
+    ]
+
+
+def holds_in_force(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> list[LegalHold]:
+    """The tenant's. One query."""
+    return list(
+        LegalHold.objects.using(using).for_tenant(tenant_id).filter(released_at=None).order_by("id")
+    )
+
+
+def lock_record(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> int:
+    """Wait for whoever erases, or sets or releases a hold; how far retention has come.
+
+    Until the scope ends. Where the tenant has no settings yet they are made, which the application
+    alone may.
+    """
+    found = run("record_lock", tenant_id=tenant_id, using=using)
+    if not found:
+        TenantSetting.objects.using(using).get_or_create(tenant_id=tenant_id)
+        found = run("record_lock", tenant_id=tenant_id, using=using)
+    return int(found[0][0])
+
+
+def held_positions(
+    tenant_id: UUID, holds: Sequence[LegalHold], events: Sequence[LoggedEvent], *, using: str
+) -> set[int]:
+    """Where in a batch the events lie that are held, by their calls or by themselves."""
+    held = held_calls(tenant_id, holds, events, using=using)
+    return {
+        event.position
+        for event in events
+        if event.invocation_id in held or covers_event(holds, event.candidate)
+    }
+
+
+def held_calls(
+    tenant_id: UUID, holds: Sequence[LegalHold], events: Collection[LoggedEvent], *, using: str
+) -> set[UUID]:
+    """The calls of some events that a hold covers, by the index. One query if there are holds."""
+    days = [event.candidate.day for event in events if event.candidate is not None]
+    ids = {event.invocation_id for event in events if event.invocation_id is not None}
+    if not (holds and days and ids):
+        return set()
+    # An end need not put its call on the day its start does.
+    first, last = (_EPOCH + timedelta(days=day) for day in (min(days) - 1, max(days) + 1))
+    found = run(
+        "held_calls",
+        tenant_id=tenant_id,
+        using=using,
+        first_day=first,
+        last_day=last,
+        invocation_ids=arrays.uuids(list(ids)),
+    )
+    return {row[0] for row in found}

@@ -1,0 +1,165 @@
+"""A chart as a value: what `static/js/charts.js` draws and the table behind it says.
+
+Pure. A chart is a page's `Chart`, put there by `{% include "components/_chart.html" %}`. Each
+mark leads to the calls behind it: the query of its slot (a stretch of time) with its series'.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from audit.queries.time_range import TimeRange
+from audit.show import figures
+from config.instants import local, offset, short_day
+
+Kind = Literal["bars", "lines", "heat"]
+"""Bars are stacked; a heat map has a row for each series, the first at the bottom."""
+Unit = Literal["count", "share", "duration"]
+"""Numbers as they are, shares from 0 to 1, durations in milliseconds."""
+
+_ARTICLES = {"minute": "a ", "hour": "an ", "day": "a ", "week": "a "}
+_NO_BREAK_DASH = "\N{WORD JOINER}–\N{WORD JOINER}"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place on the axis across: its short and its full name, and its calls' query."""
+
+    label: str
+    name: str
+    query: str
+    is_partial: bool = False
+    """A part of a step only, at an end of the range: drawn dimmed, as its value tells less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One value a slot; None where there is none. `look` is a colour of `css/charts.css`."""
+
+    name: str
+    look: str
+    values: Sequence[float | None]
+    query: str = ""
+    """Narrows a slot's calls down to those behind a mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart; `id` is unique on its page. Bars are stacked, in the order of the series."""
+
+    id: str
+    title: str
+    kind: Kind
+    unit: Unit
+    slots: Sequence[Slot]
+    series: Sequence[Series]
+    note: str = ""
+    across: str = "Time"
+    """What the slots are."""
+
+    @property
+    def island(self) -> dict[str, Any]:
+        """What the script draws, for `json_script`."""
+        return {
+            "kind": self.kind,
+            "unit": self.unit,
+            "slots": [[slot.label, slot.name, slot.query] for slot in self.slots],
+            "partial": [n for n, slot in enumerate(self.slots) if slot.is_partial],
+            "series": [
+                {
+                    "name": one.name,
+                    "look": one.look,
+                    "query": one.query,
+                    "values": one.values,
+                    "texts": [self.text(value) for value in one.values],
+                }
+                for one in self.series
+            ],
+        }
+
+    @property
+    def rows(self) -> list[tuple[Slot, list[tuple[str, str]]]]:
+        """For each slot, for each series: the value as text, and its calls' query or ''."""
+        return [
+            (
+                slot,
+                [
+                    (
+                        self.text(one.values[n]),
+                        f"{slot.query} {one.query}".strip() if one.values[n] else "",
+                    )
+                    for one in self.series
+                ],
+            )
+            for n, slot in enumerate(self.slots)
+        ]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not any(value for one in self.series for value in one.values)
+
+    def text(self, value: float | None) -> str:
+        """A value as it is read."""
+        return value_text(value, self.unit)
+
+
+def value_text(value: float | None, unit: Unit) -> str:
+    """A value with its unit: `1,204`, `1.42 %`, `301 ms`; — for none."""
+    if value is None:
+        return "—"
+    match unit:
+        case "share":
+            return figures.share(value)
+        case "duration":
+            return figures.duration(round(value * 1000))
+        case _:
+            return figures.count(round(value))
+
+
+def time_slots(of: TimeRange) -> list[Slot]:
+    """The parts of a range as slots, named by the viewer's clock."""
+    days = of.step >= timedelta(days=1)
+    slots = []
+    for (start, end), is_whole in zip(of.parts, of.is_whole, strict=True):
+        there = local(start, of.zone)
+        is_midnight = there.hour == there.minute == 0
+        label = short_day(there) if days or is_midnight else f"{there:%H:%M}"
+        name = _stretch(start, end, of)
+        if not is_whole:
+            name += f" (part of {_ARTICLES.get(of.step_name, '')}{of.step_name})"
+        slots.append(Slot(label, name, range_query(start, end), is_partial=not is_whole))
+    return slots
+
+
+def range_query(start: datetime, end: datetime) -> str:
+    """The terms of a query for the calls of a stretch of time."""
+    return f"since:{_exact(start)} until:{_exact(end)}"
+
+
+def sparkline(values: Sequence[float | None], width: int = 96, height: int = 22) -> str:
+    """The `points` of an SVG polyline of that size; '' without a value."""
+    known = [value or 0 for value in values]
+    top = max(known, default=0)
+    if top <= 0 or len(known) < 2:
+        return ""
+    across = (width - 2) / (len(known) - 1)
+    return " ".join(
+        f"{1 + n * across:.1f},{height - 1.5 - (height - 3) * value / top:.1f}"
+        for n, value in enumerate(known)
+    )
+
+
+def _stretch(start: datetime, end: datetime, of: TimeRange) -> str:
+    """`Sat 21 Nov 14:00–15:00 UTC+1`."""
+    first, last = local(start, of.zone), local(end, of.zone)
+    if first.date() == last.date() or last - first == timedelta(days=1):
+        until = f"{last:%H:%M}"
+    else:
+        until = f"{last:%a} {short_day(last)} {last:%H:%M}"
+    return f"{first:%a} {short_day(first)} {first:%H:%M}{_NO_BREAK_DASH}{until} {offset(first)}"
+
+
+def _exact(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

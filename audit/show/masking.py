@@ -1,0 +1,46 @@
+"""A payload's shape in place of its values: keys, types and lengths. Pure.
+
+A key is shown as far as it looks like a name somebody gave a member; what else stands there may
+be a value (a map by e-mail address), and is its length.
+"""
+
+import re
+from typing import Any
+
+from audit.events.json_values import Number
+from audit.show.json_tree import Shape
+
+_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]{0,63}", re.ASCII)
+
+
+def is_name(key: str) -> bool:
+    """Whether a key looks like a name somebody gave a member, and may be shown."""
+    return _NAME.fullmatch(key) is not None
+
+
+def mask(value: Any) -> Any:
+    """The value, as `json_values.parse` read it, with a `Shape` for each of its scalars."""
+    match value:
+        case Number():
+            return Shape("number")
+        case str():
+            return Shape(f"text of {_characters(value)}")
+        case True | False:
+            return Shape("true or false")
+        case dict():
+            return {
+                _key(key, position): mask(child)
+                for position, (key, child) in enumerate(value.items())
+            }
+        case list():
+            return [mask(child) for child in value]
+        case _:
+            return Shape("null")
+
+
+def _key(key: str, position: int) -> str:
+    return key if is_name(key) else f"member {position + 1}, {_characters(key)}"
+
+
+def _characters(text: str) -> str:
+    return f"{len(text):,} character{'' if len(text) == 1 else 's'}"

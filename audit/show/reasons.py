@@ -1,0 +1,122 @@
+"""The reason on a row, in a few words: why a call failed, broke its schema or is still open.
+
+Pure. What else is worth saying of a call that went well stands here, too.
+"""
+
+from datetime import datetime, timedelta
+
+from audit.queries.call_list import ListedCall
+from audit.queries.calls import Call, FirstViolation
+from audit.queries.traces import Reason
+from audit.show.figures import (
+    NBSP,
+    count,
+    duration,
+    short_count,
+)
+
+MESSAGE_LENGTH = 80  # characters of an error message that stand on a row
+
+# Of a call that failed by its output, what broke and where says all that these types and
+# the sentence that goes with them do.
+_OF_THE_GUARD = {"VALIDATION", "GUARD"}
+
+
+def failure(
+    error_type: str,
+    error_code: str | None,
+    upstream_status: int | None,
+    message: str | None,
+    *,
+    retry_after_ms: int | None = None,
+) -> str:
+    """`UPSTREAM 503 · retry after 500 ms · service unavailable`."""
+    head = " ".join(filter(None, (error_type or "FAILED", _status(error_code, upstream_status))))
+    parts = [head]
+    if retry_after_ms is not None:
+        parts.append(f"retry after {duration(retry_after_ms * 1000)}")
+    if message:
+        first_line = message.strip().split("\n", 1)[0].strip()
+        short = first_line[:MESSAGE_LENGTH].rstrip()
+        parts.append(short if short == first_line else f"{short}…")
+    return " · ".join(filter(None, parts))
+
+
+def _status(code: str | None, upstream_status: int | None) -> str:
+    return str(upstream_status) if upstream_status is not None else (code or "")
+
+
+def of_trace(reason: Reason, now: datetime) -> str:
+    """Why a trace is listed as failed, violating or open, without the tool's name."""
+    if reason.state == "open":
+        return _open_for(reason.started_at, now)
+    violation = (
+        f"{reason.violation_path} {reason.violation_code}"
+        if reason.violation_path is not None
+        else ""
+    )
+    if reason.state != "failed" or (violation and reason.error_type in _OF_THE_GUARD):
+        return violation
+    message = None if violation else reason.error_message
+    head = failure(reason.error_type, reason.error_code, reason.upstream_status, message)
+    return " · ".join(filter(None, (head, violation)))
+
+
+def _open_for(started_at: datetime, now: datetime) -> str:
+    return f"open {duration((now - started_at) // timedelta(microseconds=1))}"
+
+
+def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
+    """What stands beside a call's bar; '' when there is nothing to say."""
+    parts: list[str] = []
+    if call.state == "open":
+        parts.append(_open_for(call.started_at, now))
+        if is_overdue(call, now):
+            parts.append("overdue")
+    if call.state == "failed" and not (violation and call.error_type in _OF_THE_GUARD):
+        parts.append(
+            failure(
+                call.error_type,
+                call.error_code,
+                call.upstream_status,
+                None if violation else call.error_message,
+                retry_after_ms=call.retry_after_ms,
+            )
+        )
+    if violation is not None:
+        more = f" +{call.violation_count - 1}" if call.violation_count > 1 else ""
+        parts.append(f"{violation.path} {violation.code}{more}")
+    if call.guard_outcome in {"coerced", "stripped", "fallback", "error-result"}:
+        parts.append(call.guard_outcome)
+    if over := over_limit(call):
+        parts.append(over)
+    if call.attempt is not None and call.attempt > 1:
+        parts.append(f"attempt {call.attempt}")
+    if call.cache_hit:
+        parts.append("cache")
+    if tokens := call.prompt_tokens + call.completion_tokens:
+        parts.append(f"{short_count(tokens)}{NBSP}tok")
+    return " · ".join(parts)
+
+
+def over_limit(call: Call | ListedCall) -> str:
+    """`over its 200 ms`, of a call that took longer than it was given; '' of others.
+
+    And of those that failed: why they did says more, and the room for it is short.
+    """
+    if call.duration_us is None or call.timeouts_ms is None or call.state == "failed":
+        return ""
+    limit_us = call.timeouts_ms * 1000
+    return f"over its {duration(limit_us)}" if call.duration_us > limit_us else ""
+
+
+def is_overdue(call: Call, now: datetime) -> bool:
+    """An open call that has run longer than its own time limit."""
+    if call.state != "open" or call.timeouts_ms is None:
+        return False
+    return (now - call.started_at) / timedelta(milliseconds=1) > call.timeouts_ms
+
+
+def tokens(prompt: int, completion: int) -> str:
+    """`3,584 ▸ 1,120`: in and out; a dash when none were counted."""
+    return f"{count(prompt)} ▸ {count(completion)}" if prompt or completion else "—"

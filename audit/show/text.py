@@ -1,0 +1,34 @@
+"""Text of an agent for pages: no character of it hides or turns around what stands beside it."""
+
+import re
+from html import escape
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+# Controls but for white space, soft hyphen, bidirectional marks and overrides, invisible
+# joiners and tags, lone surrogates. U+200C and U+200D stay: scripts and emoji need them.
+_HIDDEN = re.compile(
+    "([\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad"
+    "\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff])"
+)
+
+
+def plain(text: str) -> str:
+    """The same without markup, for titles."""
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def visible(text: str) -> SafeString:
+    """Text of an agent; what would hide or turn it around is shown as escapes."""
+    if not _HIDDEN.search(text):
+        return SafeString(escape(text))
+    parts = _HIDDEN.split(text)
+    shown = [
+        format_html('<span class="j-escape">\\u{}</span>', f"{ord(part):04x}")
+        if position % 2
+        else format_html("{}", part)
+        for position, part in enumerate(parts)
+    ]
+    return format_html_join("", "{}", ((one,) for one in shown))

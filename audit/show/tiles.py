@@ -1,0 +1,273 @@
+"""What the overview shows of a range's figures: tiles against the range before, and charts.
+
+Pure: figures in, values for the template out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from audit.queries.over_time import Figures, OverTime, ToolFigures
+from audit.show import figures
+from audit.show.charts import (
+    Chart,
+    Series,
+    range_query,
+    time_slots,
+    value_text,
+)
+
+Goodness = Literal["better", "worse", "other"]
+"""Of a change: for the better, for the worse, or neither."""
+
+TOOLS_SHOWN = 8
+_MINUS = "\N{MINUS SIGN}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a figure differs from the range before."""
+
+    text: str
+    goodness: Goodness
+    before: str
+    """What it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A headline figure, the query of the calls behind it, and its course."""
+
+    name: str
+    value: str
+    query: str
+    note: str
+    note_query: str
+    change: Change | None
+    look: str
+    course: list[float | None]
+    note_change: Change | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRow:
+    """A tool in the table of those that are worst off."""
+
+    name: str
+    calls: int
+    failed: int
+    violating: int
+    error_rate: float
+    violation_rate: float
+    p50_ms: float | None
+    p95_ms: float | None
+    course: list[int]
+
+
+def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
+    """The headline figures. Without a whole range before them nothing is compared."""
+    now, parts = found.total, found.of.whole(found.parts)
+    before = found.previous if is_comparable else Figures()
+    within = range_query(found.of.start, found.of.end)
+    p50, p95, p99 = (now.duration_ms(share) for share in (0.5, 0.95, 0.99))
+    slow = f"{within} duration:>={round(p95 * 1000)}us" if p95 is not None else within
+    return [
+        Tile(
+            "Calls",
+            figures.count(now.calls),
+            within,
+            f"{figures.count(now.open)} open",
+            f"{within} state:open" if now.open else "",
+            relative(now.calls, before.calls, "count"),
+            "accent",
+            [part.calls for part in parts],
+            difference(now.open, before.open) if is_comparable else None,
+        ),
+        Tile(
+            "Failed",
+            figures.share(now.error_rate),
+            f"{within} state:failed",
+            f"{figures.counted(now.failed, 'call')}",
+            "",
+            points(now.error_rate, before.error_rate),
+            "failed",
+            [part.error_rate for part in parts],
+        ),
+        Tile(
+            "Break their schema",
+            figures.share(now.violation_rate),
+            f"{within} violation:*",
+            f"{figures.counted(now.violating, 'call')}",
+            "",
+            points(now.violation_rate, before.violation_rate),
+            "violation",
+            [part.violation_rate for part in parts],
+        ),
+        Tile(
+            "p50 · p95",
+            f"{value_text(p50, 'duration')} · {value_text(p95, 'duration')}" if p50 else "—",
+            slow,
+            f"p99 {value_text(p99, 'duration')}" if p99 else "",
+            "",
+            _both(slower(now, before, 0.5), slower(now, before, 0.95)),
+            "accent",
+            [part.duration_ms(0.95) for part in parts],
+            slower(now, before, 0.99),
+        ),
+        Tile(
+            "Tokens",
+            figures.short_count(now.tokens),
+            f"{within} tokens:>0",
+            f"{figures.short_count(now.prompt_tokens)} ▸"
+            f" {figures.short_count(now.completion_tokens)}",
+            "",
+            relative(now.tokens, before.tokens, "count"),
+            "accent",
+            [part.tokens for part in parts],
+        ),
+    ]
+
+
+def charts(found: OverTime) -> dict[str, Chart]:
+    """The charts over time by name: calls, errors, latency, violations."""
+    slots, parts = time_slots(found.of), found.parts
+    per = f"per {found.of.step_name}"
+    of_calls = [
+        Series("Failed", "failed", [part.failed for part in parts], "state:failed"),
+        Series("Open", "open", [part.open for part in parts], "state:open"),
+        Series("OK", "ok", [part.ok for part in parts], "state:ok"),
+    ]
+    rates = [part.error_rate for part in parts]
+    broken = [part.violating for part in parts]
+    return {
+        "calls": Chart("calls", "Calls by state", "bars", "count", slots, of_calls, per),
+        "errors": Chart(
+            "errors",
+            "Error rate",
+            "lines",
+            "share",
+            slots,
+            [Series("Failed", "failed", rates, "state:failed")],
+            per,
+        ),
+        "latency": Chart(
+            "latency",
+            "Duration",
+            "lines",
+            "duration",
+            slots,
+            [
+                Series(name, look, [part.duration_ms(share) for part in parts])
+                for name, look, share in (
+                    ("p50", "accent", 0.5),
+                    ("p95", "accent-2", 0.95),
+                    ("p99", "accent-3", 0.99),
+                )
+            ],
+            per,
+        ),
+        "violations": Chart(
+            "violations",
+            "Calls that break their schema",
+            "bars",
+            "count",
+            slots,
+            [Series("Calls", "violation", broken, "violation:*")],
+            per,
+        ),
+    }
+
+
+def worst_tools(found: OverTime) -> list[ToolRow]:
+    """The tools with most calls that failed or break their schema, the worst first."""
+    return worst_first(found)[:TOOLS_SHOWN]
+
+
+def worst_first(found: OverTime) -> list[ToolRow]:
+    """All tools that ran, those with most calls that failed or break their schema first."""
+
+    def badness(tool: ToolFigures) -> tuple[int, int, str]:
+        return (-tool.total.failed - tool.total.violating, -tool.total.calls, tool.name)
+
+    ran = [tool for tool in found.tools.values() if tool.total.calls]
+    return [
+        ToolRow(
+            tool.name,
+            tool.total.calls,
+            tool.total.failed,
+            tool.total.violating,
+            tool.total.error_rate or 0,
+            tool.total.violation_rate or 0,
+            tool.total.duration_ms(0.5),
+            tool.total.duration_ms(0.95),
+            tool.calls,
+        )
+        for tool in sorted(ran, key=badness)
+    ]
+
+
+def last_part_with_failures(parts: Sequence[Figures]) -> int | None:
+    """The place of the newest part in which calls failed: there the latest are to be found."""
+    return next((n for n in reversed(range(len(parts))) if parts[n].failed), None)
+
+
+def relative(
+    now: float | None,
+    before: float | None,
+    unit: Literal["count", "duration"],
+    *,
+    more_is: Goodness = "other",
+) -> Change | None:
+    """By how many percent a figure is more or less; None where there is nothing to compare."""
+    if now is None or not before:
+        return None
+    change = now / before - 1
+    goodness: Goodness = more_is
+    if abs(change) < 0.005:
+        goodness = "other"
+    elif change < 0 and more_is == "worse":
+        goodness = "better"
+    size = abs(change) * 100
+    text = f"{size:,.0f}" if size >= 9.95 else f"{size:.1f}"
+    was = figures.short_count(round(before)) if unit == "count" else value_text(before, unit)
+    return Change(f"{_sign(change)}{text}{figures.NBSP}%", goodness, was)
+
+
+def slower(now: Figures, before: Figures, share: float) -> Change | None:
+    """By how many percent a percentile of durations is more, which is worse, or less."""
+    durations = now.duration_ms(share), before.duration_ms(share)
+    return relative(*durations, "duration", more_is="worse")
+
+
+def difference(now: int, before: int) -> Change | None:
+    """By how many a number is more, which is worse, or less; None where there never were any."""
+    if not now and not before:
+        return None
+    more = now - before
+    goodness: Goodness = "worse" if more > 0 else "better" if more < 0 else "other"
+    text = f"{_sign(more)}{figures.short_count(abs(more))}" if more else "as many"
+    return Change(text, goodness, figures.short_count(before))
+
+
+def _both(first: Change | None, second: Change | None) -> Change | None:
+    """Two changes as one, which is as good as the second."""
+    if first is None or second is None:
+        return second
+    return Change(
+        f"{first.text} · {second.text}", second.goodness, f"{first.before} · {second.before}"
+    )
+
+
+def points(now: float | None, before: float | None) -> Change | None:
+    """By how many percentage points a share is more, which is worse, or less."""
+    if now is None or before is None:
+        return None
+    points = (now - before) * 100
+    goodness: Goodness = "other" if abs(points) < 0.005 else "worse" if points > 0 else "better"
+    return Change(
+        f"{_sign(points)}{abs(points):.2f}{figures.NBSP}pt", goodness, figures.share(before)
+    )
+
+
+def _sign(change: float) -> str:
+    return _MINUS if change < 0 else "+"

@@ -1,0 +1,194 @@
+"""Looks at stored calls for drift: in the worker, or at once where there are few.
+
+A look is a row, and goes on in chunks as replays do (`audit.work.replay.job`): a chunk is a
+transaction, and whoever is killed anywhere has changed nothing, or all of it. It holds shapes:
+names, types, counts and ids of a few calls, and nothing of what the calls carried (docs/adr/0011).
+"""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from uuid import UUID
+
+import uuid_utils.compat
+from django.utils import timezone
+
+from audit.events.judgement import (
+    Side,
+    Skipped,
+    Value,
+    read_args,
+    read_output,
+)
+from audit.log.payload import read_events
+from audit.models import DriftLook, ReplayState
+from audit.queries.call_list import NEWEST, Cursor
+from audit.queries.replays import ReplayedCall, ReplayRange
+from audit.work.drift.declared import Declared
+from audit.work.drift.shape import (
+    SIDES,
+    Fold,
+    dumps,
+    loads,
+)
+from audit.work.replay.job import (
+    UNDER_WAY,
+    places,
+    raw_of,
+    together,
+)
+from tenants.scope import current_tenant_id, tenant_scope
+from tools_registry.models import Tool, ToolVersion
+from tools_registry.schema_diff.reading import UndecidedError
+
+KEPT = 5
+"""Looks at a tool that are kept."""
+SLICE_SECONDS = 3.0
+AT_ONCE = 500
+"""So few calls are looked at while somebody waits."""
+AT_ONCE_SECONDS = 2.0
+CHUNK = 2_000
+
+
+def start_look(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> DriftLook:
+    """Note a look for the worker; deferring the task is the caller's. Needs the scope.
+
+    One that is under way for the same tool is stopped.
+    """
+    tenant_id = current_tenant_id()
+    looks = DriftLook.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
+    now = timezone.now()
+    looks.filter(state__in=UNDER_WAY).update(state=ReplayState.CANCELLED, finished_at=now)
+    old = looks.order_by("-id").values_list("id", flat=True)[KEPT - 1 :]
+    looks.filter(id__in=list(old)).delete()
+    return DriftLook.objects.create(
+        tenant_id=tenant_id,
+        id=uuid_utils.compat.uuid7(),
+        tool_id=tool.id,
+        tool_name=tool.name,
+        created_at=now,
+        created_by=user_name,
+        base_number=tool.current_number or None,
+        since=calls.since,
+        until=calls.until,
+        call_limit=limit,
+        state=ReplayState.WAITING,
+        call_count=calls.count(limit),
+        read_count=0,
+        found="",
+        problem="",
+    )
+
+
+def last_look(tool: Tool) -> DriftLook | None:
+    """The newest look at a tool that found something, or is on its way. One query."""
+    looks = DriftLook.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
+    return looks.exclude(state=ReplayState.CANCELLED, read_count=0).order_by("-id").first()
+
+
+def cancel_look(tool_id: UUID, pk: UUID, now: datetime) -> bool:
+    """Ask the worker to stop; what was found stays. False if there is nothing to stop."""
+    looks = DriftLook.objects.for_tenant(current_tenant_id())
+    changed = looks.filter(tool_id=tool_id, id=pk, state__in=UNDER_WAY).update(
+        state=ReplayState.CANCELLED, finished_at=now
+    )
+    return bool(changed)
+
+
+def fail_look(tenant_id: UUID, pk: UUID, problem: str) -> None:
+    """Note that a look cannot go on, and why; what was found stays."""
+    with tenant_scope(tenant_id):
+        DriftLook.objects.for_tenant(tenant_id).filter(id=pk, state__in=UNDER_WAY).update(
+            state=ReplayState.FAILED, finished_at=timezone.now(), problem=problem
+        )
+
+
+def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
+    """Go on with a look for a while; True if there is more to do. Raises LogPayloadError."""
+    deadline = time.monotonic() + seconds
+    while _run_chunk(tenant_id, pk, deadline):
+        if time.monotonic() >= deadline:
+            return True
+    return False
+
+
+def declared_by(look: DriftLook) -> dict[Side, Declared | str | None]:
+    """What the version it is held against declares of arguments and outputs.
+
+    None where it has no schema, a text that says why for a schema that cannot be read. One query.
+    """
+    versions = ToolVersion.objects.filter(tenant_id=look.tenant_id, tool_id=look.tool_id)
+    version = versions.filter(number=look.base_number).first() if look.base_number else None
+    if version is None:
+        return dict.fromkeys(SIDES)
+    return {
+        "args": _declared(version.id, "args"),
+        "output": None if version.output_schema is None else _declared(version.id, "output"),
+    }
+
+
+@lru_cache(maxsize=16)
+def _declared(version_id: UUID, side: Side) -> Declared | str:
+    """Of a version, which is never altered."""
+    version = ToolVersion.objects.get(tenant_id=current_tenant_id(), id=version_id)
+    schema = version.input_schema if side == "args" else version.output_schema
+    try:
+        return Declared(schema)
+    except (UndecidedError, RecursionError) as error:
+        return str(error)[:300]
+
+
+def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
+    """One chunk in one transaction; False when the look has come to its end."""
+    with tenant_scope(tenant_id):
+        looks = DriftLook.objects.for_tenant(tenant_id)
+        look = looks.filter(id=pk).select_for_update().first()
+        if look is None or look.state not in UNDER_WAY:
+            return False
+        calls = ReplayRange(look.tool_name, look.since, look.until)
+        cursor = NEWEST
+        if look.cursor_at is not None and look.cursor_id is not None:
+            cursor = Cursor(look.cursor_at, look.cursor_id)
+        size = min(CHUNK, look.call_limit - look.read_count)
+        found = calls.before(cursor, size) if size else []
+        read = _fold(look, found, deadline)
+        if read:
+            last = found[read - 1]
+            look.cursor_at, look.cursor_id = last.started_at, last.invocation_id
+        look.read_count += read
+        look.state = ReplayState.RUNNING
+        if read == len(found) < CHUNK or look.read_count >= look.call_limit:
+            look.state = ReplayState.DONE
+            look.finished_at = timezone.now()
+        look.save()
+        return look.state == ReplayState.RUNNING
+
+
+def _fold(look: DriftLook, calls: Sequence[ReplayedCall], deadline: float) -> int:
+    """Fold calls in until time is up, at least some; how many. Writes what the row has found."""
+    observed, declared = loads(look.found), declared_by(look)
+    folds = {
+        side: Fold(one if isinstance(one, Declared) else None, observed[side].shape)
+        for side, one in declared.items()
+    }
+    read = 0
+    for some in together(calls):
+        events = read_events(look.tenant_id, [place for call in some for place in places(call)])
+        for call in some:
+            start = raw_of(events.get(call.start)) if call.start else b"{}"
+            values: dict[Side, Value | Skipped] = {
+                "args": read_args(start),
+                "output": read_output(raw_of(events.get(call.end))),
+            }
+            for side, value in values.items():
+                if isinstance(value, Value):
+                    folds[side].add(value.value, call.started_on, call.invocation_id)
+                else:
+                    skipped = observed[side].skipped
+                    skipped[value] = skipped.get(value, 0) + 1
+            read += 1
+        if time.monotonic() >= deadline:
+            break
+    look.found = dumps(observed)
+    return read

@@ -1,0 +1,324 @@
+"""What people do about refused lines: send one again, or discard it; and what they need to see.
+
+A line is dealt with once. Sending again goes the way of every event, `audit.intake.ingest`; what is
+refused once more lies in the inbox as a line of its own, and the old one leads to it. All
+functions run inside the tenant's scope.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, transaction
+from django.utils.safestring import SafeString
+from tooltrail.ledger import Kind
+
+from audit.events.batch_ids import BatchId, batch_day
+from audit.events.body import UnreadableBodyError, split_lines
+from audit.events.candidates import Candidate
+from audit.events.json_values import parse
+from audit.events.limits import RAW_KEPT_BYTES, LimitExceededError
+from audit.intake.ingest import record_in_scope
+from audit.log.payload import LogPayloadError, StoredEvent, read_events
+from audit.models import Batch, RejectedEvent, Resolution
+from audit.queries.call_events import read_call_events
+from audit.queries.calls import CallDetail, call_detail
+from audit.queries.inbox import (
+    InboxFilter,
+    find_call_day,
+    first_id_of,
+    inbox_line,
+    refused_as,
+)
+from audit.queries.traces import BEGINNING
+from audit.show import raw_view
+from audit.show.json_tree import ABSENT, inline
+from audit.sql.rows import rows
+from tenants.actions import record_action
+from tenants.models import Tenant, User, new_id
+from tenants.scope import current_tenant_id
+
+CODES = {
+    "conflict": "Conflict",
+    "invalid_event": "Breaks the contract",
+    "not_json": "Not JSON",
+    "auth_not_allowed": "Carries auth",
+    "in_future": "In the future",
+    "ended_before_started": "Ended before it started",
+    "out_of_range": "Too old for the index",
+}
+"""Why lines are refused, in a few words."""
+
+DISCARD_LIMIT = 10_000
+"""Lines discarded at once at most."""
+
+_EPOCH = date(1970, 1, 1)
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+
+
+class DealtWithError(Exception):
+    """Somebody has sent the line again or discarded it before."""
+
+
+class NotSentError(Exception):
+    """A line was not sent again, and nothing was changed; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A member in which two events of the same slot differ."""
+
+    name: str
+    stored: SafeString
+    refused: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class InboxEntry:
+    """One line with everything its page shows. `raw` is None for who may not see payloads."""
+
+    line: RejectedEvent
+    kept_bytes: int
+    is_cut: bool
+    """Only the first 64 KiB were kept."""
+    is_expired: bool
+    """Nothing is there any more: by retention, or an erasure of its call."""
+    is_altered: bool
+    """What may never be stored was taken out of it."""
+    raw: raw_view.RawView | None
+    verdict: raw_view.Verdict
+    editable: str | None
+    """The line as text that survives a text field; None if it would not."""
+    call: CallDetail | None
+    """The call it speaks of, if one is stored."""
+    stored: StoredEvent | None
+    """Of a conflict: the event that holds its slot."""
+    differences: list[Difference]
+    stored_as: CallDetail | None
+    """Sent again: the call it is part of now."""
+    came_back_as: UUID | None
+    answer: str
+    """Sent again: the server's answer, as JSON."""
+
+    @property
+    def would_be_taken(self) -> bool:
+        """Whether sending it as it is has a chance today."""
+        return self.verdict.candidate is not None and self.stored is None
+
+
+def gather(line: RejectedEvent, *, with_raw: bool, now: datetime) -> InboxEntry:
+    """The page of a line. Eight statements at most."""
+    raw = bytes(line.raw)
+    is_cut = line.raw_length > len(raw) and len(raw) >= RAW_KEPT_BYTES
+    verdict = raw_view.judge(raw, line.batch_id, now)
+    call = _call_of(verdict.candidate)
+    stored = None
+    if line.code == "conflict" and verdict.candidate is not None and call is not None:
+        stored = _holder(call, verdict.candidate.kind)
+    return InboxEntry(
+        line=line,
+        kept_bytes=len(raw),
+        is_cut=is_cut,
+        is_expired=line.raw_length > 0 and not raw,
+        is_altered=line.raw_length > len(raw) > 0 and not is_cut,
+        raw=raw_view.view(raw, verdict.marks) if with_raw else None,
+        verdict=verdict,
+        editable=_editable(raw) if with_raw else None,
+        call=call,
+        stored=stored if with_raw else None,
+        differences=_differences(stored, raw) if with_raw else [],
+        stored_as=_sent_again(line),
+        came_back_as=refused_as(line) if line.resolution == Resolution.REFUSED else None,
+        answer=_answer(line) if with_raw else "",
+    )
+
+
+def send_again(
+    tenant: Tenant, user: User, pk: UUID, edited: str | None, now: datetime
+) -> RejectedEvent | None:
+    """Send a line as it is, or `edited`, through ingest; the line dealt with, None if none.
+
+    A new event is stored before this returns. Raises DealtWithError, and NotSentError where
+    the line was not kept whole, is over a limit, or the database refused for the moment.
+    """
+    line = _take(pk)
+    if line is None:
+        return None
+    if edited is None and line.raw_length > len(line.raw) >= RAW_KEPT_BYTES:
+        raise NotSentError("Only the beginning of this line was kept.")
+    # A line feed ends an event, and outside of a text JSON takes any white space for another.
+    text = None if edited is None else _LINE_ENDS.sub(" ", edited).strip()
+    body = bytes(line.raw) if text is None else text.encode()
+    batch_id = new_id()
+    try:
+        # A savepoint, so that what fails leaves the line as it was and the page can say so.
+        with transaction.atomic():
+            lines = split_lines(body)
+            digest = hashlib.sha256(body).digest()
+            answer = json.loads(record_in_scope(tenant.id, digest, lines, BatchId(batch_id), now))
+    except (LimitExceededError, UnreadableBodyError) as error:
+        raise NotSentError(f"This cannot be sent: {error}.") from error
+    except DatabaseError as error:
+        raise NotSentError("The database was busy. Nothing was changed; try again.") from error
+    line.redrive_batch_id = batch_id
+    line.redrive_edited = text is not None
+    if answer["accepted"]:
+        resolution = Resolution.ACCEPTED
+    else:
+        resolution = Resolution.DUPLICATE if answer["duplicates"] else Resolution.REFUSED
+    _resolve(line, resolution, user, now)
+    record_action(
+        tenant,
+        user,
+        "inbox.send",
+        str(pk),
+        code=line.code,
+        edited=line.redrive_edited,
+        outcome=resolution.value,
+    )
+    return line
+
+
+def discard(
+    tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime
+) -> RejectedEvent | None:
+    """Say that a line needs nothing more, and why; it stays. The line, None if there is none.
+
+    Raises DealtWithError.
+    """
+    line = _take(pk)
+    if line is None:
+        return None
+    line.discard_reason = reason
+    _resolve(line, Resolution.DISCARDED, user, now)
+    record_action(tenant, user, "inbox.discard", str(pk), code=line.code, reason=reason)
+    return line
+
+
+def discard_all(
+    tenant: Tenant, user: User, wanted: InboxFilter, until: UUID, reason: str, now: datetime
+) -> int:
+    """Discard the waiting lines of the filter's code up to a line that was seen; how many.
+
+    `DISCARD_LIMIT` at a time, the oldest first. Lines that came later stay.
+    """
+    parameters = {
+        "code": wanted.code,
+        "last_id": until,
+        "first_id": first_id_of(wanted.since),
+        "since": wanted.since or BEGINNING,
+        "user_id": user.pk,
+        "user_name": user.get_username(),
+        "reason": reason,
+        "now": now,
+        "discard_limit": DISCARD_LIMIT,
+    }
+    count = len(rows("inbox_discard_waiting", parameters))
+    if count:
+        subject = "1 line" if count == 1 else f"{count} lines"
+        record_action(
+            tenant, user, "inbox.discard", subject, code=wanted.code, reason=reason, count=count
+        )
+    return count
+
+
+def _take(pk: UUID) -> RejectedEvent | None:
+    line = inbox_line(pk, for_update=True)
+    if line is not None and line.resolution is not None:
+        raise DealtWithError
+    return line
+
+
+def _resolve(line: RejectedEvent, resolution: Resolution, user: User, now: datetime) -> None:
+    RejectedEvent.objects.for_tenant(line.tenant_id).filter(id=line.id).update(
+        resolution=resolution,
+        resolved_at=now,
+        resolved_by_id=user.pk,
+        resolved_by_name=user.get_username(),
+        discard_reason=line.discard_reason,
+        redrive_batch_id=line.redrive_batch_id,
+        redrive_edited=line.redrive_edited,
+    )
+    line.resolution = resolution
+
+
+def _call_of(candidate: Candidate | None) -> CallDetail | None:
+    """The call an event speaks of, where its row is."""
+    if candidate is None or candidate.kind is Kind.GAP:
+        return None
+    day = find_call_day(_EPOCH + timedelta(days=candidate.day), candidate.invocation_id)
+    return None if day is None else call_detail(day, candidate.invocation_id)
+
+
+def _holder(call: CallDetail, kind: Kind) -> StoredEvent | None:
+    try:
+        return read_call_events(call).get("start" if kind is Kind.START else "end")
+    except LogPayloadError:
+        return None
+
+
+def _sent_again(line: RejectedEvent) -> CallDetail | None:
+    """The call that a line, sent again and not refused, is part of now."""
+    if line.redrive_batch_id is None or line.resolution == Resolution.REFUSED:
+        return None
+    place = (line.redrive_batch_id, 0)
+    try:
+        event = read_events(current_tenant_id(), [place]).get(place)
+    except LogPayloadError:
+        return None
+    if event is None or event.raw is None:
+        return None
+    verdict = raw_view.judge(event.raw, line.redrive_batch_id, event.received_at)
+    return _call_of(verdict.candidate)
+
+
+def _answer(line: RejectedEvent) -> str:
+    if line.redrive_batch_id is None:
+        return ""
+    batches = Batch.objects.for_tenant(line.tenant_id).filter(
+        batch_on=batch_day(line.redrive_batch_id), batch_id=line.redrive_batch_id
+    )
+    answer = batches.values_list("answer", flat=True).first()
+    try:
+        return "" if answer is None else json.dumps(json.loads(answer), indent=2)
+    except ValueError:
+        return ""
+
+
+def _editable(raw: bytes) -> str | None:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    # A browser drops NUL and rewrites what it takes for the end of a line.
+    text = text.rstrip("\r")
+    return None if "\x00" in text or "\r" in text else text
+
+
+def _differences(stored: StoredEvent | None, raw: bytes) -> list[Difference]:
+    """The members in which a conflicting line differs from the event that holds its slot."""
+    if stored is None or stored.raw is None:
+        return []
+    ours, theirs = _members(stored.raw), _members(raw)
+    names = [*ours, *(name for name in theirs if name not in ours)]
+    return [
+        Difference(name, _shown(ours, name), _shown(theirs, name))
+        for name in names
+        if ours.get(name, ABSENT) != theirs.get(name, ABSENT)
+    ]
+
+
+def _members(raw: bytes) -> dict[str, Any]:
+    try:
+        document = parse(raw)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _shown(members: dict[str, Any], name: str) -> SafeString:
+    return inline(members[name], width=200) if name in members else SafeString("—")

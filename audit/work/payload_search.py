@@ -1,0 +1,165 @@
+"""Searching payloads: the worker reads the log of the calls a query asks for, and notes hits.
+
+A search is a row; the worker's task does it in slices, so that other tasks get their turn:
+
+1. Lock the row. Is it still wanted, and not done?
+2. Read the next chunk of calls from the row's cursor, and their events from the log.
+3. Write the hits, move the cursor and the counts, commit: whoever is killed anywhere has
+   changed nothing, or all of a chunk.
+4. Again, until the slice is over; then defer the task once more, or note the end.
+
+A second worker on the same search waits at 1 and goes on where the first one was. What a
+payload holds is `audit.queries.payload_match`'s; no payload is copied.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import uuid_utils.compat
+from django.utils import timezone
+
+from audit.log.payload import read_events
+from audit.models import PayloadHit, PayloadSearch, SearchState
+from audit.queries.call_list import AHEAD, NEWEST, Cursor, ListedCall, call_chunk
+from audit.queries.call_query import InvalidQueryError, Query, Reader
+from audit.queries.call_query import parse as parse_query
+from audit.queries.payload_match import excerpt
+from tenants.models import User
+from tenants.scope import current_tenant_id, tenant_scope
+
+DEFAULT_RANGE = timedelta(hours=24)
+"""What is searched when the query says no `since`: a search is of a bounded range."""
+MAX_RANGE = timedelta(days=35)
+MAX_HITS = 1_000
+KEPT_FOR = timedelta(days=1)
+"""How long a search is kept, with its hits: what was looked for may name somebody."""
+SLICE_SECONDS = 3.0
+CHUNK = 250
+"""Calls read at once; their batches are inflated one by one."""
+
+_STARTED = Reader(sees_payloads=True)
+"""Whoever starts a search is shown payloads, or said why; its range is stored with it."""
+UNDER_WAY = (SearchState.WAITING, SearchState.RUNNING)
+
+
+def start_search(user: User, needle: str, query: Query, now: datetime) -> PayloadSearch:
+    """Note a search for the worker; deferring the task is the caller's. Needs the scope."""
+    until = min(query.wanted.to_instant(now) or now, now + AHEAD)
+    since = query.wanted.from_instant(now) or until - DEFAULT_RANGE
+    return PayloadSearch.objects.create(
+        tenant_id=current_tenant_id(),
+        id=uuid_utils.compat.uuid7(),
+        user_id=user.pk,
+        created_at=now,
+        needle=needle,
+        query=str(query),
+        since=max(since, until - MAX_RANGE),
+        until=until,
+        state=SearchState.WAITING,
+        searched_count=0,
+        erased_count=0,
+        found_count=0,
+    )
+
+
+def find_search(user: User, pk: UUID) -> PayloadSearch | None:
+    """One of the user's own searches in the scope's tenant, or None."""
+    searches = PayloadSearch.objects.for_tenant(current_tenant_id())
+    return searches.filter(user_id=user.pk, id=pk).first()
+
+
+def cancel_search(user: User, pk: UUID, now: datetime) -> bool:
+    """Ask the worker to stop; what was found stays. False if there is nothing to stop."""
+    searches = PayloadSearch.objects.for_tenant(current_tenant_id())
+    changed = searches.filter(user_id=user.pk, id=pk, state__in=UNDER_WAY).update(
+        state=SearchState.CANCELLED, finished_at=now
+    )
+    return bool(changed)
+
+
+def forget_old(now: datetime) -> None:
+    """Delete the searches whose time is over, whatever became of them. Needs the scope."""
+    searches = PayloadSearch.objects.for_tenant(current_tenant_id())
+    searches.filter(created_at__lt=now - KEPT_FOR).delete()
+
+
+def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
+    """Go on with a search for a while; True if there is more to do."""
+    deadline = time.monotonic() + seconds
+    while _run_chunk(tenant_id, pk):
+        if time.monotonic() >= deadline:
+            return True
+    return False
+
+
+def fail_search(tenant_id: UUID, pk: UUID) -> None:
+    """Note that a search cannot go on; what was found stays."""
+    with tenant_scope(tenant_id):
+        PayloadSearch.objects.for_tenant(tenant_id).filter(id=pk, state__in=UNDER_WAY).update(
+            state=SearchState.FAILED, finished_at=timezone.now()
+        )
+
+
+def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
+    """One chunk in one transaction; False when the search has come to its end."""
+    with tenant_scope(tenant_id):
+        search = (
+            PayloadSearch.objects.for_tenant(tenant_id).filter(id=pk).select_for_update().first()
+        )
+        if search is None or search.state not in UNDER_WAY:
+            return False
+        try:
+            asked = parse_query(search.query, _STARTED).wanted
+        except InvalidQueryError:  # stored by an earlier version
+            search.state, search.finished_at = SearchState.FAILED, timezone.now()
+            search.save()
+            return False
+        wanted = replace(asked, since=search.since, until=search.until)
+        begin = NEWEST
+        if search.cursor_at is not None and search.cursor_id is not None:
+            begin = Cursor(search.cursor_at, search.cursor_id)
+        calls, cursor = call_chunk(wanted, now=search.created_at, before=begin, size=CHUNK)
+        hits = _search(search, calls)[: max(0, MAX_HITS - search.found_count)]
+        PayloadHit.objects.bulk_create(hits, ignore_conflicts=True)
+        search.searched_count += len(calls)
+        search.found_count += len(hits)
+        search.state = SearchState.RUNNING
+        if search.found_count >= MAX_HITS:
+            search.state = SearchState.FULL
+        elif cursor is None:
+            search.state = SearchState.DONE
+        else:
+            search.cursor_at, search.cursor_id = cursor.at, cursor.id
+        if search.state != SearchState.RUNNING:
+            search.finished_at = timezone.now()
+        search.save()
+        return search.state == SearchState.RUNNING
+
+
+def _search(search: PayloadSearch, calls: Sequence[ListedCall]) -> list[PayloadHit]:
+    """The events of some calls that hold what is searched for; counts those without payload."""
+    places: dict[tuple[UUID, int], tuple[ListedCall, str]] = {}
+    for call in calls:
+        if call.start_batch_id is not None and call.start_pos is not None:
+            places[call.start_batch_id, call.start_pos] = (call, "start")
+        if call.end_batch_id is not None and call.end_pos is not None:
+            places[call.end_batch_id, call.end_pos] = (call, "end")
+    hits = []
+    for place, event in read_events(search.tenant_id, places).items():
+        if event.raw is None:
+            search.erased_count += 1
+        elif excerpt(event.raw, search.needle) is not None:
+            call, kind = places[place]
+            hits.append(
+                PayloadHit(
+                    tenant_id=search.tenant_id,
+                    search_id=search.id,
+                    started_at=call.started_at,
+                    invocation_id=call.invocation_id,
+                    kind=kind,
+                )
+            )
+    return sorted(hits, key=lambda hit: (hit.started_at, hit.invocation_id), reverse=True)

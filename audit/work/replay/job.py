@@ -1,0 +1,251 @@
+"""Replays in the worker: which calls, how far, and what was found until now.
+
+A replay is a row; the worker's task does it in slices, as searches of payloads are done
+(`audit.work.payload_search`):
+
+1. Lock the row. Is it still wanted, and not done?
+2. Read the next calls from the row's cursor, and their events, a few batches of the log at a time.
+3. Judge them, and write cursor, counts and findings; commit: whoever is killed anywhere has
+   changed nothing, or all of a chunk.
+4. Again, until the slice is over; then defer the task once more, or note the end.
+
+The draft's schemas are the row's own: what is edited meanwhile is another replay's matter. How
+long judging one event takes is bounded by what the guard allows a schema to ask for; a schema that
+asks for more than `EVENT_SECONDS` of an event all the same ends its replay.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, overload
+from uuid import UUID
+
+import uuid_utils.compat
+from django.utils import timezone
+
+from audit.events.judgement import Judge, UnusableSchemaError
+from audit.log.payload import StoredEvent, read_events
+from audit.models import Replay, ReplayState
+from audit.queries.call_list import NEWEST, Cursor
+from audit.queries.replays import ReplayedCall, ReplayRange
+from audit.work.replay.tally import Tally
+from tenants.scope import current_tenant_id, tenant_scope
+from tools_registry.models import Tool, ToolVersion
+
+CALLS_MAX = 100_000
+KEPT = 20
+"""Replays of a tool that are kept."""
+SLICE_SECONDS = 3.0
+CHUNK = 2_000
+"""Calls read at once."""
+BATCHES_AT_ONCE = 20
+"""Of the log: they are inflated one by one, and only the events that are wanted are kept."""
+EVENT_SECONDS = 2.0
+
+UNDER_WAY = (ReplayState.WAITING, ReplayState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What is to be tried: a draft's schemas as they are now."""
+
+    revision: int
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None
+
+
+def start_replay(
+    tool: Tool, proposal: Proposal, calls: ReplayRange, limit: int, user_name: str
+) -> Replay:
+    """Note a replay for the worker; deferring the task is the caller's. Needs the scope.
+
+    One that is under way for the same tool is stopped. Raises UnusableSchemaError.
+    """
+    base_number = tool.current_number or None
+    texts = _text(proposal.input_schema), _text(proposal.output_schema)
+    _judges(*_base_texts(tool.id, base_number), *texts)
+    tenant_id = current_tenant_id()
+    replays = Replay.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
+    now = timezone.now()
+    replays.filter(state__in=UNDER_WAY).update(state=ReplayState.CANCELLED, finished_at=now)
+    old = replays.order_by("-id").values_list("id", flat=True)[KEPT - 1 :]
+    replays.filter(id__in=list(old)).delete()
+    return Replay.objects.create(
+        tenant_id=tenant_id,
+        id=uuid_utils.compat.uuid7(),
+        tool_id=tool.id,
+        tool_name=tool.name,
+        created_at=now,
+        created_by=user_name,
+        draft_revision=proposal.revision,
+        base_number=base_number,
+        input_schema=texts[0],
+        output_schema=texts[1],
+        since=calls.since,
+        until=calls.until,
+        call_limit=limit,
+        state=ReplayState.WAITING,
+        read_count=0,
+        newly_violating_count=0,
+        findings="",
+        problem="",
+    )
+
+
+def cancel_replay(tool_id: UUID, pk: UUID, now: datetime) -> bool:
+    """Ask the worker to stop; what was found stays. False if there is nothing to stop."""
+    replays = Replay.objects.for_tenant(current_tenant_id())
+    changed = replays.filter(tool_id=tool_id, id=pk, state__in=UNDER_WAY).update(
+        state=ReplayState.CANCELLED, finished_at=now
+    )
+    return bool(changed)
+
+
+def is_of(replay: Replay, tool: Tool, proposal: Proposal) -> bool:
+    """Whether a replay says what a draft does as both draft and current version are now."""
+    return (
+        replay.base_number == (tool.current_number or None)
+        and replay.input_schema == _text(proposal.input_schema)
+        and replay.output_schema == _text(proposal.output_schema)
+    )
+
+
+def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
+    """Go on with a replay for a while; True if there is more to do."""
+    deadline = time.monotonic() + seconds
+    while _run_chunk(tenant_id, pk, deadline):
+        if time.monotonic() >= deadline:
+            return True
+    return False
+
+
+def fail_replay(tenant_id: UUID, pk: UUID, problem: str) -> None:
+    """Note that a replay cannot go on, and why; what was found stays."""
+    with tenant_scope(tenant_id):
+        Replay.objects.for_tenant(tenant_id).filter(id=pk, state__in=UNDER_WAY).update(
+            state=ReplayState.FAILED, finished_at=timezone.now(), problem=problem
+        )
+
+
+def judges_of(replay: Replay) -> tuple[Judge, Judge]:
+    """What a replay judges outputs and arguments by. Raises UnusableSchemaError."""
+    base = _base_texts(replay.tool_id, replay.base_number)
+    return _judges(*base, replay.input_schema, replay.output_schema)
+
+
+def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
+    """One chunk in one transaction; False when the replay has come to its end."""
+    with tenant_scope(tenant_id):
+        replay = Replay.objects.for_tenant(tenant_id).filter(id=pk).select_for_update().first()
+        if replay is None or replay.state not in UNDER_WAY:
+            return False
+        calls = ReplayRange(replay.tool_name, replay.since, replay.until)
+        if replay.call_count is None:
+            replay.call_count = calls.count(replay.call_limit)
+        cursor = NEWEST
+        if replay.cursor_at is not None and replay.cursor_id is not None:
+            cursor = Cursor(replay.cursor_at, replay.cursor_id)
+        size = min(CHUNK, replay.call_limit - replay.read_count)
+        found = calls.before(cursor, size) if size else []
+        try:
+            read = _judge(replay, found, deadline)
+        except UnusableSchemaError as error:
+            read, replay.problem = 0, str(error)
+        if read:
+            last = found[read - 1]
+            replay.cursor_at, replay.cursor_id = last.started_at, last.invocation_id
+        replay.read_count += read
+        replay.state = ReplayState.RUNNING
+        if replay.problem:
+            replay.state = ReplayState.FAILED
+        elif read == len(found) < CHUNK or replay.read_count >= replay.call_limit:
+            replay.state = ReplayState.DONE
+        if replay.state != ReplayState.RUNNING:
+            replay.finished_at = timezone.now()
+        replay.save()
+        return replay.state == ReplayState.RUNNING
+
+
+def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> int:
+    """Judge calls until time is up, at least some; how many. Writes the row's findings."""
+    outputs, args = judges_of(replay)
+    tally = Tally.load(replay.findings)
+    read = 0
+    for some in together(calls):
+        events = read_events(replay.tenant_id, [place for call in some for place in places(call)])
+        for call in some:
+            began_at = time.perf_counter()
+            verdict = outputs.judge(raw_of(events.get(call.end)))
+            tally.add("output", verdict, call.started_on, call.invocation_id)
+            if call.start is None:
+                tally.add("args", "nothing", call.started_on, call.invocation_id)
+            else:
+                verdict = args.judge(raw_of(events.get(call.start)))
+                tally.add("args", verdict, call.started_on, call.invocation_id)
+            read += 1
+            took = time.perf_counter() - began_at
+            if took > EVENT_SECONDS:
+                replay.problem = (
+                    f"Judging the call {call.invocation_id} took {took:.1f} s: the schemas ask for"
+                    " too much of an output as large as this one."
+                )
+                break
+        if replay.problem or time.monotonic() >= deadline:
+            break
+    replay.findings = tally.dump()
+    replay.newly_violating_count = sum(side.newly_violating for side in tally.sides.values())
+    return read
+
+
+def together(calls: Sequence[ReplayedCall]) -> Iterator[list[ReplayedCall]]:
+    """The calls in their order, as many at once as lie in a few batches of the log."""
+    some: list[ReplayedCall] = []
+    batches: set[UUID] = set()
+    for call in calls:
+        own = {batch_id for batch_id, _ in places(call)}
+        if some and len(batches | own) > BATCHES_AT_ONCE:
+            yield some
+            some, batches = [], set()
+        some.append(call)
+        batches |= own
+    if some:
+        yield some
+
+
+def places(call: ReplayedCall) -> list[tuple[UUID, int]]:
+    """Where in the log its events lie."""
+    return [call.end] if call.start is None else [call.start, call.end]
+
+
+def raw_of(event: StoredEvent | None) -> bytes | None:
+    """The event as it was received; None if it is erased, or not there."""
+    return None if event is None else event.raw
+
+
+def _base_texts(tool_id: UUID, number: int | None) -> tuple[str | None, str | None]:
+    """Input and output schema of the current version; of no version neither."""
+    if number is None:
+        return None, None
+    versions = ToolVersion.objects.filter(tenant_id=current_tenant_id(), tool_id=tool_id)
+    base = versions.get(number=number)
+    return _text(base.input_schema), _text(base.output_schema)
+
+
+@overload
+def _text(schema: Mapping[str, Any]) -> str: ...
+@overload
+def _text(schema: Mapping[str, Any] | None) -> str | None: ...
+def _text(schema: Mapping[str, Any] | None) -> str | None:
+    return None if schema is None else json.dumps(schema)
+
+
+@lru_cache(maxsize=8)
+def _judges(*schemas: str | None) -> tuple[Judge, Judge]:
+    """By the text of input and output schema, of the current version and the draft."""
+    now_input, now_output, then_input, then_output = (
+        None if text is None else json.loads(text) for text in schemas
+    )
+    return Judge("output", now_output, then_output), Judge("args", now_input, then_input)

@@ -1,0 +1,148 @@
+"""What a replay has found so far: calls by what becomes of them, and kinds of violations. Pure.
+
+Bounded, whatever the payloads hold: a path may name any member of an output, so that only the
+first `KINDS_MAX` kinds of each side are told apart, with a few calls as samples of each.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from audit.events.judgement import (
+    PASSED,
+    Kind,
+    Side,
+    Verdict,
+)
+
+KINDS_MAX: Final = 200
+SAMPLES_MAX: Final = 5
+
+Change = Literal["new", "gone"]
+
+
+@dataclass(slots=True)
+class KindTally:
+    """One kind of violation: how many calls have it by which contract."""
+
+    path: str
+    code: str
+    new: int = 0
+    """By the draft and not by the current version."""
+    gone: int = 0
+    """By the current version and not by the draft."""
+    still: int = 0
+    known: int = 0
+    """Recorded with the call, by its executor."""
+    cured: int = 0
+    """Of these, where the draft finds nothing any more."""
+    samples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Calls by what they are samples of, the newest: day and id."""
+
+    def sample(self, what: str, call: tuple[str, str]) -> None:
+        samples = self.samples.setdefault(what, [])
+        if len(samples) < SAMPLES_MAX:
+            samples.append(call)
+
+
+@dataclass(slots=True)
+class SideTally:
+    """The calls of one side, each in one of the first four counts or in `skipped`."""
+
+    passing: int = 0
+    newly_violating: int = 0
+    newly_passing: int = 0
+    still_violating: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Calls that were not judged, by why."""
+    known: int = 0
+    """Calls with violations on record."""
+    cured: int = 0
+    """Of these, the ones of which the draft finds nothing wrong."""
+    kinds: list[KindTally] = field(default_factory=list)
+    further: int = 0
+    """Times a kind beyond `KINDS_MAX` was met."""
+
+    @property
+    def judged(self) -> int:
+        """Calls of which something can be said."""
+        return self.passing + self.newly_violating + self.newly_passing + self.still_violating
+
+
+class Tally:
+    """Both sides, while calls are added."""
+
+    def __init__(self, sides: dict[Side, SideTally] | None = None) -> None:
+        self.sides: dict[Side, SideTally] = sides or {"output": SideTally(), "args": SideTally()}
+        self._kinds = {
+            (side, Kind(kind.path, kind.code)): kind
+            for side, tally in self.sides.items()
+            for kind in tally.kinds
+        }
+
+    def add(self, side: Side, verdict: Verdict | str, day: date, invocation_id: UUID) -> None:
+        """Count one judged event."""
+        tally = self.sides[side]
+        if verdict is PASSED:
+            tally.passing += 1
+            return
+        if isinstance(verdict, str):
+            tally.skipped[verdict] = tally.skipped.get(verdict, 0) + 1
+            return
+        now, then, known, cured = verdict
+        if now:
+            tally.still_violating += bool(then)
+            tally.newly_passing += not then
+        else:
+            tally.newly_violating += bool(then)
+            tally.passing += not then
+        tally.known += bool(known)
+        tally.cured += bool(known) and not then
+        call = (day.isoformat(), str(invocation_id))
+        for kind in sorted(now | then | known):
+            count = self._kind(side, kind)
+            if count is None:
+                continue
+            if kind in then and kind not in now:
+                count.new += 1
+                count.sample("new", call)
+            elif kind in now and kind not in then:
+                count.gone += 1
+                count.sample("gone", call)
+            elif kind in now:
+                count.still += 1
+            if kind in known:
+                count.known += 1
+            if kind in cured:
+                count.cured += 1
+                count.sample("cured", call)
+
+    def _kind(self, side: Side, kind: Kind) -> KindTally | None:
+        found = self._kinds.get((side, kind))
+        if found is None:
+            tally = self.sides[side]
+            if len(tally.kinds) >= KINDS_MAX:
+                tally.further += 1
+                return None
+            found = self._kinds[side, kind] = KindTally(*kind)
+            tally.kinds.append(found)
+        return found
+
+    def dump(self) -> str:
+        """As JSON, ASCII only: a path may hold what PostgreSQL has no place for."""
+        return json.dumps({side: asdict(tally) for side, tally in self.sides.items()})
+
+    @classmethod
+    def load(cls, text: str) -> "Tally":
+        """What `dump` wrote; an empty text is an empty tally."""
+        document: dict[Side, dict[str, Any]] = json.loads(text) if text else {}
+        return cls(
+            {
+                side: SideTally(
+                    **{**members, "kinds": [KindTally(**kind) for kind in members["kinds"]]}
+                )
+                for side, members in document.items()
+            }
+        )

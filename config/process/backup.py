@@ -1,0 +1,281 @@
+"""Dumping an installation's database into a file, and filling an empty database from one.
+
+With PostgreSQL's own programs, as the owner: it bypasses row-level security, which would
+otherwise hide all rows from a dump. Roles are not in the file (`database init` makes them), nor
+is `var/secrets.json`; whoever restores without it signs in anew.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from config import env, instance
+from config.postgresql import database
+from config.postgresql.embedded import EmbeddedPostgresError, binary
+from config.postgresql.older_server import fill
+from config.process.operators import NoDatabaseError, running
+
+_VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
+_DUMPED_FROM = re.compile(r"^;\s+Dumped from database version: (\d+)", re.MULTILINE)
+_ERROR = re.compile(r"\b(?:error|ERROR|FATAL):")
+_SAID_LAST = 5  # lines of a program that failed
+_JOBS = 2
+
+type Progress = Callable[[int, int], None]
+"""Called with how many tables are done, and of how many."""
+
+
+class BackupError(Exception):
+    """What is in the way of a dump or of filling a database; one line for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was dumped, or restored."""
+
+    tables: int
+    size: int
+    """Bytes of the file."""
+    server: int
+    """Major version of the PostgreSQL that was read or written."""
+
+
+@contextmanager
+def owner_address() -> Iterator[str]:
+    """The owner's address of this installation's database; the embedded one runs meanwhile.
+
+    Raises BackupError where the address is not known or the embedded one does not start.
+    """
+    if env.text("DATABASE_URL", ""):
+        url = env.text("DATABASE_OWNER_URL", "")
+        if not url:
+            raise BackupError("set DATABASE_OWNER_URL: a dump is the owner's")
+        yield url
+        return
+    address = instance.embedded_url(database.OWNER)
+    if address is None:
+        raise BackupError(f"there is no database in {instance.VAR}: manage.py up makes it")
+    try:
+        with running():
+            yield address
+    except NoDatabaseError as error:
+        raise BackupError(str(error)) from error
+
+
+def dump(url: str, file: Path, progress: Progress) -> Done:
+    """Write the database at an owner's address into `file`, as of one moment; replaces it.
+
+    Executors may keep sending. Raises BackupError; then `file` is as it was.
+    """
+    with _connected(url) as connection:
+        server = connection.info.server_version // 10_000
+        tables = _count_tables(connection)
+        if not tables:
+            raise BackupError("the database has no tables")
+    draft = file.with_name(f"{file.name}.partial")
+    program = find_program("pg_dump", server)
+    try:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        # Level 1: what is large is compressed already.
+        options = ["--format=custom", "--compress=1", f"--file={draft}"]
+        _run(program, url, options, "dumping contents of table", tables, progress)
+        draft.replace(file)
+    except OSError as error:
+        raise BackupError(f"{error.strerror}: {error.filename}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return Done(tables, file.stat().st_size, server)
+
+
+def restore(file: Path, url: str, progress: Progress) -> Done:
+    """Fill the empty database at an owner's address from `file`.
+
+    The server may be older than the dumped one (`config.postgresql.older_server`). Raises
+    BackupError: for a file that is no dump, a database that is not empty or lacks the roles; and
+    when filling fails, which leaves it half full.
+    """
+    with _connected(url) as connection:
+        server = connection.info.server_version // 10_000
+        _check_target(connection)
+    program, major, contents = _reader(file, server)
+    tables = contents.count(" TABLE DATA ")
+    with _connected(url) as connection:
+        # What `database init` has new tables grant would come on top of what the dump grants,
+        # and let the application change the log. The dump brings these defaults along.
+        for kind in ("TABLES", "SEQUENCES"):
+            connection.execute(
+                f"ALTER DEFAULT PRIVILEGES FOR ROLE {database.OWNER}"
+                f" REVOKE ALL ON {kind} FROM {database.APP}"
+            )
+    try:
+        if major > server:
+            _fill_older(program, file, url, tables, progress)
+        else:
+            options = ["--no-owner", "--exit-on-error", f"--jobs={_JOBS}", str(file)]
+            _run(program, url, options, "processing data for table", tables, progress)
+    except BackupError as error:
+        raise BackupError(f"{error}; the database is half full: make it anew") from error
+    with _connected(url) as connection:
+        connection.execute("ANALYZE")
+    return Done(tables, file.stat().st_size, server)
+
+
+def find_program(name: str, server: int) -> str:
+    """The program that fits a server of this major version: the same one's, else a newer one's.
+
+    Looks at the PATH and into the wheel. Raises BackupError naming what was found instead.
+    """
+    return _programs(name, server)[0][1]
+
+
+def _programs(name: str, server: int) -> list[tuple[int, str]]:
+    """All that fit, with their major versions, the best first."""
+    found: dict[str, int] = {}
+    for path in (shutil.which(name), _of_wheel(name)):
+        if path is None:
+            continue
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+        if version := _VERSION.search(said.stdout):
+            found[path] = int(version[1])
+    fitting = {path: major for path, major in found.items() if major >= server}
+    if not fitting:
+        others = ", ".join(f"{path} is of {major}" for path, major in found.items())
+        raise BackupError(
+            f"{name} of PostgreSQL {server} or newer is needed on the PATH"
+            f" ({others or 'there is none'})"
+        )
+    return sorted((major, path) for path, major in fitting.items())
+
+
+def _reader(file: Path, server: int) -> tuple[str, int, str]:
+    """The best `pg_restore` that can read the file, its major version and the file's contents.
+
+    A newer `pg_dump` writes a format that an older `pg_restore` cannot read.
+    """
+    refusal = ""
+    for major, program in _programs("pg_restore", server):
+        listed = subprocess.run(  # noqa: S603  PostgreSQL's own
+            [program, "--list", str(file)], capture_output=True, text=True, check=False
+        )
+        if listed.returncode == 0 and _DUMPED_FROM.search(listed.stdout):
+            return program, major, listed.stdout
+        refusal = _reason(listed.stderr.splitlines())
+    if "unsupported version" in refusal:
+        raise BackupError(f"{file} was written by a newer pg_dump; its pg_restore is needed")
+    raise BackupError(f"{file} is no dump: {refusal}")
+
+
+def _fill_older(program: str, file: Path, url: str, tables: int, progress: Progress) -> None:
+    done = 0
+
+    def table_begins() -> None:
+        nonlocal done
+        done += 1
+        progress(min(done, tables), tables)
+
+    address, environment = _access(url)
+    progress(0, tables)
+    try:
+        said = fill(program, file, url, address, environment, table_begins)
+    except psycopg.Error as error:
+        raise BackupError(f"database: {str(error).splitlines()[0]}") from error
+    if said:
+        raise BackupError(f"psql failed: {_reason(said)}")
+
+
+def _of_wheel(name: str) -> str | None:
+    try:
+        path = binary(name)
+    except EmbeddedPostgresError:
+        return None
+    return str(path) if path.exists() else None
+
+
+def _check_target(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    if tables := _count_tables(connection):
+        raise BackupError(f"the database is not empty: it has {tables} tables")
+    known = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
+    if missing := [role for role in database.ROLES if role not in known]:
+        raise BackupError(f"no role {', '.join(missing)}: run manage.py database init first")
+
+
+def _count_tables(connection: psycopg.Connection[tuple[object, ...]]) -> int:
+    ((count,),) = connection.execute(
+        "SELECT count(*) FROM pg_class WHERE relkind = 'r'"
+        " AND relnamespace = 'public'::regnamespace"
+    ).fetchall()
+    assert isinstance(count, int)
+    return count
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    try:
+        with psycopg.connect(url, autocommit=True) as connection:
+            yield connection
+    except psycopg.Error as error:
+        raise BackupError(f"database: {str(error).splitlines()[0]}") from error
+
+
+def _run(
+    program: str, url: str, options: list[str], step: str, steps: int, progress: Progress
+) -> None:
+    """Run to its end, counting the lines that name a step. Raises BackupError."""
+    address, environment = _access(url)
+    done = 0
+    said: list[str] = []
+    errors: list[str] = []
+    with subprocess.Popen(  # noqa: S603  PostgreSQL's own
+        [
+            program,
+            "--verbose",
+            "--no-password",
+            f"--dbname={address}",
+            *options,
+        ],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stderr is not None
+        progress(0, steps)
+        for line in process.stderr:
+            said = [*said[1 - _SAID_LAST :], line.strip()]
+            if _ERROR.search(line):
+                errors.append(line.strip())
+            if step in line:
+                done += 1
+                progress(min(done, steps), steps)
+    if process.returncode:
+        raise BackupError(f"{Path(program).name} failed: {_reason(errors or said)}")
+    progress(steps, steps)
+
+
+def _access(url: str) -> tuple[str, dict[str, str]]:
+    """An address without its password, and the environment with it.
+
+    Others see the arguments of a process.
+    """
+    parameters: dict[str, Any] = conninfo_to_dict(url)
+    password = str(parameters.pop("password", ""))
+    surroundings = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
+    return make_conninfo(**parameters), surroundings | {"PGPASSWORD": password}
+
+
+def _reason(said: list[str]) -> str:
+    """PostgreSQL's own words, else the first error of a program."""
+    errors = [line for line in said if _ERROR.search(line)]
+    of_server = [line for line in errors if "ERROR:" in line or "FATAL:" in line]
+    return (of_server or errors or said or ["no reason given"])[0]

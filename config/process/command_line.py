@@ -1,0 +1,77 @@
+"""Which commands `manage.py` has: ours, and of Django's those that an installation needs.
+
+Django's others would empty a ledger (`flush`), write past it (`loaddata`) or start something
+that is no installation (`runserver`). They refuse, and name what to use instead.
+"""
+
+import platform
+import sys
+from collections.abc import Sequence
+
+import django
+from django.core.management import ManagementUtility, get_commands
+from django.core.management.base import BaseCommand
+
+from config.version import VERSION
+
+OURS = ("config", "audit", "tools_registry", "tenants")
+FOR_OPERATORS = ("changepassword", "check", "showmigrations")
+FOR_DEVELOPERS = ("collectstatic", "makemigrations", "shell", "sqlmigrate")
+INSTEAD = {
+    "createsuperuser": "use `manage.py tenant create NAME --admin USERNAME`",
+    "dbshell": "use `psql` with DATABASE_URL",
+    "dumpdata": "use `manage.py backup FILE`",
+    "flush": "use `manage.py tenant delete SLUG`, which deletes one tenant",
+    "loaddata": "use `manage.py restore FILE`",
+    "runserver": "use `manage.py up`",
+    "sqlflush": "use `manage.py tenant delete SLUG`, which deletes one tenant",
+    "test": "use `uv run pytest`",
+    "testserver": "use `manage.py up --dev-tenant NAME`",
+}
+_USAGE_ERROR = 2
+
+
+class CommandLine(ManagementUtility):
+    """Django's command line without the commands that have no place here."""
+
+    def execute(self) -> None:
+        """Run the command, or print the version. Raises SystemExit."""
+        if "--version" in self.argv[1:] or self.argv[1:] == ["version"]:
+            sys.stdout.write(
+                f"Tooltrail {VERSION} (Python {platform.python_version()},"
+                f" Django {django.get_version()})\n"
+            )
+            return
+        super().execute()
+
+    def main_help_text(self, commands_only: bool = False) -> str:
+        """The commands, by whom they are for."""
+        groups = {
+            "Commands": _ours(),
+            "Django's, for operators": FOR_OPERATORS,
+            "Django's, for developers": FOR_DEVELOPERS,
+        }
+        if commands_only:
+            return "\n".join(name for names in groups.values() for name in names)
+        lines = ["manage.py COMMAND --help explains a command; --version names this version."]
+        for title, names in groups.items():
+            lines += ["", f"{title}:", *(f"  {name}" for name in names)]
+        return "\n".join(lines)
+
+    def fetch_command(self, subcommand: str) -> BaseCommand:
+        """The command. Raises SystemExit for one that Django has and Tooltrail does not."""
+        known = {*_ours(), *FOR_OPERATORS, *FOR_DEVELOPERS}
+        if subcommand in get_commands() and subcommand not in known:
+            instead = INSTEAD.get(subcommand, "see `manage.py help`")
+            sys.stderr.write(f"tooltrail: manage.py {subcommand} is not available: {instead}\n")
+            sys.exit(_USAGE_ERROR)
+        return super().fetch_command(subcommand)
+
+
+def _ours() -> Sequence[str]:
+    return sorted(name for name, app in get_commands().items() if app in OURS)
+
+
+def run(argv: list[str]) -> None:
+    """Run what `argv` says. Raises SystemExit."""
+    CommandLine(argv).execute()

@@ -1,0 +1,96 @@
+"""The database of an operator's command: it runs meanwhile, or one line says why it cannot.
+
+Commands find the embedded PostgreSQL stopped whenever `up` does not run. They start it for as long
+as they need it.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import django
+import psycopg
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
+
+from config import env, instance
+from config.postgresql import database
+from config.postgresql.embedded import EmbeddedPostgresError
+from config.postgresql.schema import SCHEMA, SchemaError
+from config.process import command_line
+
+WRITES = {"changepassword", "key", "ledger", "partitions", "registry", "reindex", "tenant"}
+"""Commands that read or write what migrations made; they refuse a schema newer than the code."""
+NEEDS_DATABASE = WRITES | {"migrate", "shell", "showmigrations", "sqlmigrate"}
+_HELP = {"-h", "--help", "--version"}
+
+
+class NoDatabaseError(Exception):
+    """There is no database to work on, or it does not start; one line for people."""
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run a command line of manage.py. Exits with one line where the database is in the way."""
+    name = arguments[1] if len(arguments) > 1 else ""
+    try:
+        if name not in NEEDS_DATABASE or _HELP & set(arguments):
+            command_line.run(list(arguments))
+            return
+        django.setup()
+        with running():
+            if name in WRITES:
+                SCHEMA.check()
+            command_line.run(list(arguments))
+    except (NoDatabaseError, SchemaError) as error:
+        sys.exit(f"tooltrail: {error}")
+    except (OperationalError, InterfaceError, psycopg.OperationalError) as error:
+        sys.exit(f"tooltrail: database: {_first_line(error)}")
+    except DatabaseError as error:
+        if not isinstance(error.__cause__, psycopg.errors.UndefinedTable):
+            raise
+        sys.exit(
+            f"tooltrail: the database lacks migrations ({_first_line(error)}):"
+            " run manage.py up, or manage.py migrate --database owner"
+        )
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """Keep this installation's database running; the embedded one is stopped again after it.
+
+    Raises NoDatabaseError where there is none, or it does not start.
+    """
+    if env.text("DATABASE_URL", "") or instance.POSTGRES.running_pid() is not None:
+        yield
+        return
+    if not instance.load_secrets():
+        raise NoDatabaseError(
+            f"there is no installation in {instance.VAR}: set TOOLTRAIL_VAR to its folder, or"
+            " DATABASE_URL to its database; manage.py up makes a new one"
+        )
+    from config.process.up import UpError, lock  # it imports models, which need Django to be set up
+
+    before = signal.signal(signal.SIGTERM, _exit)
+    try:
+        held = lock()  # nobody starts `up` on a database that we are about to stop
+        try:
+            instance.POSTGRES.start()
+            database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
+            yield
+        finally:
+            connections.close_all()
+            instance.POSTGRES.stop()
+            os.close(held)
+    except (EmbeddedPostgresError, UpError) as error:
+        raise NoDatabaseError(str(error)) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _exit(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

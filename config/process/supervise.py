@@ -1,0 +1,421 @@
+"""The processes of a running installation: web, worker, demo executor, embedded database.
+
+Owns starting, watching and stopping them as one. What they need before (schema, roles,
+static files, the demo's tenant) is `config.process.up`'s, which becomes this program by exec once
+it is done: no Django is imported here, so that the parent of everything stays small.
+
+A child that ends is said and started again, ever more slowly; only a web server that never
+became ready ends everything (docs/adr/0003).
+
+Nothing outlives us. On SIGINT, SIGTERM or SIGHUP all is stopped within five seconds; on SIGTERM
+after `TOOLTRAIL_DRAIN_S`, in which `/readyz` answers 503 and all else is served. When we are
+killed, a guardian (six lines of shell waiting for the end of a pipe only we hold) does it instead.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+
+import psutil
+
+from config.instance import (
+    BASE_DIR,
+    DRAIN_S,
+    DRAINING,
+    POSTGRES,
+    SECRETS,
+    VAR,
+    WEB_PROCESSES,
+    child_environment,
+    load_secrets,
+)
+from config.postgresql.database import APP
+from config.postgresql.embedded import EmbeddedPostgres, EmbeddedPostgresError
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_READY_TIMEOUT_S = 60.0
+_CLIENTS_STOP_S = 1.2
+_WEB_STOP_S = 0.8  # and what its clients left of theirs
+_DATABASE_STOP_S = 1.8  # likewise
+_RESTART_MAX_S = 60.0
+_LIVED_S = 5.0
+"""A process that lived longer did not fail while it started: it is restarted immediately."""
+_LOOK_EVERY_S = 1.0
+_READY_EVERY_S = 0.05
+WEB_THREADS = 16
+"""Of a web process: those the intake may take (`audit.intake.admission`), and six for the rest."""
+
+# Reads what to stop, latest line first to count; when the pipe ends with a line that names
+# something, we were killed: stop it all.
+_GUARDIAN = """
+while read -r database groups; do d=$database; g=$groups; done
+[ -n "$g" ] || exit 0
+kill -s TERM -- $g
+[ "$d" = 0 ] || kill -s INT $d
+sleep 3
+kill -s KILL -- $g
+""".strip()
+
+
+def web_command(host: str, port: int, processes: int = WEB_PROCESSES) -> list[str]:
+    """How the web server is started. It replaces a web process that dies."""
+    return [
+        *(sys.executable, "-m", "config.process.web_server", "--host", host, "--port", str(port)),
+        *("--workers", str(processes), "--blocking-threads", str(WEB_THREADS)),
+    ]
+
+
+def worker_command() -> list[str]:
+    """How the worker of the job queue is started."""
+    return [
+        *(sys.executable, "manage.py", "procrastinate", "worker"),
+        *("--concurrency", "1", "--shutdown-graceful-timeout", "2"),
+        # Some are due every few seconds: kept, they would be a million rows in a few months.
+        *("--delete-jobs", "successful"),
+    ]
+
+
+@dataclass
+class Child:
+    """One process we keep running, with all it starts (a process group of its own)."""
+
+    name: str
+    command: list[str]
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    _process: subprocess.Popen[bytes] | None = None
+    _started_at: float = 0.0
+    _restart_at: float | None = None
+    _restart_delay_s: float = 1.0
+
+    def start(self) -> None:
+        """Start it; what it prints goes to stderr, for stdout is the announcement's."""
+        self._started_at = time.monotonic()
+        self._restart_at = None
+        self._process = subprocess.Popen(  # noqa: S603  our own commands
+            self.command,
+            cwd=BASE_DIR,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr.fileno(),
+            # Ctrl-C in a terminal reaches us only: we say who stops, and when.
+            start_new_session=True,
+        )
+
+    @property
+    def group(self) -> int | None:
+        """The id of its process group while it runs."""
+        return self._process.pid if self._process else None
+
+    def poll(self) -> int | None:
+        """Its exit code if it has ended by now."""
+        return self._process.poll() if self._process else None
+
+    def restart_if_due(self) -> bool:
+        """Start it again if it has ended and waited long enough."""
+        now = time.monotonic()
+        if self._process is not None and (code := self._process.poll()) is not None:
+            self.signal(signal.SIGKILL)  # what it left behind
+            self._process = None
+            if now - self._started_at > _LIVED_S:
+                self._restart_delay_s = 0.0
+            _say(f"the {self.name} ended with {_reason(code)}; starting it again")
+            self._restart_at = now + self._restart_delay_s
+            self._restart_delay_s = min(max(1.0, self._restart_delay_s * 2), _RESTART_MAX_S)
+        if self._restart_at is None or now < self._restart_at:
+            return False
+        self.start()
+        return True
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until it has ended, or for so long."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it and to all it started."""
+        if self._process is not None:
+            # macOS says PermissionError where only a zombie is left.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+
+
+class Supervisor:
+    """Keeps the children running until it is told to stop.
+
+    The first child is the web server; the others are its clients.
+    """
+
+    def __init__(self, postgres: EmbeddedPostgres | None) -> None:
+        self.children: list[Child] = []
+        self.postgres = postgres
+        # A pipe, not an Event: a signal that comes while another sets one would wait for ever.
+        self._wake, waker = os.pipe()
+        for end in (self._wake, waker):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        self._exit_code: int | None = None
+        self._is_serving = False
+        self._drained_at: float | None = None
+        # `uv run` waits for us; killed, it cannot pass a signal on, so we look after it.
+        parent = psutil.Process(os.getppid())
+        self._launcher = parent.pid if parent.name() == "uv" else None
+        on_stop_signals(self._on_stop_signal)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # wakes us, no more
+        # Blocked by `config.process.up` while nobody could take them; no child may inherit that.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        self._guardian = subprocess.Popen(  # noqa: S603  our own six lines
+            ["/bin/sh", "-c", _GUARDIAN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def add(self, child: Child) -> None:
+        """Start a child and look after it from now on."""
+        self.children.append(child)
+        child.start()
+        self._tell_guardian()
+
+    def wait_until_ready(self, host: str, port: int) -> bool:
+        """Wait for /readyz to answer 200; False when there is a reason to stop instead."""
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while not answers(host, port):
+            if (code := self.children[0].poll()) is not None:
+                self._stop_because(f"the web server ended with {_reason(code)}")
+            if time.monotonic() > deadline:
+                self._stop_because(f"not ready after {_READY_TIMEOUT_S:.0f} s")
+            self._look()
+            if self._exit_code is not None:
+                return False
+            self._sleep(_READY_EVERY_S)
+        return True
+
+    def run(self) -> int:
+        """Keep everything running until there is a reason to stop; returns the exit code."""
+        self._is_serving = True
+        while self._exit_code is None:
+            self._look()
+            wait_s = _LOOK_EVERY_S
+            if self._drained_at is not None:
+                DRAINING.touch()
+                wait_s = min(wait_s, max(0.0, self._drained_at - time.monotonic()))
+            self._sleep(wait_s)
+            if self._drained_at is not None and time.monotonic() >= self._drained_at:
+                self._exit_code = self._exit_code or 0
+        return self._exit_code
+
+    def _look(self) -> None:
+        if self._launcher is not None and os.getppid() != self._launcher:
+            self._stop_because("uv was killed")
+        for child in self.children:
+            if self._exit_code is None and child.restart_if_due():
+                self._tell_guardian()
+        if self.postgres is not None and self._exit_code is None:
+            self.postgres.trim_log()
+            if self.postgres.running_pid() is None:
+                _say("the database ended; starting it again")
+                try:
+                    self.postgres.start()
+                except EmbeddedPostgresError as error:
+                    self._stop_because(str(error))
+                self._tell_guardian()
+
+    def _sleep(self, seconds: float) -> None:
+        if self._exit_code is None and select.select([self._wake], [], [], seconds)[0]:
+            os.read(self._wake, 4096)
+
+    def _stop_because(self, reason: str) -> None:
+        if self._exit_code is None:
+            _say(f"{reason}; stopping")
+            self._exit_code = 1
+
+    def stop(self) -> None:
+        """Stop children, then the database; what does not listen is killed. At most 5 s."""
+        deadline = time.monotonic()
+        # The clients first: their last words are still answered.
+        for children, seconds in (
+            (self.children[1:], _CLIENTS_STOP_S),
+            (self.children[:1], _WEB_STOP_S),
+        ):
+            deadline += seconds
+            for child in children:
+                child.signal(signal.SIGTERM)
+            for child in children:
+                child.wait(max(0.0, deadline - time.monotonic()))
+            for child in children:
+                child.signal(signal.SIGKILL)  # also what a child left behind
+                child.wait()
+        if self.postgres is not None:
+            self.postgres.stop(within_s=deadline + _DATABASE_STOP_S - time.monotonic())
+        DRAINING.unlink(missing_ok=True)
+        self._end_guardian()
+
+    def _tell_guardian(self) -> None:
+        database = self.postgres.running_pid() if self.postgres is not None else None
+        groups = [f"-{child.group}" for child in self.children if child.group is not None]
+        self._write_guardian(f"{database or 0} {' '.join(groups)}\n")
+
+    def _end_guardian(self) -> None:
+        self._write_guardian("\n")
+        with contextlib.suppress(OSError):
+            if self._guardian.stdin is not None:
+                self._guardian.stdin.close()
+        self._guardian.wait()
+
+    def _write_guardian(self, line: str) -> None:
+        with contextlib.suppress(OSError):  # somebody killed it: nothing to be done
+            if self._guardian.stdin is not None:
+                self._guardian.stdin.write(line.encode())
+                self._guardian.stdin.flush()
+
+    def _on_stop_signal(self, number: int, _frame: FrameType | None) -> None:
+        """A service manager sends SIGTERM and may drain; whoever sends another does not wait."""
+        if number == signal.SIGTERM and DRAIN_S and self._is_serving:
+            self._drained_at = self._drained_at or time.monotonic() + DRAIN_S
+        else:
+            self._exit_code = self._exit_code or 0
+
+
+def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> None:
+    """Let this be called for each signal that means stop."""
+    for number in STOP_SIGNALS:
+        # Ignored by nohup's wish. SIGINT is ignored for whatever a script starts with `&`,
+        # where nobody wished anything.
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether the server there is ready to serve (`/readyz`)."""
+    connection = http.client.HTTPConnection(_reachable(host), port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _reason(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+
+def _reachable(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+
+
+_WELCOME = """
+Tooltrail runs at {url}
+
+  sign in    {user} / {password}
+  API key    {api_key}
+             (both are in {secrets}, and stay the same)
+
+{what_comes}Record a call of your own, from another terminal in this folder:
+
+  export TOOLTRAIL_URL={url}
+  export TOOLTRAIL_API_KEY={api_key}
+  uv run python -c 'from tooltrail import Trail; Trail().tool(len)("hello")'
+
+Ctrl-C stops everything.
+"""
+_DEMO_COMES = """\
+The demo's executor now makes a day of calls, in about a minute, and then a few a minute:
+  {url}/traces/
+
+"""
+_WELCOME_NEW = """
+Tooltrail runs at {url}
+
+It has no tenant yet. From another terminal in this folder, with the same environment:
+
+  uv run manage.py tenant create "Name" --admin you
+  uv run manage.py changepassword you
+
+Ctrl-C stops everything.
+"""
+_WELCOME_BACK = """
+Tooltrail runs at {url}
+Ctrl-C stops everything.
+"""
+
+
+def _announce(url: str, options: argparse.Namespace) -> None:
+    stored = load_secrets()
+    facts = {"url": url} | {
+        name: stored.get(f"{options.tenant}.{name}")
+        for name in ("user", "password", "api_key", "tenant_id")
+    }
+    if options.json:
+        text = json.dumps(facts) + "\n"
+    elif options.tenant is None:
+        text = (_WELCOME_NEW if options.new else _WELCOME_BACK).format(url=url)
+    else:
+        comes = _DEMO_COMES.format(url=url) if options.demo else ""
+        text = _WELCOME.format(**facts, secrets=SECRETS, what_comes=comes)
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"tooltrail: {line}\n")
+    sys.stderr.flush()
+
+
+def main() -> int:
+    """`python -m config.process.supervise`, started by `manage.py up`; returns the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--tenant")
+    parser.add_argument("--demo", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--embedded", action="store_true")
+    parser.add_argument("--new", action="store_true", help="there is no tenant at all")
+    parser.add_argument("--lock", type=int, required=True, help="descriptor of the held lock")
+    options = parser.parse_args()
+    os.set_inheritable(options.lock, False)  # it ends with us, not with a child left behind
+    url = f"http://{_reachable(options.host)}:{options.port}"
+    shutil.rmtree(VAR / "metrics", ignore_errors=True)  # counted since `up`
+    supervisor = Supervisor(POSTGRES if options.embedded else None)
+    try:
+        supervisor.add(
+            Child(
+                "web server",
+                web_command(options.host, options.port),
+                child_environment(APP) | {"TOOLTRAIL_DATABASE_POOL": "1"},
+            )
+        )
+        if supervisor.wait_until_ready(options.host, options.port):
+            _announce(url, options)
+            supervisor.add(Child("worker", worker_command()))  # the first page comes first
+            if options.demo:
+                key = load_secrets()[f"{options.tenant}.api_key"]
+                environment = {
+                    "TOOLTRAIL_URL": url,
+                    "TOOLTRAIL_API_KEY": key,
+                    "TOOLTRAIL_SPOOL_DIR": str(VAR / "spool"),
+                }
+                demo = [sys.executable, "-m", "audit.demo"]
+                supervisor.add(Child("demo executor", demo, child_environment(None) | environment))
+        return supervisor.run()
+    finally:
+        supervisor.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,227 @@
+"""`manage.py up`: from a fresh clone to a running installation.
+
+Owns what must be true before anything is served: one `up` per `var/`, a free port, a
+database with roles, schema and partitions, static files, the first tenant. Every step
+looks first and does only what is missing, so a second start is quick. Then this process
+becomes `config.process.supervise`, which runs the rest.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import psycopg
+from django.conf import settings
+from django.contrib.staticfiles.finders import get_finders
+from django.core.management import call_command
+from django.core.management.commands.migrate import Command as Migrate
+from django.db import DatabaseError, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+from django.utils.text import slugify
+
+from audit.index import partitions
+from config import env, instance
+from config.health import why_not_ready
+from config.postgresql import database, schema
+from config.postgresql.embedded import EmbeddedPostgresError
+from config.process import supervise
+from tenants.keys import KeyRefused, authenticate, create_key
+from tenants.models import Scope, Tenant
+from tenants.provision import ensure_member, ensure_tenant
+
+DEMO = "demo"
+"""Slug of the demo's tenant and name of its user."""
+
+
+class UpError(Exception):
+    """Something is in the way of starting; the message is one line for people."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `manage.py up` was asked for."""
+
+    host: str
+    port: int
+    """0 takes any free one."""
+    demo: bool
+    dev_tenant: str | None
+    as_json: bool
+
+
+def run(options: Options) -> NoReturn:
+    """Prepare everything and become the supervisor. Raises UpError."""
+    held = lock()
+    instance.DRAINING.unlink(missing_ok=True)  # left behind by one that was killed
+    port = _free_port(options.host, options.port)
+    is_embedded = not env.text("DATABASE_URL", "")
+    supervise.on_stop_signals(_stop)
+    try:
+        tenant = _prepare(options, _say if not options.as_json else lambda _line: None)
+        is_new = not Tenant.objects.exists()
+    except BaseException as error:
+        connections.close_all()
+        if is_embedded:
+            instance.POSTGRES.stop(within_s=3)
+        if isinstance(error, schema.SchemaError):
+            raise UpError(str(error)) from error
+        if isinstance(error, DatabaseError | psycopg.Error):
+            raise UpError(f"database: {str(error).splitlines()[0]}") from error
+        if isinstance(error, EmbeddedPostgresError):
+            raise UpError(str(error)) from error
+        raise
+    connections.close_all()
+    # Until the supervisor can take them: the database must not outlive a Ctrl-C of just now.
+    signal.pthread_sigmask(signal.SIG_BLOCK, supervise.STOP_SIGNALS)
+    os.write(held, f"{os.getpid()} {options.host}:{port}\n".encode())
+    os.set_inheritable(held, True)
+    os.chdir(instance.BASE_DIR)
+    flags = {
+        "--demo": options.demo,
+        "--json": options.as_json,
+        "--embedded": is_embedded,
+        "--new": is_new,
+    }
+    sys.stderr.flush()
+    os.execv(  # noqa: S606  ourselves
+        sys.executable,
+        [
+            *(sys.executable, "-m", "config.process.supervise", "--lock", str(held)),
+            *("--host", options.host, "--port", str(port)),
+            *(("--tenant", tenant.slug) if tenant else ()),
+            *(flag for flag, is_on in flags.items() if is_on),
+        ],
+    )
+
+
+def _prepare(options: Options, say: Callable[[str], None]) -> Tenant | None:
+    name = DEMO if options.demo else options.dev_tenant
+    if not env.text("DATABASE_URL", ""):
+        is_first = not instance.POSTGRES.data.exists()
+        say(f"{'making' if is_first else 'starting'} the database in {instance.POSTGRES.root}")
+        instance.POSTGRES.start()
+        database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
+    alias = "owner" if "owner" in connections else "default"
+    with schema.lock(alias, lambda: say("another process prepares the database: waiting")):
+        schema.SCHEMA.check(alias)
+        _migrate(alias, say)
+        if "owner" in connections:
+            partitions.apply(partitions.missing(timezone.now().date()))
+        if missing := why_not_ready():
+            raise UpError(f"not fit to serve: {'; '.join(missing)}")
+        tenant = _provision(name)
+    _collect_static(say)
+    say("starting the web server")
+    return tenant
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    for other in supervise.STOP_SIGNALS:
+        signal.signal(other, signal.SIG_IGN)  # what follows must not be interrupted again
+    sys.exit(128 + number)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"tooltrail: {line}\n")
+    sys.stderr.flush()
+
+
+def lock() -> int:
+    """Take `var/` for this process; the descriptor to hold. Raises UpError if it is taken."""
+    # Held until the supervisor ends, however it ends: the kernel lets go of it.
+    path = instance.VAR / "up.lock"
+    try:
+        instance.VAR.mkdir(mode=0o711, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise UpError(f"cannot write to {instance.VAR}: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid, _, address = path.read_text().strip().partition(" ")
+        where = f" at http://{address} (pid {pid})" if address else ""
+        raise UpError(f"Tooltrail already runs on {instance.VAR}{where}") from None
+    os.ftruncate(descriptor, 0)
+    return descriptor
+
+
+def _free_port(host: str, port: int) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise UpError(f"port {port} is in use; choose another with --port") from error
+            raise UpError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        number: int = probe.getsockname()[1]
+        return number
+
+
+def _migrate(alias: str, say: Callable[[str], None]) -> None:
+    executor = MigrationExecutor(connections[alias])
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if not plan:
+        return
+    if alias == "default":
+        raise UpError(
+            "the database lacks migrations: set DATABASE_OWNER_URL,"
+            " or run manage.py migrate --database owner where it is set"
+        )
+    say(f"applying {len(plan)} migrations")
+    call_command(Migrate(), database="owner", verbosity=0)  # ours takes the lock that we hold
+
+
+def _provision(name: str | None) -> Tenant | None:
+    """The tenant with an admin and a key; what was made is kept in var/secrets.json."""
+    if name is None:
+        return None
+    slug = slugify(name)
+    try:
+        tenant = ensure_tenant(slug, name if slug != name else name.capitalize())
+    except ValueError as error:
+        raise UpError(f"--dev-tenant {name}: {error}") from error
+    stored = dict(instance.load_secrets())
+    password = stored.get(f"{slug}.password") or secrets.token_urlsafe(12)
+    user = ensure_member(tenant, slug, password)
+    api_key = stored.get(f"{slug}.api_key", "")
+    try:
+        is_known = authenticate(api_key, Scope.READ).tenant_id == tenant.id
+    except KeyRefused:
+        is_known = False
+    if not is_known:
+        api_key = create_key(tenant, "manage.py up", list(Scope), created_by=user)[1]
+    kept = {
+        "user": user.username,
+        "password": password,
+        "api_key": api_key,
+        "tenant_id": str(tenant.id),
+    }
+    instance.save_secrets(stored | {f"{slug}.{key}": value for key, value in kept.items()})
+    return tenant
+
+
+def _collect_static(say: Callable[[str], None]) -> None:
+    digest = hashlib.sha256(repr(settings.STORAGES).encode())
+    for finder in get_finders():
+        for name, storage in finder.list([]):
+            facts = Path(storage.path(name)).stat()
+            digest.update(f"{name} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    stamp = instance.VAR / "static.stamp"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
+    say("collecting static files")
+    call_command("collectstatic", interactive=False, clear=True, verbosity=0)
+    stamp.write_text(digest.hexdigest())

@@ -1,0 +1,96 @@
+"""The web server: granian, except that it always replaces a web process that was killed.
+
+Granian 2.8 ends all web processes when one dies within 5.5 s of its start. That is right for a
+process that cannot start. It is wrong for one that was killed (out of memory, by an operator, by
+a fault in native code): the server was away for 6 to 8 s, until the supervisor had restarted it.
+"""
+
+import argparse
+import gc
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import django
+from django.urls import get_resolver
+from granian.constants import HTTPModes, Interfaces
+from granian.log import LogLevels, logger
+from granian.server.mp import MPServer
+
+_START_S = 5.5
+"""A process that ends by itself within this time cannot start. The figure is granian's."""
+
+
+class WebServer(MPServer):
+    """Granian that exits only when a web process ended by itself while it started."""
+
+    def _serve_loop(self, spawn_target: Callable[..., None], target_loader: Any) -> None:
+        while True:
+            self.main_loop_interrupt.wait()
+            self.main_loop_interrupt.clear()  # first: an end that comes from now on sets it again
+            if self.interrupt_signal:
+                return
+            while self.interrupt_children:
+                index = self.interrupt_children[0]
+                ended = self.wrks[index]
+                code = ended.inner.exitcode
+                if cannot_start(code, time.monotonic() - ended.birth):
+                    return  # the index stays in the list, so granian exits with code 1
+                logger.error("a web process ended with exit code %s; starting another", code)
+                self.interrupt_children.pop(0)
+                self._respawn_workers([index], spawn_target, target_loader)
+            if self.reload_signal:
+                self._reload(spawn_target, target_loader)  # type: ignore[no-untyped-call]
+
+
+def cannot_start(exit_code: int | None, lived_s: float) -> bool:
+    """Whether a new web process would end the same way. Not if a signal killed this one."""
+    return (exit_code is None or exit_code >= 0) and lived_s <= _START_S
+
+
+def load() -> None:
+    """Import Django, our applications and all views, so that each web process starts with them.
+
+    A web process is a fork: it serves after 0.1 s instead of 2 to 5 s, and shares this memory.
+    Nothing here may open a connection or start a thread, neither of which a fork can use.
+    """
+    if sys.platform == "linux":  # elsewhere system libraries start threads
+        multiprocessing.set_start_method("fork")  # Python 3.14 has another default
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    _ = get_resolver().url_patterns
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy each page that it looks through
+
+
+def main() -> None:
+    """Run `python -m config.process.web_server`, as the supervisor does."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--blocking-threads", type=int, required=True)
+    options = parser.parse_args()
+    load()
+    WebServer(
+        "config.wsgi:application",
+        address=options.host,
+        port=options.port,
+        interface=Interfaces.WSGI,
+        workers=options.workers,
+        blocking_threads=options.blocking_threads,
+        http=HTTPModes.http1,
+        websockets=False,
+        # Its warnings are about the number of threads, most of which wait for the database.
+        log_level=LogLevels.error,
+        respawn_failed_workers=True,
+        respawn_interval=0,
+        workers_kill_timeout=2,
+    ).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""`tooltrail query`: what the server knows, read in a terminal.
+
+Owns what is asked and how the answers are drawn; the documents are the API's, word by word, and
+`--json` hands them on. The api key comes from the environment only, as command lines are readable
+by every user of a machine.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import quote
+
+from tooltrail.cli.tables import Table, tame
+from tooltrail.cli.views import (
+    OPTIONS,
+    VIEWS,
+    VIOLATION_ROWS,
+    Row,
+    View,
+    instant,
+)
+from tooltrail.settings import Settings
+from tooltrail.transport import Answer, Transport, UnreachableError
+
+ROWS = 50
+"""Rows that are shown unless told otherwise."""
+PAGE = 200
+"""Rows of one request; no list of the server gives fewer."""
+EXIT_CODES = "Exit codes: 0 answered, 1 the server is away or refuses, 2 wrong usage."
+_EXAMPLES = """\
+examples:
+  tooltrail query summary --range 7d
+  tooltrail query calls tool:search state:error 'duration:>2s'
+  tooltrail query calls state:error --all --json > failed.ndjson
+  tooltrail query call 018fd0a2-7c1e-7d52-9b7c-5a4c3f2e1d0b
+  tooltrail query traces --state failed --range 24h
+  tooltrail query violations --rows --tool search
+
+TOOLTRAIL_URL names the server, TOOLTRAIL_API_KEY a key with the scope read; payloads are shown to
+keys with the scope payloads besides."""
+_STRANGE = "the server does not answer as Tooltrail does"
+
+
+class QueryError(Exception):
+    """There is no answer to show; the message says why."""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add `query` to the command line."""
+    parser = verbs.add_parser(
+        "query",
+        help="read what the server knows: calls, traces, figures",
+        description="Read what the server knows, as tables or with --json as the API gives it.",
+        epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    views = parser.add_subparsers(required=True, metavar=" | ".join(VIEWS))
+    for name, view in VIEWS.items():
+        of = views.add_parser(name, help=view.help, description=view.help, epilog=EXIT_CODES)
+        for argument, told in view.arguments.items():
+            more: dict[str, Any] = {"nargs": "*"} if argument == "q" else {}
+            of.add_argument(argument, metavar="TERM" if more else "ID", help=told, **more)
+        for option in view.options:
+            flag = f"--{option.replace('_', '-')}"
+            of.add_argument(flag, dest=f"ask_{option}", **OPTIONS[option])
+        if view.is_paged or "rows" in view.options:
+            of.add_argument("--limit", type=_positive, default=ROWS, help=f"rows at most ({ROWS})")
+            of.add_argument("--all", action="store_true", help="all rows, page by page")
+        of.add_argument("--json", action="store_true", help="as JSON: of a list, a row a line")
+        of.add_argument("--url", help="the server (TOOLTRAIL_URL)")
+        of.set_defaults(run=run, view=name)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask, and print; the exit code."""
+    settings = Settings.resolve(url=options.url)
+    if not settings.url or not settings.api_key:
+        _complain("set TOOLTRAIL_URL and TOOLTRAIL_API_KEY")
+        return 2
+    agent = f"tooltrail-query/{version('tooltrail')}"
+    transport = Transport(settings.url, settings.api_key, agent)
+    try:
+        _show(transport, options)
+        sys.stdout.flush()
+    except QueryError as error:
+        _complain(str(error))
+        return 1
+    except UnreachableError as error:
+        _complain(f"{settings.url} cannot be reached ({error})")
+        return 1
+    except (KeyError, TypeError):  # JSON, but not a document of this API
+        _complain(_STRANGE)
+        return 1
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    finally:
+        transport.close()
+    return 0
+
+
+def _show(transport: Transport, options: argparse.Namespace) -> None:
+    view = VIEWS[options.view]
+    if options.view == "violations" and options.ask_rows:
+        view = VIOLATION_ROWS
+    asked = {
+        name.removeprefix("ask_"): value
+        for name, value in vars(options).items()
+        if name.startswith("ask_") and value not in (None, False, True)
+    }
+    if "q" in view.arguments:
+        asked["q"] = " ".join(options.q)
+    path = view.path
+    for name in view.arguments:
+        path = path.replace(f"{{{name}}}", quote(str(getattr(options, name)), safe=""))
+    table = Table(view.columns, _width())
+    shown, progress = 0, _Progress()
+    for document in _documents(transport, view, path, asked, options):
+        rows = document[view.rows] if view.rows else []
+        if options.json:
+            for one in rows if view.is_paged else [document]:
+                _say(json.dumps(one))
+        else:
+            if not shown and view.facts is not None:
+                for line in view.facts(document):
+                    _say(line)
+            if rows:
+                for line in table.lines(rows):
+                    _say(line)
+        shown += len(rows)
+        progress.show(shown, is_shown=view.is_paged and options.all)
+        if document.get("next") and not options.all:
+            if shown >= options.limit:
+                _complain(f"{shown} shown, there are more: --limit N, or --all")
+            elif document.get("searched_until"):
+                _complain(
+                    f"searched back to {instant('searched_until')(document)} UTC: --all goes on"
+                )
+    progress.end()
+    if view.rows and not shown and not options.json:
+        _say("Nothing found.")
+
+
+def _documents(
+    transport: Transport, view: View, path: str, asked: Mapping[str, str], options: Any
+) -> Iterator[Row]:
+    """The answer, or page after page of it. Raises QueryError and UnreachableError."""
+    query = dict(asked)
+    if not view.is_paged:
+        yield _document(transport.get(path, query))
+        return
+    left = None if options.all else options.limit
+    while left is None or left > 0:
+        query["limit"] = str(PAGE if left is None else min(PAGE, left))
+        document = _document(transport.get(path, query))
+        yield document
+        if not document.get("next") or (left is not None and document.get("searched_until")):
+            return
+        query["cursor"] = document["next"]
+        left = None if left is None else left - len(document[view.rows])
+
+
+def _document(answer: Answer) -> Row:
+    if answer.status != 200:
+        detail = answer.document.get("detail")
+        raise QueryError(tame(str(detail)) if detail else f"{_STRANGE} ({answer.status})")
+    if not answer.document:
+        raise QueryError(_STRANGE)
+    return answer.document
+
+
+class _Progress:
+    """How many rows have come, on standard error; nothing where that is no terminal."""
+
+    def __init__(self) -> None:
+        # In the same terminal it would stand between the rows.
+        self._is_seen = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._is_drawn = False
+
+    def show(self, count: int, *, is_shown: bool) -> None:
+        """Say how many."""
+        if is_shown and self._is_seen:
+            sys.stderr.write(f"\r{count:,} rows")
+            sys.stderr.flush()
+            self._is_drawn = True
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._is_drawn:
+            sys.stderr.write("\n")
+
+
+def _width() -> int | None:
+    """Of the terminal; None where the output goes to a file or another program."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"tooltrail: {text}\n")

@@ -1,0 +1,180 @@
+"""`tooltrail watch`: keep a ledger's checkpoints on the auditor's side, and check each new one.
+
+Owns what people type and read, and the requests; what is checked is `tooltrail.evidence.watch`'s.
+"""
+
+import argparse
+import json
+import sys
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tooltrail.cli.tables import tame
+from tooltrail.cli.verify import keys_in
+from tooltrail.settings import Settings
+from tooltrail.transport import Transport, UnreachableError
+
+if TYPE_CHECKING:
+    from tooltrail.evidence.watch import Look
+    from tooltrail.ledger import Tile
+
+FOLDER = "tooltrail-watch"
+EVERY_SECONDS = 300.0
+EXIT_CODES = (
+    "Exit codes: 0 consistent, 1 the ledger was altered, 2 wrong usage, 3 (with --once) the "
+    "server gives no checkpoint."
+)
+
+
+class NoAnswerError(Exception):
+    """The server did not give what was asked for; the message says why."""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add `watch` to the command line."""
+    parser = verbs.add_parser(
+        "watch",
+        help="keep a ledger's checkpoints here, and check that it only grows",
+        description="Fetch the newest checkpoint, check its signature and that it goes on from "
+        "the last one kept here, keep it. The folder is evidence: leave it where the server's "
+        "administrators cannot write. TOOLTRAIL_API_KEY is a key with the scope read.",
+        epilog=EXIT_CODES,
+    )
+    parser.add_argument("url", nargs="?", help="the server (TOOLTRAIL_URL)")
+    parser.add_argument("--folder", default=FOLDER, help=f"where they are kept ({FOLDER})")
+    parser.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        help="a public key you trust, or a file of them; else those the server names at first",
+    )
+    pace = parser.add_mutually_exclusive_group()
+    pace.add_argument("--once", action="store_true", help="look once")
+    pace.add_argument(
+        "--every",
+        type=_seconds,
+        default=EVERY_SECONDS,
+        metavar="SECONDS",
+        help=f"look that often, until an alteration is found ({EVERY_SECONDS:.0f})",
+    )
+    parser.add_argument("--json", action="store_true", help="print one line of JSON a look")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Watch; the exit code."""
+    # What it needs is slow to import, and the other commands do without.
+    from tooltrail.evidence.watch import Watch
+    from tooltrail.ledger import LedgerError
+
+    settings = Settings.resolve(url=options.url)
+    if not settings.url or not settings.api_key:
+        _complain("set TOOLTRAIL_URL and TOOLTRAIL_API_KEY")
+        return 2
+    try:
+        trusted = [key for given in options.key for key in keys_in(given)]
+    except LedgerError as error:
+        _complain(str(error))
+        return 2
+    watch = Watch(Path(options.folder), trusted)
+    server = _Server(settings.url, settings.api_key)
+    try:
+        while True:
+            try:
+                look = watch.look(server, datetime.now(UTC))
+            except (NoAnswerError, UnreachableError, LedgerError) as error:
+                _no_answer(str(error), as_json=options.json)
+                if options.once:
+                    return 3
+            except (OSError, ImportError) as error:
+                _complain(str(error))
+                return 2
+            else:
+                _tell(look, as_json=options.json)
+                if look.outcome == "altered":
+                    return 1
+                if options.once:
+                    return 0
+            time.sleep(options.every)
+    finally:
+        server.close()
+
+
+class _Server:
+    """The ledger as the API publishes it: C2SP tlog-tiles below `ledger/`."""
+
+    def __init__(self, url: str, api_key: str) -> None:
+        self._transport = Transport(url, api_key, f"tooltrail-watch/{version('tooltrail')}")
+
+    def checkpoint(self) -> bytes:
+        """The newest signed note."""
+        return self._read("ledger/checkpoint")
+
+    def tile(self, tile: "Tile") -> bytes:
+        """A tile's hashes."""
+        return self._read(f"ledger/{tile.path}")
+
+    def public_keys(self) -> list[str]:
+        """The public keys it names."""
+        data = self._read("ledger/keys")
+        try:
+            return [str(key["vkey"]) for key in json.loads(data)["keys"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise NoAnswerError("the server does not name its keys as Tooltrail does") from error
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._transport.close()
+
+    def _read(self, path: str) -> bytes:
+        status, data = self._transport.get_bytes(path)
+        if status != 200:
+            raise NoAnswerError(_detail(data) or f"the server answers {status} to {path}")
+        return data
+
+
+def _detail(data: bytes) -> str:
+    """What the server says of why it refuses."""
+    try:
+        return tame(str(json.loads(data)["detail"]))
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _tell(look: "Look", *, as_json: bool) -> None:
+    if as_json:
+        document = {
+            "outcome": look.outcome,
+            "told": look.told,
+            "size": look.size,
+            "root": look.root.hex() if look.root is not None else None,
+            "file": str(look.file) if look.file else None,
+        }
+        sys.stdout.write(json.dumps(document) + "\n")
+    elif look.outcome == "altered":
+        sys.stdout.write(f"ALTERED  {look.told}.\nKept as evidence: {look.file}\n")
+    else:
+        sys.stdout.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}  {look.told}\n")
+    sys.stdout.flush()
+
+
+def _no_answer(why: str, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps({"outcome": "no answer", "told": why}) + "\n")
+        sys.stdout.flush()
+    else:
+        _complain(f"no checkpoint could be had: {why}")
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 1 <= seconds <= 86_400 * 7:
+        raise argparse.ArgumentTypeError("1 second to 7 days")
+    return seconds
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"tooltrail: {text}\n")

@@ -1,0 +1,86 @@
+"""Tables fit the terminal, and no text in them is obeyed by it."""
+
+from typing import Any
+
+import pytest
+from tooltrail.cli.tables import (
+    Column,
+    Table,
+    cells,
+    cut,
+    tame,
+)
+from tooltrail.cli.views import duration
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07a\r\nb\x9b1m\u202ec\u2066\u200b\ud800"
+
+
+def _columns(**more: Any) -> list[Column]:
+    return [
+        Column("WHEN", lambda row: row["at"], goes=1),
+        Column("TOOL", lambda row: row["tool"], is_elastic=True),
+        Column("CALLS", lambda row: str(row["calls"]), is_right=True),
+    ]
+
+
+def _row(tool: str = "search", calls: int = 3) -> dict[str, Any]:
+    return {"at": "2026-11-20 10:15:00", "tool": tool, "calls": calls}
+
+
+def test_columns_line_up() -> None:
+    table = Table(_columns(), None)
+    assert list(table.lines([_row(), _row("get_weather", 12)])) == [
+        "WHEN                 TOOL         CALLS",
+        "2026-11-20 10:15:00  search           3",
+        "2026-11-20 10:15:00  get_weather     12",
+    ]
+    assert list(table.lines([_row("x", 1)])) == ["2026-11-20 10:15:00  x                1"]
+
+
+@pytest.mark.parametrize("width", range(10, 70))
+@pytest.mark.parametrize("tool", ["search", "x" * 100, "日本語" * 20, "e\u0301" * 50, HOSTILE])
+def test_no_line_is_wider_than_the_terminal(width: int, tool: str) -> None:
+    lines = list(Table(_columns(), width).lines([_row(tool), _row()]))
+    assert len(lines) == 3
+    assert all(cells(line) <= width for line in lines)
+    assert all(line.isprintable() or "\u0301" in line for line in lines)
+
+
+def test_what_matters_less_goes_first() -> None:
+    head, line = Table(_columns(), 24).lines([_row("x" * 30)])
+    assert head.split() == ["TOOL", "CALLS"]
+    assert line == "x" * 16 + "…      3"
+
+
+def test_nothing_is_cut_where_no_terminal_is() -> None:
+    *_, line = Table(_columns(), None).lines([_row("x" * 300)])
+    assert "x" * 300 in line
+
+
+def test_a_terminal_obeys_no_text() -> None:
+    shown = tame(HOSTILE)
+    assert shown.isprintable()
+    assert "\\x1b[2J" in shown
+    assert "\\u202e" in shown
+    assert "\\ud800" in shown
+    assert tame("plain text, naïve 日本") == "plain text, naïve 日本"
+
+
+@pytest.mark.parametrize(("text", "width", "kept"), [("abcd", 4, "abcd"), ("日本語", 4, "日…")])
+def test_texts_are_cut_by_cells(text: str, width: int, kept: str) -> None:
+    assert cut(text, width) == kept
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (None, ""),
+        (0.123, "0.1 ms"),
+        (52.04, "52.0 ms"),
+        (1500, "1.5 s"),
+        (90_000, "1.5 min"),
+        (9e6, "2.5 h"),
+    ],
+)
+def test_durations(milliseconds: float | None, text: str) -> None:
+    assert duration(milliseconds) == text

@@ -1,0 +1,76 @@
+"""A newcomer's first minute: sign in to the demo, find what failed, and read why."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.audit.demo.conftest import Demo
+from tests.support.browser_errors import complaints
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+PATH = re.compile(r"\$\.\w+")  # of a violation, as on every row whose reason is one
+
+
+@pytest.fixture(params=[True, False], ids=["with-javascript", "without-javascript"])
+def visitor(request: pytest.FixtureRequest, browser: "Browser", demo: Demo) -> Iterator[Page]:
+    """An empty tab on the demo."""
+    context = browser.new_context(base_url=demo.url, java_script_enabled=request.param)
+    context.set_default_timeout(10_000)
+    yield context.new_page()
+    context.close()
+
+
+def test_from_signing_in_to_the_violation(visitor: Page, demo: Demo) -> None:
+    page, heard = visitor, complaints(visitor)
+    page.goto("/")
+    page.get_by_label("Username").fill(demo.user)
+    page.get_by_label("Password").fill(demo.password)
+    page.get_by_role("button", name="Sign in").click()
+
+    # What is worst off stands on the start page, before anything is asked.
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page.get_by_role("table").filter(has_text="get_weather").first).to_be_visible()
+
+    # The list, narrowed to what failed, page by page until an output broke its schema.
+    page.get_by_label("Main").get_by_role("link", name="Traces").click()
+    page.get_by_label("State").get_by_role("link", name="Failed").click()
+    page.wait_for_url("**/traces/?state=failed")
+    broken = page.get_by_role("row").filter(has_text="get_weather").filter(has_text="$.")
+    while broken.count() == 0:
+        page.get_by_role("link", name="Older").click()
+        page.wait_for_url("**before=**")
+    page.wait_for_load_state()
+    shown = broken.first.inner_text()
+    path = PATH.search(shown)
+    assert path is not None, shown
+    broken.first.get_by_role("link").click()
+
+    # The timeline opens at the first failure; another row and back to it.
+    page.wait_for_url("**/traces/demo-*")
+    panel = page.locator("#call-panel")
+    expect(panel).to_contain_text("get_weather")
+    rows = page.locator(".calls li")
+    rows.first.get_by_role("link").click()
+    expect(panel).to_contain_text("plan_trip")
+    rows.filter(has_text="get_weather").filter(has_text=path[0]).first.get_by_role("link").click()
+    expect(page).to_have_url(re.compile(r"\?call=[0-9a-f-]{36}$"))
+    expect(panel.get_by_role("heading", level=2)).to_contain_text("get_weather")
+
+    # What broke, where, what was expected and what came; then the event's own bytes.
+    [stored] = demo.query(
+        "SELECT path, code, expected, received FROM violation WHERE invocation_id = %s",
+        page.url.rpartition("call=")[2],
+    )
+    violation = panel.get_by_role("table").get_by_role("row").filter(has_text=path[0])
+    for text in stored:
+        expect(violation).to_contain_text(text)
+    end = panel.locator("details").filter(has_text=re.compile(r"End\s+#\d"))
+    end.locator("summary").click()
+    expect(end.locator("pre")).to_contain_text('"type":"toolExecutionEnd"')
+    expect(end.locator("pre")).to_contain_text(stored[1])
+    assert heard == []

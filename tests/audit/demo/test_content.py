@@ -1,0 +1,207 @@
+"""Everything the demo promises to show does occur, and all of it came through the SDK."""
+
+import json
+import subprocess
+import sys
+import time
+from typing import get_args
+from urllib.request import Request, urlopen
+
+import pytest
+from tooltrail.contracts import ToolErrorType
+from tooltrail.guard.options import Outcome
+from tooltrail.guard.violations import ViolationCode
+
+from audit.effect.comparison import CALLS_MIN
+from config.instance import BASE_DIR
+from tests.audit.demo.conftest import Demo
+
+TRICKLE_WITHIN_S = 60.0  # a trace every two to eight seconds
+
+
+def test_it_knows_neither_django_nor_the_database() -> None:
+    """Looked at in a bare process, where nobody else has imported them."""
+    program = "import sys, audit.demo.__main__; print(*{m.partition('.')[0] for m in sys.modules})"
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=BASE_DIR, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "tooltrail" in found
+    assert not {"django", "psycopg", "config", "tenants", "tools_registry"} & set(found)
+
+
+def test_about_two_thousand_calls_over_the_past_day(demo: Demo) -> None:
+    [(count, hours, first, last)] = demo.query(
+        "SELECT count(*), count(DISTINCT date_trunc('hour', started_at)),"
+        " %s - min(started_at), %s - max(started_at) FROM invocation WHERE started_at < %s",
+        *(demo.begun_at,) * 3,
+    )
+    assert 1_800 <= count <= 2_300
+    assert 20 <= hours <= 25
+    assert first.total_seconds() < 25 * 3600
+    assert last.total_seconds() < 3600
+
+
+def test_every_call_came_as_events_through_the_log(demo: Demo) -> None:
+    """A row put there by hand would have no place in the log, or no producer."""
+    [(calls, with_start, ends)] = demo.query(
+        "SELECT count(*), count(start_batch_id), count(end_batch_id) FROM invocation"
+    )
+    assert calls == with_start
+    assert demo.query("SELECT FROM invocation WHERE producer_id IS NULL") == []
+    [(logged, heard)] = demo.query(
+        "SELECT (SELECT sum(event_count) FROM batch WHERE NOT is_own),"
+        " (SELECT sum(event_count) FROM producer)"
+    )
+    assert logged == heard  # the trickle goes on, so no more than these calls' events
+    assert logged >= with_start + ends
+    assert demo.query("SELECT code, message FROM rejected_event") == []
+    assert demo.query("SELECT FROM gap") == []
+
+
+def test_no_event_is_from_the_future(demo: Demo) -> None:
+    assert (
+        demo.query(
+            "SELECT tool_name, ended_at, received_at FROM invocation JOIN batch"
+            " ON batch.tenant_id = invocation.tenant_id AND batch_id = end_batch_id"
+            " WHERE ended_at > received_at OR started_at > received_at"
+        )
+        == []
+    )
+
+
+def test_every_error_type(demo: Demo) -> None:
+    found = {kind for (kind,) in demo.query("SELECT DISTINCT error_type FROM invocation")}
+    # GUARD is the index' word for a guard that gave back an error result instead of raising.
+    assert found - {"", "GUARD"} == {kind.value for kind in ToolErrorType}
+
+
+def test_every_violation_code(demo: Demo) -> None:
+    found = {code for (code,) in demo.query("SELECT DISTINCT code FROM violation")}
+    assert found == set(get_args(ViolationCode))
+
+
+@pytest.mark.parametrize("outcome", get_args(Outcome))
+def test_every_outcome_of_a_guard(demo: Demo, outcome: str) -> None:
+    [(count,)] = demo.query("SELECT count(*) FROM invocation WHERE guard_outcome = %s", outcome)
+    assert count > 1
+
+
+def test_cache_hits(demo: Demo) -> None:
+    found = demo.query("SELECT cache_hit, count(*) FROM invocation GROUP BY 1")
+    assert dict(found)[True] > 10
+    assert dict(found)[False] > 0
+
+
+def test_retries_carry_their_attempt_and_follow_a_failure(demo: Demo) -> None:
+    retries = demo.query(
+        "SELECT second.attempt FROM invocation second JOIN invocation first"
+        " ON first.tenant_id = second.tenant_id AND first.trace_id = second.trace_id"
+        " AND first.tool_name = second.tool_name AND first.attempt = second.attempt - 1"
+        " AND first.started_at < second.started_at AND first.state = 'failed'"
+    )
+    assert (2,) in retries
+
+
+def test_an_agent_repeats_itself(demo: Demo) -> None:
+    found = demo.query(
+        "SELECT tool_name FROM invocation"
+        " GROUP BY tool_name, call_id, trace_id, parent_invocation_id HAVING count(*) >= 5"
+    )
+    assert {("search_docs",), ("poll_job",)} <= set(found)
+
+
+def test_calls_are_nested_and_run_side_by_side(demo: Demo) -> None:
+    [(beside,)] = demo.query(
+        "SELECT count(*) FROM invocation child JOIN invocation parent"
+        " ON parent.tenant_id = child.tenant_id"
+        " AND parent.invocation_id = child.parent_invocation_id"
+        " JOIN invocation other ON other.tenant_id = child.tenant_id"
+        " AND other.parent_invocation_id = child.parent_invocation_id"
+        " AND other.started_at > child.started_at AND other.started_at < child.ended_at"
+        " WHERE child.started_at >= parent.started_at AND child.ended_at <= parent.ended_at"
+    )
+    assert beside > 10
+
+
+def test_one_call_hangs_and_one_process_died_in_its_call(demo: Demo) -> None:
+    found = demo.query(
+        "SELECT tool_name, started_at < %s, timeouts_ms FROM invocation"
+        " WHERE state = 'open' AND run_id IN ('graph_run_killed', 'graph_run_waiting')",
+        demo.begun_at,
+    )
+    assert sorted(found) == [("export_report", False, None), ("notify_user", True, 30_000)]
+    owners = demo.query(
+        "SELECT producer_id, bool_or(ended_at IS NOT NULL) FROM invocation"
+        " WHERE producer_id = (SELECT producer_id FROM invocation"
+        " WHERE run_id = 'graph_run_killed') GROUP BY 1"
+    )
+    assert [has_ended_any for _, has_ended_any in owners] == [False]
+
+
+def test_tokens_contexts_and_tools_are_there(demo: Demo) -> None:
+    [(tokens, contexts, described)] = demo.query(
+        "SELECT (SELECT count(*) FROM invocation WHERE prompt_tokens > 0),"
+        " (SELECT count(DISTINCT case_id) FROM invocation),"
+        " (SELECT count(*) FROM tool_version WHERE output_schema IS NOT NULL)"
+    )
+    assert tokens > 100
+    assert contexts > 10
+    assert described >= 3
+
+
+def test_the_registry_has_every_version_that_calls_name(demo: Demo) -> None:
+    unknown = demo.query(
+        "SELECT DISTINCT tool_name, tool_version FROM invocation WHERE tool_version <> ''"
+        " AND NOT EXISTS (SELECT FROM tool JOIN tool_version published"
+        " ON published.tenant_id = tool.tenant_id AND published.tool_id = tool.id"
+        " WHERE tool.tenant_id = invocation.tenant_id AND tool.name = invocation.tool_name"
+        " AND published.number::text = invocation.tool_version)"
+    )
+    assert unknown == []
+
+
+def test_both_sides_of_the_release_have_calls_enough_to_compare(demo: Demo) -> None:
+    """History is set back, and the registry publishes now: the page compared 0 calls with 0."""
+    [(before, after)] = demo.query(
+        "SELECT count(*) FILTER (WHERE tool_version = '1' AND started_at < published.created_at"
+        " AND started_at > published.created_at - (clock_timestamp() - published.created_at)),"
+        " count(*) FILTER (WHERE tool_version = '2' AND started_at >= published.created_at)"
+        " FROM tool JOIN tool_version published"
+        " ON published.tenant_id = tool.tenant_id AND published.tool_id = tool.id"
+        " JOIN invocation ON invocation.tenant_id = tool.tenant_id AND tool_name = tool.name"
+        " WHERE tool.name = 'get_weather' AND published.number = 2 AND state <> 'open'"
+    )
+    assert min(before, after) >= CALLS_MIN
+
+
+def test_a_stricter_version_brings_kinds_of_violations(demo: Demo) -> None:
+    kinds: dict[str, set[str]] = {"1": set(), "2": set()}
+    for version, code in demo.query(
+        "SELECT tool_version, code FROM violation WHERE tool_name = 'get_weather'"
+    ):
+        kinds[version].add(code)
+    assert kinds["1"]
+    assert kinds["2"] > kinds["1"]
+    [(looser, stricter)] = demo.query(
+        "SELECT min(started_at) FILTER (WHERE tool_version = '1') < %s - interval '8 hours',"
+        " min(started_at) FILTER (WHERE tool_version = '2') < %s - interval '1 hour'"
+        " FROM invocation WHERE tool_name = 'get_weather'",
+        *(demo.begun_at,) * 2,
+    )
+    assert (looser, stricter) == (True, True)
+
+
+def test_after_the_history_comes_a_trickle(demo: Demo) -> None:
+    def calls() -> int:
+        request = Request(
+            f"{demo.url}/api/v1/summary?range=24h",
+            headers={"Authorization": f"Bearer {demo.api_key}"},
+        )
+        with urlopen(request) as answer:
+            return int(json.load(answer)["calls"])
+
+    before = calls()
+    deadline = time.monotonic() + TRICKLE_WITHIN_S
+    while calls() == before:
+        assert time.monotonic() < deadline, "no further call has come"
+        time.sleep(0.2)

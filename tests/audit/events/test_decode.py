@@ -1,0 +1,365 @@
+"""The fast decoder and the contract accept and refuse the same, with the same values."""
+
+import json
+import uuid
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connections
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
+from tooltrail import events
+from tooltrail.events import EVENT
+
+from audit.events import decode, wire
+from audit.events.decode import (
+    RefusedLineError,
+    TooDeepError,
+    decode_line,
+    without_auth,
+)
+from audit.events.instants import Instants
+from audit.events.limits import MAX_DEPTH
+from audit.models import RejectedEvent
+from audit.show.raw_view import judge
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast, make_call
+
+START, END = make_call(started_at=datetime(2026, 11, 20, 10, 15, tzinfo=UTC))
+GAP = {
+    "type": "gap",
+    "event_id": START["event_id"],
+    "producer_id": "p",
+    "from_seq": 1,
+    "to_seq": 3,
+    "reason": "spool-full",
+    "count": 3,
+}
+NAMES = sorted(
+    {*events.ToolExecutionStart.model_fields}
+    | {*events.ToolExecutionEnd.model_fields}
+    | {*events.Gap.model_fields}
+)
+ALIASES = {name: to_camel(name) for name in NAMES}
+
+# Values that are right for some member and wrong for others, at and over the bounds.
+VALUES: list[Any] = [
+    None, True, False, 0, 1, -1, 1.0, 1.5, -0.5, 4, "4", "", "x", "x" * 128, "x" * 129, "x" * 256,
+    "x" * 257, "\U0001f600" * 128, "\x00", [], {}, [1], {"a": 1}, 2**31, 2**63 - 1, 2**63, 2**64,
+    10**30, 1e13, 1.1e13, -(2**63), "toolExecutionStart", "toolExecutionEnd", "gap",
+    "2026-11-20T10:15:00Z", "2026-11-20t10:15:00z", "2026-11-20 10:15:00+02:00",
+    "2026-11-20T10:15:00.1234567891Z", "2026-11-20T10:15:00", "2026-11-20", "2026-11-20T10:15Z",
+    "2026-11-20T10:15:60Z", "2026-11-20T24:00:00Z", "2026-02-30T10:15:00Z", "20261120T101500Z",
+    "2026-11-20T10:15:00+0200", "2026-11-20T10:15:00+99:00", "2026-11-20T10:15:00.1234567890123Z",
+    "2026-W47-5T10:15:00Z", "0001-01-01T00:00:00+14:00", 1763633700, "1763633700",
+    "5aa31da6-9278-4da0-9f1a-61b8d3edc5cc", "5AA31DA692784DA09F1A61B8D3EDC5CC",
+    "{5aa31da6-9278-4da0-9f1a-61b8d3edc5cc}", "urn:uuid:5aa31da6-9278-4da0-9f1a-61b8d3edc5cc",
+    "5aa31da69278-4da0-9f1a-61b8d3edc5cc", "5aa31da6-9278-4da0-9f1a-61b8d3edc5c",
+    {"strategy": "throw", "outcome": "passed"}, {"strategy": "throw", "outcome": "nope"},
+    {"strategy": "x" * 33, "outcome": "passed"}, {"strategy": 1, "outcome": "passed"},
+    {"strategy": "s", "outcome": "failed", "violations": [{"path": "$", "code": "COERCED"}]},
+    {"strategy": "s", "outcome": "failed", "violations": [{"path": "$", "code": "OTHER"}]},
+    {"strategy": "s", "outcome": "failed", "violations": [{"path": "$", "code": "COERCED",
+        "severity": "warning", "receivedValue": {"x": 1}, "llmMessage": "m", "other": 1}]},
+    {"strategy": "s", "outcome": "failed", "violations": [{"path": 1, "code": "COERCED"}]},
+    {"strategy": "s", "outcome": "failed", "violations": [{"path": "$", "code": "COERCED",
+        "llm_message": None}]},
+    {"strategy": "s", "outcome": "failed", "violations": [{"path": "$", "code": "COERCED"}] * 1001},
+    {"status": "ok", "data": [1], "meta": {"cache_hit": True, "token_usage": {"prompt": 1}}},
+    {"status": "error", "error": {"type": "FATAL", "message": "m", "attempt": 2}},
+    {"status": 5, "error": [], "meta": 7}, {"meta": {"token_usage": {"prompt": "x"}}},
+]  # fmt: skip  # by line as they belong together
+
+
+def contract(line: bytes) -> events.Event | None:
+    """What the contract says to a line, its bytes repaired as `decode_line` documents."""
+    repaired = decode._LONG_NUMBER.sub(rb"\1", decode._ESCAPE.sub(decode._replacement, line))
+    try:
+        return EVENT.validate_json(repaired)
+    except ValidationError:
+        return None
+
+
+def decoded(line: bytes) -> wire.WireEvent | None:
+    try:
+        return decode_line(line, Instants())
+    except RefusedLineError:
+        return None
+
+
+def check(line: bytes) -> None:
+    expected, got = contract(line), decoded(line)
+    assert (expected is None) == (got is None), line
+    if expected is None or got is None:
+        return
+    assert got.__struct_config__.tag == expected.type
+    for name in expected.__class__.model_fields:
+        if name in ("type", "args", "output", "guard"):
+            continue
+        value, actual = getattr(expected, name), getattr(got, name)
+        if isinstance(value, datetime):
+            since = value - datetime(1970, 1, 1, tzinfo=UTC)
+            value = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+            actual = Instants().read(actual)
+        if name == "trace_id" and value is None:
+            value = getattr(expected, "turn_id")  # noqa: B009
+        assert actual == value, (name, line)
+    if isinstance(expected, events.ToolExecutionEnd) and isinstance(got, wire.EndEvent):
+        check_guard(expected.guard, got.guard)
+
+
+def check_guard(expected: events.GuardReport | None, got: wire.GuardReport | None) -> None:
+    if expected is None or got is None:
+        assert expected is None
+        assert got is None
+        return
+    assert (got.strategy, got.outcome) == (expected.strategy, expected.outcome)
+    members = ("path", "code", "severity", "expected", "received")
+    assert [[getattr(each, name) for name in members] for each in got.violations] == [
+        [getattr(each, name) for name in members] for each in expected.violations
+    ]
+
+
+@pytest.mark.parametrize("event", [START, END, GAP], ids=lambda event: event["type"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_member_takes_and_refuses_what_the_contract_does(
+    event: dict[str, Any], name: str
+) -> None:
+    for value in VALUES:
+        for key in {name, ALIASES[name]}:
+            others = {k: v for k, v in event.items() if k != name}
+            check(json.dumps(others | {key: value}).encode())
+            check(json.dumps(event | {key: value}).encode())  # both names, if key is an alias
+            check(json.dumps({key: value} | event).encode())
+    check(json.dumps({k: v for k, v in event.items() if k != name}).encode())
+
+
+@pytest.mark.parametrize("event", [START, END, GAP], ids=lambda event: event["type"])
+def test_camel_case_is_the_same_event(event: dict[str, Any]) -> None:
+    check(json.dumps({ALIASES.get(name, name): value for name, value in event.items()}).encode())
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"trace_id": None},
+        {"trace_id": None, "turn_id": "turn-1"},
+        {"run_id": "a", "ingestion_run_id": "b"},
+        {"run_id": "a", "ingestionRunId": "b"},
+        {"ingestion_run_id": "b"},
+        {"unknown": {"deep": [1, 2]}},
+        {"tool_version": 3},
+        {"tool_version": True},
+        {"tool_version": 3.0},
+        {"tool_version": 10**30},
+    ],
+)
+def test_rules_between_members(members: dict[str, Any]) -> None:
+    for event in (START, END):
+        check(json.dumps(event | members).encode())
+
+
+TEXT = json.dumps(START).encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b" ", b"null", b"[]", b'"x"', b"{}", b"{", b"}", TEXT + b"x", TEXT + TEXT, b"x" + TEXT,
+        TEXT[:-1], TEXT[:-1] + b",}", TEXT[:-1] + b',"a":1,}', b" " + TEXT + b" \r", b"\x0b" + TEXT,
+        "\ufeff".encode() + TEXT, TEXT.replace(b"London", b"\xff"), TEXT.decode().encode("utf-16"),
+        TEXT.replace(b"London", b"\xed\xa0\x80"), TEXT.replace(b"London", b"\xc0\x80"),
+        TEXT.replace(b"London", b"\t"), TEXT.replace(b"London", b"\\x"),
+        TEXT.replace(b"London", b"\\u12"), TEXT.replace(b"London", b"\\ud83d\\ude00"),
+        TEXT.replace(b"London", b"\\ud83d"), TEXT.replace(b"London", b"\\ude00\\ud83d"),
+        TEXT.replace(b"London", b"\\u0000"), TEXT.replace(b"London", b"\\\\ud800"),
+        TEXT.replace(b'"London"', b"NaN"), TEXT.replace(b'"London"', b"-Infinity"),
+        TEXT.replace(b'"London"', b"01"), TEXT.replace(b'"London"', b"1."),
+        TEXT.replace(b'"London"', b"1e999"), TEXT.replace(b'"London"', b"1" * 9999),
+        TEXT.replace(b'"London"', b"-"), TEXT.replace(b'"London"', b"nul"),
+        TEXT.replace(b'"London"', b"'x'"), TEXT.replace(b'"London"', b"[1,]"),
+        TEXT.replace(b"get_weather", b"\\u0000"), TEXT.replace(b"get_weather", b"\\ud800"),
+        TEXT.replace(b"get_weather", b"1" * 5000),
+        TEXT.replace(b'"tool_name"', b'"tool\\u005fname"'),
+        TEXT[:-1] + b',"tool_name":5}', TEXT[:-1] + b',"tool_name":"b"}',
+        b'{"tool_name":5,' + TEXT[1:], b'{"type":"gap",' + TEXT[1:],
+        TEXT[:-1] + b',"type":"toolExecutionEnd"}', TEXT[:-1] + b',"args":1}',
+        TEXT[:-1] + b',"toolName":"b"}', TEXT[:-1] + b',"toolName":null}',
+        TEXT[:-1] + b',"auth":null}',
+    ],
+)  # fmt: skip  # by line as they belong together
+def test_syntax_is_judged_alike(line: bytes) -> None:
+    check(line)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    event=st.sampled_from([START, END, GAP]),
+    members=st.dictionaries(
+        st.sampled_from([*NAMES, *ALIASES.values()]), st.sampled_from(VALUES) | JSON, max_size=4
+    ),
+    cut=st.one_of(st.none(), st.integers(0, 900)),
+    junk=st.binary(max_size=3),
+)
+def test_whatever_comes_is_judged_alike(
+    event: dict[str, Any], members: dict[str, Any], cut: int | None, junk: bytes
+) -> None:
+    line = json.dumps(event | members).encode()
+    if cut is not None:
+        line = line[:cut] + junk + line[cut:]
+    check(line.replace(b"\n", b" "))
+
+
+@settings(max_examples=200, deadline=None)
+@given(output=JSON)
+def test_no_output_can_refuse_an_event(output: Any) -> None:
+    got = decoded(json.dumps(END | {"output": output}).encode())
+    assert isinstance(got, wire.EndEvent)
+
+
+def output_of(output: Any) -> wire.Envelope | None:
+    got = decoded(json.dumps(END | {"output": output}).encode())
+    assert isinstance(got, wire.EndEvent)
+    return got.output
+
+
+def test_an_envelopes_members_are_taken_one_by_one() -> None:
+    good: dict[str, Any] = {"type": "FATAL", "message": "m", "attempt": 2}
+    right = output_of({"status": "error", "error": good, "meta": {"cache_hit": True}})
+    assert right == wire.Envelope(
+        "error", wire.EnvelopeError(**good), wire.EnvelopeMeta(cache_hit=True)
+    )
+    meta = {"cache_hit": 1, "attempt": 2}
+    mixed = output_of({"status": "error", "error": good | {"code": 5}, "meta": meta})
+    assert mixed == wire.Envelope("error", wire.EnvelopeError(**good), wire.EnvelopeMeta(attempt=2))
+    assert output_of({"status": 5, "meta": "x"}) == wire.Envelope()
+    assert output_of([1]) is output_of("x") is output_of(None) is None
+
+
+@pytest.mark.parametrize("depth", [1, 30, 64, 65, 66, 1000])
+@pytest.mark.parametrize("around", [b"[%b]", b'{"a":%b}', b'[[],{"]":"[\\""},%b,[]]'])
+def test_depth_is_counted_exactly(depth: int, around: bytes) -> None:
+    text = b"0"
+    for _ in range(depth - 1):  # the innermost level is around's own brackets
+        text = around.replace(b"%b", text)
+    text = b"[" + text + b"]"
+    inner = 1 if around.startswith(b"[[]") and depth > 1 else 0
+    assert decode.is_too_deep(text) is (depth + inner > MAX_DEPTH)
+
+
+def test_too_deep_is_told_apart_from_no_json() -> None:
+    for depth in (64, 250, 5000, 200_000):
+        line = TEXT.replace(b'"London"', b"[" * depth + b"]" * depth)
+        with pytest.raises(TooDeepError):
+            decode_line(line, Instants())
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept", "had_auth"),
+    [
+        (b'{"a":1}', b'{"a":1}', False),
+        (b'{"auth":null}', b'{"auth":null}', False),
+        (b'{"auth" : {"x":[1]} , "b":2}', b'{"auth" : null , "b":2}', True),
+        (b'{"\\u0061uth":1,"auth":"y"}', b'{"\\u0061uth":null,"auth":null}', True),
+        (b'{"args":{"auth":1}}', b'{"args":{"auth":1}}', False),
+        (b'{"x":"\xff","auth":1e9}', b'{"x":"\xff","auth":null}', True),
+        (b'{"x":1,"auth":"secr', b'{"x":1,', False),
+        (b'["auth"]', b"[", False),
+    ],
+)
+def test_the_value_of_auth_is_taken_out(raw: bytes, kept: bytes, had_auth: bool) -> None:
+    assert without_auth(raw) == (kept, had_auth)
+
+
+@pytest.mark.parametrize("name", ["tool_name", "toolName"])
+def test_a_refusal_names_members_as_the_contract_does(name: str) -> None:
+    line = json.dumps({"type": "toolExecutionStart", name: "x", "args": {}, "turn_id": "t"})
+    with pytest.raises(RefusedLineError) as refused:
+        decode_line(line.encode(), Instants())
+    assert refused.value.message == "call_id: Field required; started_at: Field required"
+
+
+CANARY = "canary7391"
+SECRETS: list[Any] = [
+    CANARY,
+    CANARY * 30,
+    f"{CANARY}\x00",
+    {CANARY: CANARY},
+    [{CANARY: [CANARY]}],
+    {"strategy": CANARY, "outcome": CANARY, "violations": [{"path": CANARY, "code": CANARY}]},
+    {"status": CANARY, "error": {CANARY: CANARY}, "meta": {CANARY: CANARY}},
+]
+
+
+@pytest.mark.parametrize("base", [START, END, GAP], ids=lambda base: base["type"])
+def test_a_refusal_quotes_no_value(base: dict[str, Any]) -> None:
+    """Viewers and keys without payloads read it (docs/adr/0011)."""
+    refusals = 0
+    for name in NAMES:
+        for value in SECRETS:
+            line = json.dumps({**base, name: value}).encode()
+            try:
+                decode_line(line, Instants())
+            except RefusedLineError as refused:
+                refusals += 1
+                assert CANARY not in refused.message
+                marks = judge(line, uuid.uuid4(), datetime.now(UTC)).marks
+                assert not any(CANARY in mark.note for found in marks.values() for mark in found)
+    assert refusals > 20
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"{}", "`type` is missing; expected toolExecutionStart, toolExecutionEnd or gap"),
+        (b'{"type":1}', "`type` is unknown; expected toolExecutionStart, toolExecutionEnd or gap"),
+        (
+            json.dumps({**START, "event_id": "x"}).encode(),
+            "event_id: not a UUID",
+        ),
+    ],
+)
+def test_a_refusal_is_in_plain_words(line: bytes, said: str) -> None:
+    with pytest.raises(RefusedLineError) as refused:
+        decode_line(line, Instants())
+    assert refused.value.message == said
+
+
+def test_the_migration_takes_quoted_values_out_of_reasons_on_record(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        for message in (f"Input tag '{CANARY}' found using 'type'", "call_id: Field required"):
+            RejectedEvent.objects.create(
+                tenant_id=acme.tenant.id,
+                id=uuid.uuid4(),
+                received_at=datetime.now(UTC),
+                batch_id=uuid.uuid4(),
+                line=1,
+                raw=b"{}",
+                raw_length=2,
+                code="invalid_event",
+                message=message,
+            )
+    migration = import_module("audit.migrations.0027_type_not_quoted")
+    with connections["owner"].schema_editor() as editor:
+        migration.reword(apps, editor)
+    with tenant_scope(acme.tenant.id):
+        found = RejectedEvent.objects.filter(tenant_id=acme.tenant.id)
+        messages = sorted(found.values_list("message", flat=True))
+    assert messages == [
+        "`type` is unknown; expected toolExecutionStart, toolExecutionEnd or gap",
+        "call_id: Field required",
+    ]

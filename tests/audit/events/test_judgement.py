@@ -1,0 +1,269 @@
+"""What two contracts find in one stored event, and why some events are not judged."""
+
+import json
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+import pytest
+from tooltrail.guard import validate
+from tooltrail.redact_text import MARK
+
+from audit.events.judgement import (
+    PASSED,
+    Judge,
+    Kind,
+    UnusableSchemaError,
+    Verdict,
+)
+from audit.work.replay.tally import KINDS_MAX, SAMPLES_MAX, Tally
+
+LOOSE: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+STRICT: dict[str, Any] = LOOSE | {"required": ["n"], "additionalProperties": False}
+DAY = date(2026, 11, 20)
+CALL = UUID(int=1)
+
+
+def end(output: Any = None, **members: Any) -> bytes:
+    return json.dumps({"type": "toolExecutionEnd", "output": output, **members}).encode()
+
+
+def ok(data: Any, **members: Any) -> bytes:
+    return end({"status": "ok", "data": data, "meta": {}}, **members)
+
+
+def guarded(received: Any, *violations: tuple[str, str], **members: Any) -> bytes:
+    found = [{"path": path, "code": code} for path, code in violations]
+    guard = {"strategy": "throw", "outcome": "failed", "violations": found, **members}
+    error = {"status": "error", "error": {"type": "FATAL", "message": "no"}, "meta": {}}
+    return end(error, guard=guard | {"received": received})
+
+
+def judge(now: Any, then: Any, raw: bytes | None) -> Any:
+    return Judge("output", now, then).judge(raw)
+
+
+def kinds(*found: tuple[str, str]) -> frozenset[Kind]:
+    return frozenset(Kind(*each) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "raw", "expected"),
+    [
+        (LOOSE, STRICT, ok({"n": 1}), PASSED),
+        (None, None, ok("anything"), PASSED),
+        (
+            LOOSE,
+            STRICT,
+            ok({"m": 1}),
+            Verdict(
+                kinds(),
+                kinds(("$.m", "UNKNOWN_FIELD"), ("$.n", "MISSING_REQUIRED")),
+                kinds(),
+                kinds(),
+            ),
+        ),
+        (
+            STRICT,
+            LOOSE,
+            ok({}),
+            Verdict(kinds(("$.n", "MISSING_REQUIRED")), kinds(), kinds(), kinds()),
+        ),
+        (
+            LOOSE,
+            {"type": "array", "items": {"type": "string"}},
+            ok([1, "a", 2]),
+            Verdict(kinds(("$", "WRONG_TYPE")), kinds(("$[*]", "WRONG_TYPE")), kinds(), kinds()),
+        ),
+        (
+            STRICT,
+            LOOSE,
+            guarded({}, ("$.n", "MISSING_REQUIRED")),
+            Verdict(
+                kinds(("$.n", "MISSING_REQUIRED")),
+                kinds(),
+                kinds(("$.n", "MISSING_REQUIRED")),
+                kinds(("$.n", "MISSING_REQUIRED")),
+            ),
+        ),
+        (
+            LOOSE,
+            STRICT,
+            guarded({"n": "x"}, ("$.n", "WRONG_TYPE"), ("$.gone", "UNKNOWN_FIELD")),
+            Verdict(
+                kinds(("$.n", "WRONG_TYPE")),
+                kinds(("$.n", "WRONG_TYPE")),
+                kinds(("$.n", "WRONG_TYPE"), ("$.gone", "UNKNOWN_FIELD")),
+                kinds(("$.gone", "UNKNOWN_FIELD")),
+            ),
+        ),
+    ],
+)
+def test_both_contracts_say_what_they_find(
+    now: Any, then: Any, raw: bytes, expected: Verdict
+) -> None:
+    assert judge(now, then, raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (None, "erased"),
+        (end(), "nothing"),
+        (end({"status": "error", "error": {"type": "FATAL", "message": ""}}), "nothing"),
+        (ok(MARK), "incomplete"),
+        (
+            ok("{…", removed=[{"path": "$.output.data", "reason": "too long: 9 bytes"}]),
+            "incomplete",
+        ),
+        (ok(None, removed=[{"path": "$.output.data", "reason": "not captured"}]), "incomplete"),
+        (ok({"n": 1}, guard={"strategy": "fallback", "outcome": "fallback"}), "replaced"),
+    ],
+)
+def test_what_the_tool_returned_may_not_be_known(raw: bytes | None, why: str) -> None:
+    assert judge(LOOSE, STRICT, raw) == why
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (None, "erased"),
+        (b'{"args": null, "otlp": {}}', "nothing"),
+        (b'{"args": null}', Verdict(kinds(), kinds(("$", "WRONG_TYPE")), kinds(), kinds())),
+        (b'{"args": {"n": 1}}', PASSED),
+        (
+            json.dumps({"args": None, "removed": [{"path": "$.args", "reason": "shape only"}]}),
+            "incomplete",
+        ),
+    ],
+)
+def test_arguments_are_judged_likewise(raw: bytes | str | None, why: Any) -> None:
+    event = raw.encode() if isinstance(raw, str) else raw
+    assert Judge("args", None, STRICT).judge(event) == why
+
+
+def test_an_output_that_is_no_envelope_is_what_the_tool_returned() -> None:
+    assert judge(LOOSE, STRICT, end({"n": 1})) == PASSED
+    assert judge(LOOSE, STRICT, end([1])) != PASSED
+
+
+def test_nothing_is_held_against_what_was_redacted() -> None:
+    assert judge(LOOSE, STRICT, ok({"n": MARK})) == PASSED
+    listed = {"type": "array", "items": {"type": "integer"}}
+    assert judge(None, listed, ok([1, MARK])) == PASSED
+    assert judge(None, listed, ok([MARK, "x"])).then == kinds(("$[*]", "WRONG_TYPE"))
+
+
+def test_what_the_guard_strips_is_not_unknown() -> None:
+    stripped = {"strategy": "strip-extra", "outcome": "stripped"}
+    warning = {"path": "$.m", "code": "UNKNOWN_FIELD", "severity": "warning"}
+    guard = stripped | {"violations": [warning], "received": {"n": 1, "m": 2}}
+    assert judge(LOOSE, STRICT, end(guard=guard)) == PASSED
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"output": {"status": "ok", "data": {"n": 1e999}}}',
+        b'{"output": {"status": "ok", "data": "\\ud800"}, "guard": 7, "removed": {"a": 1}}',
+        b'{"output": {"status": 1}, "guard": {"outcome": [], "violations": [3, {}]}}',
+        b'{"output": ' + b"[" * 60 + b"]" * 60 + b"}",
+        b'{"output": {"status": "ok", "data": 123456789012345678901234567890}}',
+    ],
+)
+def test_any_bytes_are_judged_or_skipped(raw: bytes) -> None:
+    for side in ("output", "args"):
+        verdict = Judge(side, LOOSE, STRICT).judge(raw)
+        assert isinstance(verdict, Verdict | str)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"$ref": "https://example.com/x.json"}, "remote references are not followed"),
+        ({"$ref": "#"}, "without end"),
+        ({"type": "string", "pattern": "(?=a)b"}, "linear time"),
+        ({"type": "string", "pattern": "(a{1000}){1000}"}, "too large"),
+        ({"type": "strnig"}, "malformed schema at #/type"),
+        ({"enum": [str(n) for n in range(200_000)]}, "more than 25000 values"),
+    ],
+)
+def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], said: str) -> None:
+    with pytest.raises(UnusableSchemaError, match="The draft's output schema") as refused:
+        Judge("output", None, schema)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_catastrophic_pattern_ends() -> None:
+    # An engine that goes back would need longer than the sun has, and this test would never end.
+    schema = {"type": "string", "pattern": "^(a+)+$"}
+    verdict = judge(None, schema, ok("a" * 200_000 + "!"))
+    assert verdict.then == kinds(("$", "PATTERN_MISMATCH"))
+
+
+def test_what_takes_too_much_work_is_not_judged_instead_of_counted_as_wrong() -> None:
+    """Every sub-schema of a union looks at every member, and none of them is wrong."""
+    branches = [
+        {"not": {"required": [f"no{n}", *(f"k{m}" for m in range(40))]}} for n in range(400)
+    ]
+    costly = {"items": {"allOf": branches, "unevaluatedProperties": True}}
+    value = [{f"k{m}": 1 for m in range(60)}] * 1_000
+    assert judge(LOOSE, costly, ok(value)) == "costly"
+    assert judge(costly, costly, ok(value[:2])) == PASSED
+
+
+def test_a_recursive_schema_takes_polynomial_time() -> None:
+    twice = {"anyOf": [{"type": "array", "items": {"$ref": "#"}}] * 2}
+    deep: Any = "leaf"
+    for _ in range(50):
+        deep = [deep]
+    assert judge(None, twice, ok(deep)).then
+
+
+def test_what_is_shown_beside_a_sample_is_the_guards_own_word() -> None:
+    value = {"n": "x", "m": 1}
+    shown = Judge("output", LOOSE, STRICT).explain(ok(value))
+    assert [(each.path, each.code, each.message) for each in shown] == [
+        (each.path, each.code, each.message) for each in validate(value, STRICT).violations
+    ]
+    assert Judge("output", STRICT, None).explain(ok(value)) == []
+
+
+def test_a_tally_survives_being_written_down() -> None:
+    tally = Tally()
+    for n in range(9):
+        verdict = Judge("output", LOOSE, STRICT).judge(ok({"n": "x", f"m\0{n}": 1}))
+        tally.add("output", verdict, DAY, UUID(int=n))
+    tally.add("args", "erased", DAY, CALL)
+    text = tally.dump()
+    assert "\0" not in text
+    assert text.isascii()
+    again = Tally.load(text)
+    assert again.dump() == text
+    again.add("output", judge(LOOSE, STRICT, ok({"n": "x"})), DAY, CALL)
+    (wrong_type,) = [one for one in again.sides["output"].kinds if one.code == "WRONG_TYPE"]
+    assert (wrong_type.still, again.sides["output"].still_violating) == (10, 10)
+    assert again.sides["args"].skipped == {"erased": 1}
+
+
+def test_a_tally_is_bounded_whatever_the_paths() -> None:
+    tally, judging = Tally(), Judge("output", LOOSE, STRICT)
+    for n in range(KINDS_MAX + 50):
+        name = f"member {n} " + "x" * 1000
+        tally.add("output", judging.judge(ok({"n": 1, name: 1})), DAY, UUID(int=n))
+    for n in range(20):
+        tally.add("output", judging.judge(ok({})), DAY, UUID(int=n))
+    side = tally.sides["output"]
+    assert len(side.kinds) == KINDS_MAX
+    assert side.further == 50 + 20
+    assert side.newly_violating == side.judged == KINDS_MAX + 70
+    assert len(tally.dump()) < 200_000
+    few = Tally()
+    for n in range(20):
+        few.add("output", judging.judge(ok({})), DAY, UUID(int=n))
+    (kind,) = few.sides["output"].kinds
+    assert (kind.new, len(kind.samples["new"])) == (20, SAMPLES_MAX)

@@ -1,0 +1,447 @@
+"""What an admin wants kept out of the log never reaches it, its leaf, the index or the inbox."""
+
+import hashlib
+import json
+import time
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tooltrail.ledger import Entry, Kind, commit_of, leaf_of
+from tooltrail.redact_text import MARK
+
+from audit.events.body import Line
+from audit.events.instants import microseconds
+from audit.events.redaction import (
+    Redaction,
+    are_one_but_for_marks,
+    forget_rules,
+    redacted,
+)
+from audit.index.reindex import reindex
+from audit.log.payload import unpack
+from audit.models import Batch, Invocation, RejectedEvent
+from tenants.models import TenantSetting
+from tenants.scope import tenant_scope
+from tests.support.event_requests import lines, new_batch_id, post
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.otlp_requests import JSON as JSON_TYPE
+from tests.support.otlp_requests import pairs, request, span
+from tests.support.otlp_requests import post as post_spans
+
+MAIL = r"[a-z.]+@[a-z.]+"
+
+
+def set_rules(cast: Cast, names: list[str], patterns: list[str]) -> None:
+    with tenant_scope(cast.tenant.id):
+        TenantSetting.objects.update_or_create(
+            tenant=cast.tenant, defaults={"redact_names": names, "redact_patterns": patterns}
+        )
+    forget_rules(cast.tenant.id)
+
+
+def clean(document: Any, names: list[str], patterns: list[str]) -> Any:
+    raw = json.dumps(document).encode()
+    return json.loads(Redaction(names, patterns).clean(raw))
+
+
+def stored(cast: Cast) -> list[bytes]:
+    with tenant_scope(cast.tenant.id):
+        batches = Batch.objects.for_tenant(cast.tenant.id).order_by("first_index")
+        return [raw for batch in batches for _, raw in unpack(bytes(batch.payload or b""))]
+
+
+def everything(cast: Cast) -> str:
+    """All that is stored of the tenant in any table, payloads inflated."""
+    with tenant_scope(cast.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SELECT i::text FROM invocation i WHERE tenant_id = %s", [cast.tenant.id])
+        found = [row for (row,) in cursor.fetchall()]
+        cursor.execute("SELECT v::text FROM violation v WHERE tenant_id = %s", [cast.tenant.id])
+        found += [row for (row,) in cursor.fetchall()]
+        found += [
+            bytes(each.raw).decode(errors="replace") + each.message
+            for each in RejectedEvent.objects.for_tenant(cast.tenant.id)
+        ]
+    return " ".join([*found, *(raw.decode() for raw in stored(cast))])
+
+
+def test_members_go_by_name_and_texts_by_pattern_wherever_they_lie() -> None:
+    event = {
+        "type": "toolExecutionStart",
+        "args": {
+            "customerIban": "DE89",
+            "deep": [{"iban": {"a": [1, 2]}}, "write to ada@example.org", 3],
+            "iban": None,
+            "kept": "x",
+        },
+    }
+    assert clean(event, ["iban"], [MAIL])["args"] == {
+        "customerIban": MARK,
+        "deep": [{"iban": MARK}, MARK, 3],
+        "iban": None,
+        "kept": "x",
+    }
+
+
+def test_what_the_rules_do_not_touch_stays_byte_by_byte() -> None:
+    raw = b'{ "args" : {"n":1.50, "n":2e400,  "s":"\\u00e9\\/", "iban":"DE89" } ,"x":[ ] }'
+    assert Redaction(["iban"], []).clean(raw) == raw.replace(b'"DE89"', b'"[redacted]"')
+    harmless = b'{"args":{"s":"\\ud800"}}'
+    assert Redaction(["iban"], [MAIL]).clean(harmless) is harmless
+
+
+@pytest.mark.parametrize("name", ["p\\u0061ssword", "PASS\\u0057ORD", "db\\u002dpassword"])
+def test_a_name_in_escapes_is_the_same_name(name: str) -> None:
+    raw = b'{"args":{"%s":"hunter2"}}' % name.encode()
+    assert b"hunter2" not in Redaction(["password"], []).clean(raw)
+
+
+def test_the_contracts_own_members_stay_whatever_they_are_called_or_hold() -> None:
+    (start, end) = make_call(
+        trace_id="ada@example.org",
+        guard={
+            "strategy": "throw",
+            "outcome": "failed",
+            "violations": [{"path": "$.mail", "code": "WRONG_TYPE", "received": "ada@example.org"}],
+        },
+    )
+    names = ["id", "name", "started", "code", "outcome", "violations", "type", "guard"]
+    for event in (start, end):
+        kept = clean(event, names, [MAIL, "^throw$", "trace"])
+        assert {key: kept[key] for key in kept if key not in ("args", "output", "guard")} == {
+            key: event[key] for key in event if key not in ("args", "output", "guard")
+        }
+    violation = clean(end, names, [MAIL])["guard"]["violations"][0]
+    assert violation == {"path": "$.mail", "code": "WRONG_TYPE", "received": MARK}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"{ no JSON: ada@example.org", b'"\xff ada@example.org"', b'{"a":"ada@example.org"', b""],
+)
+def test_of_what_is_no_json_nothing_is_kept(raw: bytes) -> None:
+    assert b"ada" not in Redaction([], [MAIL]).clean(raw)
+
+
+@pytest.mark.parametrize(
+    ("names", "patterns"),
+    [
+        ([], ["("]),
+        ([], [r"(a)\1"]),
+        ([], ["(?=a)"]),
+        ([], [".*"]),
+        ([], ["a|"]),
+        ([], ["x" * 301]),
+        ([], [r"((\w{100}){100}){100}"]),
+        (["…"], []),
+        ([""], []),
+        (["a"] * 51, []),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused(names: list[str], patterns: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        Redaction(names, patterns)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*)*x", "([a-z]+)*!", "(x+x+)+y"])
+def test_a_pattern_that_hangs_other_engines_ends_here(pattern: str) -> None:
+    try:
+        rules = Redaction([], [pattern])
+    except ValueError:
+        return  # it would remove every text
+    began = time.process_time()
+    rules.clean(json.dumps({"args": "a" * 500_000 + "?"}).encode())
+    # Of an engine that tries all ways it would take longer than the universe has been.
+    assert time.process_time() - began < 30
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just("a@b.c"),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=6) | st.just("iban"), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+def _by_hand(value: Any) -> Any:
+    if isinstance(value, dict):
+        rules = Redaction(["iban"], [])._redactor
+        return {
+            key: MARK if rules.is_secret_name(key) and inner is not None else _by_hand(inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return list(map(_by_hand, value))
+    return MARK if isinstance(value, str) and "a@b.c" in value else value
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(JSON, st.booleans())
+def test_any_json_is_cleaned_as_one_would_by_hand(value: Any, is_ascii: bool) -> None:
+    raw = json.dumps({"args": value}, ensure_ascii=is_ascii).encode(errors="surrogatepass")
+    cleaned = Redaction(["iban"], [r"a@b\.c"]).clean(raw)
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        assert cleaned == MARK.encode()
+        return
+    assert json.loads(cleaned) == {"args": _by_hand(value)}
+    assert Redaction(["iban"], [r"a@b\.c"]).clean(cleaned) == cleaned
+
+
+def test_neither_log_nor_index_nor_inbox_hold_it_and_the_leaf_is_of_what_is_left(
+    acme: Cast,
+) -> None:
+    set_rules(acme, ["iban"], [MAIL])
+    error = {"type": "FATAL", "message": "no customer ada@example.org", "code": "x"}
+    found = {"path": "$.a", "code": "PATTERN_MISMATCH", "received": "ada@example.org"}
+    guard = {"strategy": "throw", "outcome": "failed", "violations": [found]}
+    call = make_call(
+        args={"iban": "DE89 3704", "q": "ada@example.org"},
+        is_error=True,
+        output={"status": "error", "error": error, "meta": {"took_ms": 1}},
+        guard=guard,
+    )
+    refused = b'{"type": "toolExecutionStart", "args": {"iban": "DE89 3704"}}\n{ada@example.org\n'
+    answer = post(make_ingest_key(acme.tenant), lines(call) + refused)
+    assert answer.status_code == 200
+    assert answer.json()["accepted"] == 2
+    assert len(answer.json()["rejected"]) == 2
+    text = everything(acme)
+    assert MARK in text
+    assert "ada@" not in text
+    assert "DE89" not in text
+    with tenant_scope(acme.tenant.id):
+        (batch,) = Batch.objects.for_tenant(acme.tenant.id)
+        (row,) = Invocation.objects.for_tenant(acme.tenant.id)
+    assert row.error_message == MARK
+    salt, raw = unpack(bytes(batch.payload or b""))[0]
+    entry = Entry(
+        Kind.START,
+        UUID(call[0]["event_id"]),
+        UUID(call[0]["invocation_id"]),
+        microseconds(batch.received_at),
+        len(raw),
+        commit_of(salt, raw),
+    )
+    assert bytes(batch.leaves)[:32] == leaf_of(entry.to_bytes())
+    assert reindex(acme.tenant.id, repair=False, progress=lambda done, size: None).is_clean
+
+
+def test_an_event_sent_again_is_a_duplicate_whatever_the_rules_are_by_then(acme: Cast) -> None:
+    call = make_call(args={"iban": "DE89", "mail": "ada@example.org"})
+    for names, patterns in ((["iban"], []), (["iban"], [MAIL]), ([], []), ([], [MAIL])):
+        set_rules(acme, names, patterns)
+        answer = send_events(acme.tenant, call)
+        assert not answer["rejected"]
+        assert answer["accepted"] + answer["duplicates"] == 2
+    assert answer["duplicates"] == 2
+    other = [call[0] | {"args": {"iban": "FR12", "mail": "ada@example.org", "more": 1}}]
+    assert [each["code"] for each in send_events(acme.tenant, other)["rejected"]] == ["conflict"]
+    assert reindex(acme.tenant.id, repair=False, progress=lambda done, size: None).is_clean
+
+
+def test_a_replayed_request_gets_its_answer_though_its_body_is_stored_nowhere(acme: Cast) -> None:
+    set_rules(acme, ["iban"], [])
+    key, body = make_ingest_key(acme.tenant), lines(make_call(args={"iban": "DE89"}))
+    batch_id = new_batch_id()
+    answers = [post(key, body, idempotency_key=batch_id) for _ in range(2)]
+    assert answers[0].json() == answers[1].json()
+    with tenant_scope(acme.tenant.id):
+        (batch,) = Batch.objects.for_tenant(acme.tenant.id)
+    assert bytes(batch.body_sha256) == hashlib.sha256(body).digest()
+
+
+def test_nothing_is_taken_in_while_rules_cannot_be_applied(acme: Cast) -> None:
+    """As after an upgrade to an engine that knows less."""
+    set_rules(acme, [], [r"(a)\1"])
+    answer = post(make_ingest_key(acme.tenant), lines(make_call()))
+    assert answer.status_code == 503
+    assert stored(acme) == []
+    set_rules(acme, [], [])
+    assert post(make_ingest_key(acme.tenant), lines(make_call())).status_code == 200
+
+
+def test_one_tenants_rules_are_not_anothers(acme: Cast, globex: Cast) -> None:
+    set_rules(acme, ["iban"], [])
+    for cast in (acme, globex):
+        send_events(cast.tenant, make_call(args={"iban": "DE89"}))
+    assert b"DE89" not in b"".join(stored(acme))
+    assert b"DE89" in b"".join(stored(globex))
+
+
+def test_without_rules_lines_are_the_same_and_nothing_is_asked_again(acme: Cast) -> None:
+    some = [Line(1, b"{}")]
+    assert redacted(acme.tenant.id, some, is_otlp=False) is some
+    with CaptureQueriesContext(connection) as queries:
+        assert redacted(acme.tenant.id, some, is_otlp=False) is some
+    assert not queries.captured_queries
+
+
+def test_events_that_differ_elsewhere_are_not_one() -> None:
+    def differ(one: Any, other: Any) -> bool:
+        return not are_one_but_for_marks(json.dumps(one).encode(), json.dumps(other).encode())
+
+    assert not differ({"a": MARK, "b": 1}, {"a": {"x": 1}, "b": 1})
+    assert not differ({"a": ["x", 1.0]}, {"a": [MARK, 1.0]})
+    assert differ({"a": MARK, "b": 1}, {"a": "x", "b": 2})
+    assert differ({"a": MARK}, {"a": "x", "b": 2})
+    assert differ({"a": [MARK]}, {"a": ["x", "y"]})
+    assert differ({"a": 1}, {"a": 2})
+    assert not are_one_but_for_marks(b'{"a":"[redacted]"', b'{"a":"x"')
+
+
+SECRETS = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "log_in",
+    "gen_ai.tool.call.arguments": '{"user":"ada","password":"hunter2"}',
+    "gen_ai.tool.call.result": json.dumps({"body": json.dumps({"access_token": "hunter2"})}),
+    "http.request.header.authorization": "Basic hunter2",
+    "input.value": "{'user': 'ada', 'api_key': 'hunter2'}",
+    "app.login": {"kvlistValue": {"values": [{"key": "pwd", "value": {"stringValue": "hunter2"}}]}},
+}
+
+
+def secret_span() -> dict[str, Any]:
+    """A failed call that has a secret wherever a span can have one."""
+    exception = {
+        "exception.type": "LoginError",
+        "exception.message": 'refused: {"password": "hunter2"}',
+        "exception.stacktrace": "in log_in\n  password='hunter2'",
+    }
+    return span(
+        "execute_tool log_in",
+        attributes=SECRETS,
+        status={"code": 2, "message": "refused: password=hunter2"},
+        events=[{"name": "exception", "timeUnixNano": "1", "attributes": pairs(exception)}],
+        links=[
+            {
+                "traceId": "0" * 31 + "1",
+                "spanId": "0" * 15 + "1",
+                "attributes": pairs({"jwt": "hunter2"}),
+            }
+        ],
+    )
+
+
+def send_spans(cast: Cast, *spans: dict[str, Any]) -> None:
+    answer = post_spans(make_ingest_key(cast.tenant), request(*spans, secret="hunter2"), JSON_TYPE)
+    assert (answer.status_code, answer.rejected) == (200, 0)
+
+
+def test_what_comes_by_otlp_has_the_sdks_default_rules_in_every_part(acme: Cast) -> None:
+    send_spans(acme, secret_span())
+    send_events(acme.tenant, make_call(args={"password": "of an SDK that was asked not to"}))
+    text = everything(acme)
+    assert "hunter2" not in text
+    assert text.count(MARK) > 10
+    assert "log_in" in text
+    assert '{\\"user\\":\\"ada\\",\\"password\\":\\"[redacted]\\"}' in text
+    assert "of an SDK that was asked not to" in text
+    send_spans(acme, secret_span())  # another call, same rules
+    assert reindex(acme.tenant.id, repair=False, progress=lambda done, size: None).is_clean
+
+
+def test_an_admin_can_turn_the_default_rules_off_and_a_span_sent_again_is_the_same(
+    acme: Cast,
+) -> None:
+    sent = secret_span()
+    send_spans(acme, sent)
+    with tenant_scope(acme.tenant.id):
+        TenantSetting.objects.update_or_create(
+            tenant=acme.tenant, defaults={"redact_otlp": False, "redact_names": ["pwd"]}
+        )
+    forget_rules(acme.tenant.id)
+    send_spans(acme, sent)
+    send_spans(acme, secret_span())
+    text = everything(acme)
+    assert '\\"password\\":\\"hunter2\\"' in text
+    assert '"pwd":"[redacted]"' in text or '"pwd": "[redacted]"' in text
+    with tenant_scope(acme.tenant.id):
+        assert Invocation.objects.for_tenant(acme.tenant.id).count() == 2
+        assert not RejectedEvent.objects.for_tenant(acme.tenant.id).exists()
+
+
+def test_only_the_ids_of_a_span_stay_whatever_its_attributes_are_called(acme: Cast) -> None:
+    set_rules(acme, ["id", "code", "path"], [])
+    call = make_call(
+        guard={
+            "strategy": "throw",
+            "outcome": "failed",
+            "violations": [{"path": "$.a", "code": "PATTERN_MISMATCH", "detail": {"code": "x1"}}],
+            "custom": {"path": "x2"},
+        }
+    )
+    send_events(acme.tenant, call)
+    send_spans(acme, span(attributes=SECRETS | {"trace_id": "x3", "my.span_id": "x4"}))
+    text = everything(acme)
+    for kept in ("$.a", "PATTERN_MISMATCH"):
+        assert kept in text
+    for gone in ("x1", "x2", "x3", "x4"):
+        assert f'"{gone}"' not in text
+
+
+def test_texts_with_marks_agree_only_where_nothing_else_differs() -> None:
+    def agree(one: str, other: str) -> bool:
+        return are_one_but_for_marks(json.dumps([one]).encode(), json.dumps([other]).encode())
+
+    assert agree(MARK, "anything")
+    assert agree('{"password": "[redacted]", "n": 1}', '{"password": "hunter2", "n": 1}')
+    assert agree('{"password": {"a": 1}, "n": 1}', '{"password": "[redacted]", "n": 1}')
+    assert agree("a=[redacted]&b=[redacted]", "a=1&b=2")
+    assert not agree('{"password": "[redacted]", "n": 1}', '{"password": "hunter2", "n": 2}')
+    assert not agree('{"password": "[redacted]", "n": 1}', '{"other": "hunter2", "n": 1}')
+    assert not agree("aXa", f"aXa{MARK}aXa")
+
+
+def test_a_violation_does_not_quote_what_lies_under_a_name_of_the_rules(acme: Cast) -> None:
+    """The guard ran where the tenant's rules are not known."""
+    set_rules(acme, ["iban"], [])
+    quoted = {
+        "severity": "error",
+        "code": "PATTERN_MISMATCH",
+        "expected": "number",
+        "received": '"DE89 3704"',
+        "received_value": {"a": ["DE89 3704"]},
+        "message": 'Expected number, received "DE89 3704"',
+        "llm_message": "Send a number, not DE89 3704",
+    }
+    kept = {**quoted, "received": "a text", "received_value": 1, "message": "m", "llm_message": "l"}
+    found = [
+        kept | {"path": "$.name"},
+        quoted | {"path": "$.rows[0].customerIban"},
+        {"path": "$.name", **kept},
+        {"path": "$.iban.country", **quoted},
+        kept | {"path": "$.kept"},
+    ]
+    call = make_call(
+        output={"status": "ok", "data": {}, "meta": {"took_ms": 1}},
+        guard={"strategy": "throw", "outcome": "failed", "violations": found},
+    )
+    assert post(make_ingest_key(acme.tenant), lines(call)).json()["accepted"] == 2
+    assert "DE89" not in everything(acme)
+    stored_violations = json.loads(stored(acme)[1])["guard"]["violations"]
+    assert [stored_violations[at] for at in (0, 2, 4)] == [found[at] for at in (0, 2, 4)]
+    assert {name: stored_violations[1][name] for name in ("path", "code", "expected")} == {
+        "path": "$.rows[0].customerIban",
+        "code": "PATTERN_MISMATCH",
+        "expected": "number",
+    }
+
+
+@pytest.mark.parametrize(
+    "guard", [1, [], {"violations": 1}, {"violations": [1, [], {"path": 1, "a": "iban"}, {}]}]
+)
+def test_what_only_looks_like_violations_is_no_trouble(guard: Any) -> None:
+    assert clean({"guard": guard, "iban": 1}, ["iban"], []) == {"guard": guard, "iban": MARK}

@@ -1,0 +1,437 @@
+"""From the log to a bundle that is genuine, whatever the log has; who may have it."""
+
+import io
+import json
+import os
+import random
+import zipfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uuid_utils.compat
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+from tooltrail.evidence import Archive, Verdict, verify
+from tooltrail.ledger import Kind
+
+from audit.events.batch_ids import BatchId
+from audit.events.body import Line
+from audit.evidence.bundling import Wanted, bundle
+from audit.evidence.stretch import NotSignedError, stretch_of
+from audit.intake.ingest import record_batch
+from audit.ledger.entries import append_entry
+from audit.models import LedgerCheckpoint
+from audit.queries.call_query import parse
+from audit.queries.time_range import TimeRange
+from audit.reports.stored import create_report, of_one_moment
+from audit.retention.erasure import confirm_erasure, start_erasure
+from audit.retention.erasure import run_slice as run_erasure
+from audit.retention.retention import run_slice
+from tenants.keys import create_key
+from tenants.models import Action, Scope, Tenant, TenantSetting
+from tenants.scope import tenant_scope
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.ledger_log import as_owner, keep
+from tests.support.pages import signed_in
+from tests.support.tampered_ledger import write_key
+
+NOW = timezone.now()
+HOUR = timedelta(hours=1)
+ALL = TimeRange(NOW - timedelta(days=300), NOW + timedelta(days=1), UTC)
+CONTRACT = {
+    "name": "search",
+    "description": "Looks things up.",
+    "input_schema": {"type": "object", "properties": {"z": {}, "a": {"const": 1.5}}},
+    "output_schema": {"type": "array"},
+}
+_LATER = iter(range(1, 10_000))
+
+
+@pytest.fixture(autouse=True)
+def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A worker of this test's own, with its own key."""
+    monkeypatch.setattr(settings, "LEDGER_DIR", tmp_path / "ledger")
+    write_key(tmp_path / "ledger", os.urandom(32))
+    yield
+
+
+def sign(tenant: Tenant) -> LedgerCheckpoint:
+    """Let the worker sign what came; the newest checkpoint."""
+    keep(tenant, NOW + timedelta(minutes=next(_LATER)))
+    with tenant_scope(tenant.id):
+        return LedgerCheckpoint.objects.for_tenant(tenant.id).latest("size")
+
+
+def make(tenant: Tenant, of: TimeRange = ALL, *previous: int) -> bytes:
+    """A bundle."""
+    with tenant_scope(tenant.id):
+        stretch = stretch_of(of)
+    return b"".join(bundle(Wanted(tenant, stretch, of, "ada", NOW, previous=previous)))
+
+
+def judge(data: bytes, folder: Path, *previous: bytes) -> Verdict:
+    """What its verifier says."""
+    path = folder / "evidence.zip"
+    path.write_bytes(data)
+    with Archive(path) as archive:
+        return verify(archive, previous=previous)
+
+
+def words(verdict: Verdict) -> str:
+    """To be shown if it is not what it should be."""
+    return "\n".join(verdict.lines())
+
+
+def member(data: bytes, name: str) -> bytes:
+    """What a bundle has under a name."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return archive.read(name)
+
+
+def arrive(tenant: Tenant, at: datetime, calls: int = 1, **members: Any) -> list[bytes]:
+    """Calls that came at a moment, as one request."""
+    events = [event for _ in range(calls) for event in make_call(started_at=at, **members)]
+    raws = [json.dumps(event).encode() for event in events]
+    lines = [Line(number, raw) for number, raw in enumerate(raws, 1)]
+    record_batch(tenant.id, b"\n".join(raws), lines, BatchId(uuid_utils.compat.uuid7()), at)
+    return raws
+
+
+def adk_event(kind: str, n: int) -> dict[str, Any]:
+    """An event without any id of its own; those of an `n` are identical."""
+    event: dict[str, Any] = {
+        "type": f"toolExecution{kind}",
+        "turnId": f"turn-{n}",
+        "callId": "same",
+        "toolName": "echo",
+        "startedAt": NOW.isoformat(),
+    }
+    ending = {"endedAt": NOW.isoformat(), "durationMs": 1, "isError": False}
+    return event | ({"args": {}} if kind == "Start" else ending)
+
+
+def test_whatever_came_is_in_it_and_is_genuine(acme: Cast, tmp_path: Path) -> None:
+    """Events without ids between refused lines, duplicates, gaps, and the server's own."""
+    rng = random.Random(3)
+    for _ in range(8):
+        lines = [json.dumps(adk_event(rng.choice(["Start", "End"]), n % 3)) for n in range(9)]
+        lines += [json.dumps(event) for event in make_call()] * 2
+        nameless = make_call()
+        lines += [json.dumps({**event, "event_id": None}) for event in nameless]
+        lines += ["not an event", '{"type":"gap"}', "{}", '{"type":"toolExecutionStart"}'] * 2
+        lines += [json.dumps(adk_event("Start", 1) | {"startedAt": "2999-01-01T00:00:00Z"})] * 2
+        gap = {"type": "gap", "producer_id": "p", "from_seq": 1, "to_seq": 3, "reason": "full"}
+        lines.append(json.dumps(gap | {"count": 3}))
+        rng.shuffle(lines)
+        answer = Client().post(
+            "/api/v1/events",
+            data="\n\n".join(lines).encode(),
+            content_type="application/x-ndjson",
+            headers={
+                "Authorization": f"Bearer {make_ingest_key(acme.tenant)}",
+                "Idempotency-Key": str(uuid_utils.compat.uuid7()),
+            },
+        )
+        assert answer.status_code == 200
+    with tenant_scope(acme.tenant.id):
+        append_entry(acme.tenant.id, Kind.ACTION, {"user": "ada"}, NOW)
+    newest = sign(acme.tenant)
+    verdict = judge(make(acme.tenant), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert verdict.events == newest.size > 100
+
+
+def test_the_events_are_as_they_came(acme: Cast, tmp_path: Path) -> None:
+    raws = arrive(acme.tenant, NOW - HOUR, calls=3)
+    sign(acme.tenant)
+    data = make(acme.tenant)
+    assert member(data, "events/000000.ndjson").splitlines() == raws
+    assert b"tooltrail verify" in member(data, "README.txt")
+    assert judge(data, tmp_path).is_genuine
+
+
+@pytest.mark.parametrize("minutes", [(-70, -40, -50, -10), (-70, -30, -40, -10)])
+def test_a_range_is_enclosed_whatever_came_at_once(
+    acme: Cast, tmp_path: Path, minutes: tuple[int, ...]
+) -> None:
+    """Requests that came at once may be stored in the other order: nothing was altered."""
+    for minute in minutes:
+        arrive(acme.tenant, NOW + timedelta(minutes=minute))
+    sign(acme.tenant)
+    of = TimeRange(NOW - timedelta(minutes=45), NOW - timedelta(minutes=35), UTC)
+    verdict = judge(make(acme.tenant, of), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert {check.name: check.result for check in verdict.checks}["range"] == "verified"
+
+
+def test_a_range_has_what_arrived_in_it_and_its_calls(acme: Cast, tmp_path: Path) -> None:
+    for hour in range(10):
+        arrive(acme.tenant, NOW - timedelta(hours=10 - hour))
+        sign(acme.tenant)
+    of = TimeRange(NOW - timedelta(hours=7, minutes=1), NOW - timedelta(hours=5, minutes=1), UTC)
+    verdict = judge(make(acme.tenant, of), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    # Of 20 entries those of two hours, and one on either side.
+    assert (verdict.first_index, verdict.end_index) == (5, 11)
+    assert {check.name: check.result for check in verdict.checks}["range"] == "verified"
+    # A call that began in the range and ended later than all others.
+    began = of.start + timedelta(minutes=5)
+    arrive(acme.tenant, NOW - timedelta(minutes=1))
+    start, end = make_call(started_at=began)
+    send_events(acme.tenant, [start, end])
+    sign(acme.tenant)
+    verdict = judge(make(acme.tenant, of), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert (verdict.first_index, verdict.end_index) == (5, 24)
+
+
+@pytest.mark.parametrize("hours", [(20, 15), (9.5, 9.4), (0, -1)])
+def test_a_range_without_an_entry(hours: tuple[float, float], acme: Cast, tmp_path: Path) -> None:
+    for hour in range(10):
+        arrive(acme.tenant, NOW - timedelta(hours=10 - hour))
+    sign(acme.tenant)
+    start, end = (NOW - timedelta(hours=each) for each in hours)
+    verdict = judge(make(acme.tenant, TimeRange(start, end, UTC)), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert verdict.events <= 2
+
+
+def test_what_was_not_signed_yet_is_not_in_it(acme: Cast, tmp_path: Path) -> None:
+    arrive(acme.tenant, NOW - HOUR)
+    sign(acme.tenant)
+    arrive(acme.tenant, NOW)
+    verdict = judge(make(acme.tenant), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert verdict.events == 2
+
+
+def test_it_goes_on_from_a_checkpoint_that_is_asked_for(acme: Cast, tmp_path: Path) -> None:
+    notes = []
+    for hour in range(9):
+        arrive(acme.tenant, NOW - timedelta(hours=10 - hour))
+        notes.append(sign(acme.tenant))
+    of = TimeRange(NOW - timedelta(hours=5, minutes=1), NOW - timedelta(hours=4), UTC)
+    early = notes[1]
+    assert judge(make(acme.tenant, of), tmp_path, early.note.encode()).is_undecided
+    verdict = judge(make(acme.tenant, of, early.size, 9_999), tmp_path, early.note.encode())
+    assert verdict.is_genuine, words(verdict)
+    assert not verdict.is_undecided
+
+
+def test_what_retention_erased_is_accounted_for(acme: Cast, tmp_path: Path) -> None:
+    for age in (30, 20, 1):
+        arrive(acme.tenant, NOW - timedelta(days=age))
+    with tenant_scope(acme.tenant.id):
+        TenantSetting.objects.create(tenant=acme.tenant, payload_days=10)
+    sign(acme.tenant)
+    while run_slice(acme.tenant.id, NOW):
+        pass
+    sign(acme.tenant)
+    verdict = judge(make(acme.tenant), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert (verdict.events, verdict.erased) == (7, 4)
+    (line,) = member(make(acme.tenant), "erasures.ndjson").splitlines()
+    assert json.loads(line)["entry"]["index"] == 6
+
+
+def test_what_was_erased_by_filter_is_accounted_for_and_nothing_else(
+    acme: Cast, tmp_path: Path
+) -> None:
+    for case in ("mine", "theirs", "mine"):
+        arrive(acme.tenant, NOW - HOUR, case_id=case)
+    with tenant_scope(acme.tenant.id):
+        one = start_erasure(acme.tenant, acme.admin, parse("case:mine"), NOW + HOUR)
+    for is_wanted in (False, True):
+        if is_wanted:
+            with tenant_scope(acme.tenant.id):
+                assert confirm_erasure(acme.tenant, acme.admin, one.id, "asked to", NOW)
+        while run_erasure(acme.tenant.id, one.id):
+            pass
+    sign(acme.tenant)
+    verdict = judge(make(acme.tenant), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert verdict.erased == 4
+    as_owner(
+        "UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 2", [acme.tenant.id]
+    )
+    verdict = judge(make(acme.tenant), tmp_path)
+    assert not verdict.is_genuine
+    assert "entries 2 to 3 is missing" in words(verdict)
+
+
+def test_an_erasure_that_was_signed_while_it_was_made(acme: Cast, tmp_path: Path) -> None:
+    arrive(acme.tenant, NOW - timedelta(days=30))
+    with tenant_scope(acme.tenant.id):
+        TenantSetting.objects.create(tenant=acme.tenant, payload_days=10)
+    sign(acme.tenant)
+    with tenant_scope(acme.tenant.id):
+        stretch = stretch_of(ALL)
+    pieces = bundle(Wanted(acme.tenant, stretch, ALL, "ada", NOW))
+    begun = next(pieces)
+    while run_slice(acme.tenant.id, NOW):
+        pass
+    sign(acme.tenant)
+    verdict = judge(b"".join([begun, *pieces]), tmp_path)
+    assert verdict.erased == 2
+    assert verdict.size == 3
+    assert {check.name: check.result for check in verdict.checks}["erasures"] == "verified"
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_an_erasure_that_is_not_signed_yet_is_waited_for(
+    is_signed: bool, acme: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrive(acme.tenant, NOW - timedelta(days=30))
+    with tenant_scope(acme.tenant.id):
+        TenantSetting.objects.create(tenant=acme.tenant, payload_days=10)
+    sign(acme.tenant)
+    while run_slice(acme.tenant.id, NOW):
+        pass
+    waits = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if is_signed and len(waits) == 3:
+            sign(acme.tenant)
+
+    monkeypatch.setattr("audit.evidence.bundling.time.sleep", wait)
+    if not is_signed:
+        with pytest.raises(NotSignedError, match="not signed yet"):
+            make(acme.tenant)
+        assert 50 < sum(waits) < 70
+        return
+    verdict = judge(make(acme.tenant), tmp_path)
+    assert len(waits) == 3
+    assert verdict.is_genuine, words(verdict)
+    assert verdict.erased == 2
+
+
+def register(tenant: Tenant, **changes: Any) -> None:
+    """Publish a version of the tool `search`."""
+    key = create_key(tenant, "publisher", [Scope.REGISTRY])[1]
+    answer = Client().post(
+        "/api/v1/tools",
+        data=json.dumps({"tools": [CONTRACT | changes]}),
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {key}"},
+    )
+    assert answer.status_code == 200, answer.content
+
+
+def test_the_versions_of_tools_are_those_of_the_registry(acme: Cast, tmp_path: Path) -> None:
+    register(acme.tenant)
+    arrive(acme.tenant, NOW - HOUR)
+    sign(acme.tenant)
+    data = make(acme.tenant)
+    (line,) = member(data, "registry.ndjson").splitlines()
+    assert json.loads(line)["tool_name"] == "search"
+    assert b"but for the" not in member(data, "README.txt")
+    verdict = judge(data, tmp_path)
+    assert {check.name: check.result for check in verdict.checks}["registry"] == "verified"
+
+
+def test_versions_that_do_not_fit_are_not_kept_quiet(
+    acme: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("oldest", "older", "newest"):
+        register(acme.tenant, name=name, description="what it does, at length; " * 20)
+    arrive(acme.tenant, NOW - HOUR)
+    sign(acme.tenant)
+    monkeypatch.setattr("audit.evidence.bundling._VERSION_BYTES", 1500)
+    data = make(acme.tenant)
+    versions = [json.loads(line) for line in member(data, "registry.ndjson").splitlines()]
+    assert [each["tool_name"] for each in versions] == ["older", "newest"]
+    assert b"but for the 1 oldest" in member(data, "README.txt")
+    assert judge(data, tmp_path).is_genuine
+
+
+def download(cast: Cast, query: str = "", user: Any = None) -> Any:
+    """What the page's link gives."""
+    return signed_in(user or cast.auditor).get(f"/evidence/bundle.zip?{query}")
+
+
+def test_an_auditor_downloads_it_and_that_is_on_record(acme: Cast, tmp_path: Path) -> None:
+    arrive(acme.tenant, timezone.now() - HOUR)
+    sign(acme.tenant)
+    page = signed_in(acme.auditor).get("/evidence/")
+    assert b"tooltrail verify" in page.content
+    answer = download(acme, "range=24h")
+    assert answer["Content-Type"] == "application/zip"
+    assert f"evidence-{acme.tenant.slug}-" in answer["Content-Disposition"]
+    verdict = judge(b"".join(answer.streaming_content), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert verdict.events == 2
+    with tenant_scope(acme.tenant.id):
+        action = Action.objects.get(tenant=acme.tenant, verb="evidence.export")
+    assert action.user_name == acme.auditor.username
+    assert (action.details["first_index"], action.details["end_index"]) == (0, 2)
+    for user in (acme.viewer, acme.editor):
+        assert download(acme, user=user).status_code == 403
+
+
+def test_a_reports_evidence_has_the_report(acme: Cast, globex: Cast, tmp_path: Path) -> None:
+    arrive(acme.tenant, NOW - HOUR)
+    sign(acme.tenant)
+    with tenant_scope(acme.tenant.id):
+        of_one_moment()
+        of = TimeRange(NOW - 2 * HOUR, NOW, UTC)
+        report = create_report("range", of, now=NOW, made_by="ada", made_as="person")
+    assert report is not None
+    assert (
+        f"report={report.id}".encode()
+        in signed_in(acme.auditor).get(f"/reports/{report.id}").content
+    )
+    data = b"".join(download(acme, f"report={report.id}").streaming_content)
+    assert json.loads(member(data, "report.json"))["id"] == str(report.id)
+    verdict = judge(data, tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    assert any("figures of the report" in limit for limit in verdict.limits)
+    sign(globex.tenant) if arrive(globex.tenant, NOW) else None
+    assert download(globex, f"report={report.id}").status_code == 404
+    assert download(globex, "report=nonsense").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("range=24h&previous=abc", "Earlier checkpoints are up to"),
+        ("range=forever", "There is no such range"),
+        ("range=24h", "Nothing of this ledger is signed yet"),
+    ],
+)
+def test_what_cannot_be_made_is_said_on_the_page(query: str, said: str, acme: Cast) -> None:
+    client = signed_in(acme.auditor)
+    answer = client.get(f"/evidence/bundle.zip?{query}", follow=True)
+    assert answer.redirect_chain == [("/evidence/", 302)]
+    assert said in answer.content.decode()
+
+
+def ask(cast: Cast, query: str = "", *, scopes: tuple[Scope, ...] = (Scope.PAYLOADS,)) -> Any:
+    """What the API gives to a key with these scopes."""
+    key = create_key(cast.tenant, "auditor's script", list(scopes))[1]
+    return Client().get(f"/api/v1/evidence?{query}", headers={"Authorization": f"Bearer {key}"})
+
+
+def test_a_key_with_the_scope_payloads_downloads_it(acme: Cast, tmp_path: Path) -> None:
+    arrive(acme.tenant, timezone.now() - HOUR)
+    assert ask(acme).json()["code"] == "unsigned"
+    sign(acme.tenant)
+    verdict = judge(b"".join(ask(acme, "range=24h&previous=1").streaming_content), tmp_path)
+    assert verdict.is_genuine, words(verdict)
+    with tenant_scope(acme.tenant.id):
+        action = Action.objects.get(tenant=acme.tenant, verb="evidence.export")
+    assert action.user_name.startswith("API key auditor's script (")
+    assert ask(acme, scopes=(Scope.READ,)).json()["code"] == "missing_scope"
+    assert ask(acme, "rang=24h").json()["code"] == "parameter"
+    assert ask(acme, "previous=x").json()["code"] == "parameter"
+    assert ask(acme, "range=x").json()["code"] == "range"
+    assert ask(acme, f"report={uuid_utils.compat.uuid7()}").json()["code"] == "not_found"

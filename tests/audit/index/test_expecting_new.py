@@ -1,0 +1,120 @@
+"""Calls that start are taken for new and just inserted; what was stored before is found all the
+same, at a second attempt.
+"""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from audit.intake import ingest
+from audit.models import Invocation
+from audit.sql.prepared import Statements
+from tenants.scope import tenant_scope
+from tests.support.event_requests import lines, post
+from tests.support.factories import Cast, make_call, make_ingest_key
+from tests.support.recount import assert_consistent
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements by which rows of calls are written, as they run."""
+    ran: list[str] = []
+    execute = Statements._execute
+
+    def watched(self: Statements, name: str, parameters: dict[str, Any]) -> Any:
+        if name.endswith("_invocations"):
+            ran.append(name)
+        return execute(self, name, parameters)
+
+    monkeypatch.setattr(Statements, "_execute", watched)
+    return ran
+
+
+def accepted(key: str, *events: dict[str, Any]) -> tuple[int, int]:
+    """Send events in a request of their own: how many are new, and how many were known."""
+    answer = post(key, lines(events))
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["rejected"] == []
+    return answer.json()["accepted"], answer.json()["duplicates"]
+
+
+def states(cast: Cast) -> dict[str, str]:
+    with tenant_scope(cast.tenant.id):
+        found = Invocation.objects.for_tenant(cast.tenant.id)
+        return {str(call.invocation_id): call.state for call in found}
+
+
+def test_what_starts_is_inserted_and_what_ends_later_finds_it(
+    acme: Cast, written: list[str]
+) -> None:
+    key = make_ingest_key(acme.tenant)
+    first, second, third = make_call(), make_call(), make_call()
+    assert accepted(key, first[0], *second) == (3, 0)
+    assert written == ["insert_invocations"]
+    written.clear()
+    assert accepted(key, first[1], *third) == (3, 0)
+    assert written == ["upsert_invocations", "insert_invocations"]
+    assert set(states(acme).values()) == {"ok"}
+    assert_consistent(acme.tenant)
+
+
+def test_an_end_before_its_start_is_written_in_one_order_with_what_starts(
+    acme: Cast, written: list[str]
+) -> None:
+    """Else two requests with halves of each other's calls would wait for each other."""
+    key = make_ingest_key(acme.tenant)
+    first, second = make_call(), make_call()
+    assert accepted(key, first[1], second[0]) == (2, 0)
+    assert written == ["upsert_invocations"]
+    assert_consistent(acme.tenant)
+
+
+def test_a_start_after_its_end_is_found_at_the_second_attempt_and_expected_from_then_on(
+    acme: Cast, written: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = make_ingest_key(acme.tenant)
+    calls = [make_call() for _ in range(3)]
+    accepted(key, *(end for _, end in calls))
+    written.clear()
+    assert accepted(key, calls[0][0], *make_call()) == (3, 0)
+    assert written == ["insert_invocations", "upsert_invocations"]
+    written.clear()
+    assert accepted(key, calls[1][0], *make_call()) == (3, 0)
+    assert written == ["upsert_invocations"], "it is known by now that starts come late"
+    written.clear()
+    monkeypatch.setattr(ingest, "_CAREFUL_S", 0.0)
+    ingest._EXPECTATION.take_back()
+    assert accepted(key, calls[2][0], *make_call()) == (3, 0)
+    assert written == ["insert_invocations", "upsert_invocations"], "tried again after a while"
+    assert set(states(acme).values()) == {"ok"}
+    assert_consistent(acme.tenant)
+
+
+def test_what_was_sent_before_is_a_duplicate_whichever_way(acme: Cast, written: list[str]) -> None:
+    key = make_ingest_key(acme.tenant)
+    call = make_call()
+    assert accepted(key, *call) == (2, 0)
+    assert accepted(key, *call, *make_call()) == (2, 2)
+    assert written == ["insert_invocations"] * 2 + ["upsert_invocations"]
+    assert len(states(acme)) == 2
+    assert_consistent(acme.tenant)
+
+
+def test_a_second_attempt_goes_over_the_same_connection(
+    acme: Cast, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a large request several commands are on their way when the first of them fails."""
+    key = make_ingest_key(acme.tenant)
+    call = make_call()
+    accepted(key, call[1])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        before = cursor.fetchall()
+    many = [event for _ in range(250) for event in make_call(args={"text": "x" * 800})]
+    assert accepted(key, *many[:300], call[0], *many[300:]) == (501, 0)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        assert cursor.fetchall() == before
+    assert "psycopg" not in {record.name for record in caplog.records}
+    assert_consistent(acme.tenant)

@@ -1,0 +1,114 @@
+"""`manage.py partitions plan|apply`: what is missing is printed, made, and then takes calls."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections
+from django.utils import timezone
+
+from audit import tasks
+from audit.index import partitions
+from audit.index.partitions import (
+    DAYS_AHEAD,
+    DAYS_BACK,
+    PARTITIONED_TABLES,
+    Partition,
+)
+from audit.index.window import INDEX_DAYS
+from audit.models import Invocation
+from tenants.scope import tenant_scope
+from tests.support.event_requests import lines, post
+from tests.support.factories import Cast, make_call, make_ingest_key
+
+
+def run(*arguments: str) -> list[str]:
+    out = StringIO()
+    call_command("partitions", *arguments, stdout=out)
+    return out.getvalue().splitlines()
+
+
+@pytest.fixture
+def tidied() -> Iterator[None]:
+    """The partitions are afterwards what they were before."""
+    before = partitions.existing()
+    yield
+    with connections["owner"].cursor() as cursor:
+        for partition in partitions.existing() - before:
+            cursor.execute(f"DROP TABLE {partition.name}")
+    partitions.apply(before - partitions.existing())
+    INDEX_DAYS.refresh()
+
+
+def drop_day(day: int) -> list[str]:
+    """Drop the partitions of a day so many after today; their names."""
+    dropped = [
+        Partition(timezone.now().date() + timedelta(days=day), table).name
+        for table in PARTITIONED_TABLES
+    ]
+    with connections["owner"].cursor() as cursor:
+        for name in dropped:
+            cursor.execute(f"DROP TABLE {name}")
+    return dropped
+
+
+@pytest.mark.usefixtures("tidied")
+def test_the_intake_does_not_wait_for_a_backup_that_partitions_wait_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(partitions, "LOCK_TIMEOUT", "100ms")
+    dropped = drop_day(DAYS_AHEAD)
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as backup:
+        backup.execute("LOCK TABLE trace IN ACCESS SHARE MODE")  # as pg_dump, until it is done
+        with pytest.raises(CommandError, match="trace is in use"):
+            run("apply")
+        tasks.keep_partitions_ahead(0)
+        assert "trace is in use" in caplog.text
+    assert run("apply") == [*dropped[2:], f"{len(dropped) - 2} made"]
+
+
+@pytest.mark.usefixtures("tidied")
+def test_what_is_missing_is_planned_and_made_once() -> None:
+    assert run("plan") == ["0 missing"]
+    dropped = drop_day(DAYS_AHEAD)
+    assert run("plan") == [*dropped, f"{len(PARTITIONED_TABLES)} missing"]
+    assert run("plan") == [*dropped, f"{len(PARTITIONED_TABLES)} missing"]
+    assert run("apply") == [*dropped, f"{len(PARTITIONED_TABLES)} made"]
+    assert run("apply") == ["0 made"]
+
+
+@pytest.mark.usefixtures("tidied")
+def test_the_worker_makes_what_is_missing() -> None:
+    drop_day(DAYS_AHEAD)
+    tasks.keep_partitions_ahead(0)
+    assert run("plan") == ["0 missing"]
+    assert partitions.days_ahead(timezone.now().date()) == DAYS_AHEAD
+
+
+@pytest.mark.usefixtures("tidied")
+def test_older_calls_go_to_the_inbox_until_an_import_opens_their_days(acme: Cast) -> None:
+    key = make_ingest_key(acme.tenant)
+    started_at = datetime.now(UTC) - timedelta(days=DAYS_BACK + 2)
+    call = make_call(started_at=started_at)
+    refused = post(key, lines(call)).json()
+    assert [each["code"] for each in refused["rejected"]] == ["out_of_range"] * 2
+    since = (started_at - timedelta(days=1)).date()
+    planned = run("plan", "--import", str(since))
+    assert planned[-1] == f"{3 * len(PARTITIONED_TABLES)} missing"
+    assert planned[0] == f"invocation_{since:%Y%m%d}"
+    assert run("apply", "--import", str(since))[-1] == f"{3 * len(PARTITIONED_TABLES)} made"
+    INDEX_DAYS.refresh()  # a process looks again by itself ten seconds after it last did
+    assert post(key, lines(call)).json()["accepted"] == 2
+    with tenant_scope(acme.tenant.id):
+        stored = Invocation.objects.for_tenant(acme.tenant.id).get()
+    assert stored.started_at == started_at
+    assert stored.started_on == started_at.date()
+
+
+def test_an_import_has_an_end() -> None:
+    with pytest.raises(CommandError, match="400 days at most"):
+        run("plan", "--import", "2020-01-01")

@@ -1,0 +1,379 @@
+"""Reading the log again proves that the index is what it says, and mends it where it is not."""
+
+import io
+import json
+import random
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections
+
+from audit.index import partitions
+from audit.index.reindex import Report, reindex
+from audit.index.shadow import KEYS, Shadow
+from audit.index.window import INDEX_DAYS
+from audit.log.payload import pack, unpack, without
+from audit.models import Batch, Invocation, RejectedEvent
+from tenants.scope import tenant_scope
+from tests.audit.index.test_writers import in_this_process, requests_of, write_at_once
+from tests.support.call_histories import MIDNIGHT, some_call
+from tests.support.event_requests import lines, new_batch_id, post
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.recount import assert_consistent
+
+WRITERS = 3
+START, END = 0, 1
+
+
+def ingest_anything(cast: Cast, seed: int = 0, calls: int = 60) -> None:
+    """From several writers at once: duplicates, both orders, conflicts, gaps, ADK, refusals."""
+    rng = random.Random(seed)
+    history = [some_call(rng, number) for number in range(calls)]
+    events = [event for call in history for event in call]
+    at_odds = rng.sample(history, calls // 6)
+    events += [call[-1] | {"tool_name": "another"} for call in at_odds]
+    for number in range(4):
+        gap = {"type": "gap", "producer_id": f"p{number % 2}", "reason": "full", "count": number}
+        events += [gap | {"from_seq": 9_000 + number, "to_seq": 9_010}] * 2
+    for start, end in ([*make_call(started_at=MIDNIGHT)] for _ in range(5)):
+        # The end puts it on the other side of midnight.
+        before = (MIDNIGHT - timedelta(seconds=1)).isoformat()
+        send_events(cast.tenant, [start])
+        send_events(cast.tenant, [end | {"started_at": before}])
+    shares = [requests_of(rng, events) for _ in range(WRITERS)]
+    answers = write_at_once([(in_this_process(cast), share) for share in shares])
+    assert {answer.status_code for each in answers.values() for answer in each} == {200}
+    adk = [adk_event(kind, number // 2) for kind in ("Start", "End") for number in range(6)]
+    post(make_ingest_key(cast.tenant), lines(rng.sample(adk, len(adk))) + b"{ no JSON\n")
+
+
+def adk_event(kind: str, number: int) -> dict[str, Any]:
+    """One of an agent's identical parallel calls: without an id of its own."""
+    event: dict[str, Any] = {
+        "type": f"toolExecution{kind}",
+        "turnId": f"turn-{number}",
+        "callId": "same",
+        "toolName": "echo",
+        "startedAt": MIDNIGHT.isoformat(),
+    }
+    ending = {"endedAt": MIDNIGHT.isoformat(), "durationMs": 1, "isError": False}
+    return event | ({"args": {}} if kind == "Start" else ending)
+
+
+def check(cast: Cast) -> Report:
+    return reindex(cast.tenant.id, repair=False, progress=lambda done, size: None)
+
+
+def repair(cast: Cast) -> Report:
+    return reindex(cast.tenant.id, repair=True, progress=lambda done, size: None)
+
+
+def tamper(cast: Cast, statement: str) -> None:
+    """Change the tenant's rows behind the application's back; at least one."""
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(statement, {"tenant_id": cast.tenant.id})
+        assert cursor.rowcount > 0
+
+
+def whole_index(cast: Cast) -> dict[str, list[str]]:
+    """Every row of the index as text."""
+    with connections["owner"].cursor() as cursor:
+        rows: dict[str, list[str]] = {}
+        for table in KEYS:
+            cursor.execute(
+                f"SELECT t::text FROM {table} t WHERE tenant_id = %s ORDER BY 1",
+                [cast.tenant.id],
+            )
+            rows[table] = [text for (text,) in cursor.fetchall()]
+        return rows
+
+
+def command(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command("reindex", *arguments, stdout=out, stderr=io.StringIO())
+    return out.getvalue()
+
+
+def failing_command(*arguments: str) -> str:
+    out = io.StringIO()
+    with pytest.raises(CommandError) as raised:
+        call_command("reindex", *arguments, stdout=out, stderr=io.StringIO())
+    assert raised.value.returncode == 1
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_came_the_index_is_what_the_log_says(acme: Cast, seed: int) -> None:
+    ingest_anything(acme, seed)
+    report = check(acme)
+    assert report.is_clean, report
+    assert report.not_compared == []
+    with tenant_scope(acme.tenant.id):
+        assert report.calls == Invocation.objects.for_tenant(acme.tenant.id).count() > 60
+        assert RejectedEvent.objects.for_tenant(acme.tenant.id).filter(code="conflict").exists()
+        batches = Batch.objects.for_tenant(acme.tenant.id)
+        assert report.events == sum(batches.values_list("event_count", flat=True))
+    assert not repair(acme).is_repaired
+
+
+ANOTHER = "jsonb_populate_record(i, jsonb_build_object('invocation_id', gen_random_uuid()))"
+TAMPERING = {
+    "invocation": [
+        "UPDATE invocation SET state = 'ok', error_type = '' WHERE state = 'failed' AND",
+        "UPDATE invocation SET started_at = started_at + interval '1 us' WHERE",
+        "DELETE FROM invocation WHERE state = 'open' AND",
+        f"INSERT INTO invocation SELECT ({ANOTHER}).* FROM invocation i WHERE state = 'open' AND",
+    ],
+    "violation": [
+        "UPDATE violation SET code = 'MISSING' WHERE",
+        "DELETE FROM violation WHERE ordinal = 0 AND",
+    ],
+    "violation_day": [
+        "UPDATE violation_day SET call_count = call_count + 1 WHERE",
+        "DELETE FROM violation_day WHERE",
+    ],
+    "trace": ["UPDATE trace SET failed_count = 0 WHERE", "DELETE FROM trace WHERE"],
+    "quarter_rollup": [
+        "UPDATE quarter_rollup SET cache_hit_count = cache_hit_count + 1 WHERE",
+        "UPDATE quarter_rollup SET histogram = histogram + 1 WHERE",
+        "DELETE FROM quarter_rollup WHERE failed_count > 0 AND",
+    ],
+    "rollup": [
+        "UPDATE rollup SET failed_count = failed_count + 1 WHERE",
+        "UPDATE rollup SET histogram = histogram + 1 WHERE",
+        "DELETE FROM rollup WHERE failed_count > 0 AND",
+    ],
+    "error_rollup": [
+        "UPDATE error_rollup SET call_count = call_count + 1 WHERE",
+        "DELETE FROM error_rollup WHERE",
+    ],
+    "producer": ["UPDATE producer SET event_count = 0, first_seq = NULL WHERE"],
+    "gap": ["DELETE FROM gap WHERE", "UPDATE gap SET lost_count = 0 WHERE"],
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "statement"),
+    [(table, statement) for table, each in TAMPERING.items() for statement in each],
+)
+def test_what_was_changed_is_named_and_mended(acme: Cast, table: str, statement: str) -> None:
+    ingest_anything(acme, calls=30)
+    before = whole_index(acme)
+    tamper(acme, f"{statement} tenant_id = %(tenant_id)s")
+    changed = whole_index(acme)
+    report = check(acme)
+    assert not report.is_clean
+    assert {name for name, count in report.comparison.counts.items() if count} == {table}
+    assert {each.table for each in report.comparison.examples} == {table}
+    assert whole_index(acme) == changed
+    assert repair(acme).is_repaired
+    assert whole_index(acme) == before
+    assert check(acme).is_clean
+    assert_consistent(acme.tenant)
+
+
+def test_a_lost_index_is_made_anew(acme: Cast, globex: Cast) -> None:
+    for cast in (acme, globex):
+        ingest_anything(cast, calls=30)
+    before, others = whole_index(acme), whole_index(globex)
+    for table in KEYS:
+        tamper(acme, f"DELETE FROM {table} WHERE tenant_id = %(tenant_id)s")
+    assert check(acme).comparison.counts == {name: len(rows) for name, rows in before.items()}
+    repair(acme)
+    assert whole_index(acme) == before
+    assert whole_index(globex) == others
+
+
+def test_the_command_says_what_differs_and_exits_with_one(acme: Cast) -> None:
+    send_events(acme.tenant, make_call(tool_name="\x1b[31mred"))
+    slug = acme.tenant.slug
+    assert command("--check", "--tenant", slug) == (
+        f"{slug}: 2 events in 1 batches, 1 calls: index and log agree\n"
+    )
+    tamper(acme, "UPDATE invocation SET state = 'failed' WHERE tenant_id = %(tenant_id)s")
+    said = failing_command("--check", "--tenant", slug)
+    assert "1 rows differ" in said
+    assert 'index: {"state": "failed"}\n    log:   {"state": "ok"}' in said
+    document = json.loads(failing_command("--check", "--json", "--tenant", slug))[slug]
+    assert (document["agrees"], document["differing_rows"]["invocation"]) == (False, 1)
+    assert document["differences"][0]["index"] == {"state": "failed"}
+    assert "1 rows repaired" in command("--tenant", slug)
+    tamper(acme, "UPDATE trace SET first_tool_name = 'x' WHERE tenant_id = %(tenant_id)s")
+    said = failing_command("--check", "--tenant", slug)
+    assert "\\u001b[31mred" in said
+    assert "\x1b" not in said
+
+
+def test_every_tenant_is_read_unless_one_is_named(acme: Cast, globex: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    send_events(globex.tenant, make_call())
+    tamper(globex, "DELETE FROM trace WHERE tenant_id = %(tenant_id)s")
+    with pytest.raises(CommandError, match="there is no tenant 'nobody'"):
+        call_command("reindex", "--tenant", "nobody")
+    command("--check", "--tenant", acme.tenant.slug)
+    command("--tenant", globex.tenant.slug)
+    assert check(globex).is_clean
+
+
+def test_an_empty_log_agrees_with_an_empty_index(acme: Cast) -> None:
+    report = check(acme)
+    assert report.is_clean
+    assert (report.events, report.calls) == (0, 0)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_of_identical_adk_calls_the_other_one_is_left(acme: Cast, gone: int) -> None:
+    events = [adk_event(kind, 0) for kind in ("Start", "End") for _ in range(2)]
+    send_events(acme.tenant, events)
+    before = whole_index(acme)
+    with tenant_scope(acme.tenant.id):
+        batch = Batch.objects.for_tenant(acme.tenant.id).get()
+    left = pack(without(unpack(bytes(batch.payload or b"")), {gone, gone + 2}))
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("UPDATE batch SET payload = %s WHERE tenant_id = %s", [left, acme.tenant.id])
+    report = check(acme)
+    assert report.is_clean, report
+    assert (report.erased, report.kept_calls) == (2, 1)
+    tamper(acme, "DELETE FROM rollup WHERE tenant_id = %(tenant_id)s")
+    repair(acme)
+    assert whole_index(acme) == before
+
+
+@pytest.mark.parametrize("part", ["batch", "event"])
+def test_what_was_erased_stays_as_the_index_has_it(acme: Cast, part: str) -> None:
+    """Of a call whose start was erased the row alone knows its arguments' context."""
+    erased, other = make_call(trace_id="erased", run_id="r1"), make_call(trace_id="whole")
+    send_events(acme.tenant, [erased[START], other[START]])
+    send_events(acme.tenant, [erased[END], other[END]])
+    before = whole_index(acme)
+    with tenant_scope(acme.tenant.id):
+        batch = Batch.objects.for_tenant(acme.tenant.id).earliest("first_index")
+    kept = pack([(b"", b""), (b"s" * 32, json.dumps(other[START]).encode())])
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "UPDATE batch SET payload = %s WHERE tenant_id = %s AND batch_id = %s",
+            [kept if part == "event" else None, acme.tenant.id, batch.batch_id],
+        )
+    report = check(acme)
+    assert report.is_clean, report
+    assert report.erased == report.kept_calls == (1 if part == "event" else 2)
+    assert report.not_compared == ["producer", "gap"]
+    for table in ("trace", "rollup"):
+        tamper(acme, f"DELETE FROM {table} WHERE tenant_id = %(tenant_id)s")
+    repair(acme)
+    assert whole_index(acme) == before
+
+
+def test_a_damaged_log_is_named_and_destroys_nothing(acme: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    before = whole_index(acme)
+    tamper(acme, "UPDATE batch SET payload = 'no zstd' WHERE tenant_id = %(tenant_id)s")
+    said = failing_command("--tenant", acme.tenant.slug)
+    assert "log: the payload of batch" in said
+    assert "cannot be inflated" in said
+    assert whole_index(acme) == before
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("UPDATE ledger_head SET size = size + 1 WHERE", "the ledger's head says 5"),
+        ("UPDATE batch SET first_index = first_index + 7 WHERE first_index = 2 AND", "begins at 9"),
+        ("UPDATE batch SET event_count = 3 WHERE first_index = 2 AND", "holds 2 events, not 3"),
+    ],
+)
+def test_a_log_with_a_hole_is_named(acme: Cast, statement: str, fault: str) -> None:
+    for _ in range(2):
+        send_events(acme.tenant, make_call())
+    tamper(acme, f"{statement} tenant_id = %(tenant_id)s")
+    assert any(fault in each for each in check(acme).log_faults)
+
+
+def test_a_day_whose_partitions_are_gone_is_not_missed(acme: Cast) -> None:
+    """Its rows went with them; the log still has the events."""
+    long_ago = MIDNIGHT - timedelta(days=partitions.DAYS_BACK + 30)
+    made = [partitions.Partition(long_ago.date(), table) for table in partitions.PARTITIONED_TABLES]
+    partitions.apply(made)
+    INDEX_DAYS.refresh()
+    try:
+        sent = [*make_call(started_at=long_ago, trace_id="gone"), *make_call()]
+        assert send_events(acme.tenant, sent)["accepted"] == 4
+        assert check(acme).is_clean
+    finally:
+        with connections["owner"].cursor() as cursor:
+            for partition in made:
+                cursor.execute(f"DROP TABLE {partition.name}")
+        INDEX_DAYS.refresh()
+    before = whole_index(acme)
+    assert not any("gone" in row for rows in before.values() for row in rows)
+    assert check(acme).is_clean
+    tamper(acme, "DELETE FROM trace WHERE tenant_id = %(tenant_id)s")
+    repair(acme)
+    assert whole_index(acme) == before
+
+
+def test_executors_keep_sending_while_it_is_read_and_mended(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches that come between the two passes, and while writers wait, are in both in the end."""
+    ingest_anything(acme, calls=30)
+    tamper(acme, "UPDATE trace SET failed_count = 99 WHERE tenant_id = %(tenant_id)s")
+    tamper(acme, "DELETE FROM rollup WHERE tenant_id = %(tenant_id)s")
+    send = in_this_process(acme)
+    rng = random.Random(9)
+
+    def a_batch() -> None:
+        calls = [some_call(rng, number) for number in range(8)]
+        events = [event for call in calls for event in call]
+        assert send((new_batch_id(), lines(events), len(events))).status_code == 200
+        connections["default"].close()
+
+    def in_a_thread() -> threading.Thread:
+        thread = threading.Thread(target=a_batch)
+        thread.start()
+        return thread
+
+    waiting: list[threading.Thread] = []
+    compare, repair_rows = Shadow.compare, Shadow.repair
+
+    def compare_and_receive(self: Shadow, *args: Any) -> Any:
+        in_a_thread().join()  # not in the snapshot, and not waiting for anybody
+        return compare(self, *args)
+
+    def repair_and_receive(self: Shadow, *args: Any) -> None:
+        waiting.append(in_a_thread())
+        repair_rows(self, *args)
+
+    monkeypatch.setattr(Shadow, "compare", compare_and_receive)
+    monkeypatch.setattr(Shadow, "repair", repair_and_receive)
+    assert repair(acme).is_repaired
+    for thread in waiting:
+        thread.join()
+    monkeypatch.undo()
+    assert len(waiting) == 1
+    assert check(acme).is_clean
+    assert_consistent(acme.tenant)
+
+
+def test_nothing_of_the_shadow_is_left(acme: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    check(acme)
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("SELECT relname FROM pg_class WHERE relpersistence = 't'")
+        assert cursor.fetchall() == []
+
+
+def test_progress_is_told(acme: Cast) -> None:
+    for _ in range(3):
+        send_events(acme.tenant, make_call())
+    told: list[tuple[int, int]] = []
+    reindex(acme.tenant.id, repair=False, progress=lambda done, size: told.append((done, size)))
+    assert told == [(2, 6), (4, 6), (6, 6)]

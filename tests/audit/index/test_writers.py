@@ -1,0 +1,273 @@
+"""Whatever several writers send at once, the counts are those of the calls: the invariant.
+
+Four writers, each with a connection of its own and real commits, all send all events of the
+same calls: in orders of their own (ends before starts as often as after), cut differently,
+some twice within a request, some whole requests twice under the same id. What they leave
+must equal a GROUP BY over `invocation`, and the log (`recount.assert_consistent`).
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import urllib3
+from django.db import connection
+
+from audit.index.writer import IndexWriter
+from audit.intake import ingest
+from audit.models import Batch, Invocation
+from audit.sql import arrays
+from tenants.scope import tenant_scope
+from tests.support.call_histories import MIDNIGHT, Event, some_call
+from tests.support.event_requests import (
+    NDJSON,
+    Answer,
+    lines,
+    new_batch_id,
+    post,
+)
+from tests.support.factories import Cast, make_call, make_ingest_key
+from tests.support.recount import assert_consistent
+from tests.support.server import LiveServer
+
+WRITERS = 4
+CALLS = 150
+BATCH_MAX = 40
+type Request = tuple[str, bytes, int]
+"""Its id, its body, and how many events are in it."""
+type Send = Callable[[Request], Answer]
+TRIES = 20
+
+
+def requests_of(rng: random.Random, events: list[Event]) -> list[Request]:
+    """All events in an order of one's own, cut anyhow, some of them twice in a request."""
+    shuffled = rng.sample(events, len(events))
+    requests = []
+    while shuffled:
+        size = rng.randrange(1, BATCH_MAX)
+        batch, shuffled = shuffled[:size], shuffled[size:]
+        batch += rng.sample(batch, len(batch) // 5)
+        requests.append((new_batch_id(), lines(batch), len(batch)))
+    return requests
+
+
+def in_this_process(cast: Cast) -> Send:
+    """Sends as this tenant, without a server between us and the view."""
+    key = make_ingest_key(cast.tenant)
+
+    def send(request: Request) -> Answer:
+        batch_id, body, _ = request
+        return post(key, body, idempotency_key=batch_id)
+
+    return send
+
+
+def over_http(cast: Cast, server: LiveServer) -> Send:
+    """Sends as this tenant to the server."""
+    key = make_ingest_key(cast.tenant)
+    pool = urllib3.PoolManager(maxsize=WRITERS, retries=False)
+
+    def send(request: Request) -> Answer:
+        batch_id, body, _ = request
+        headers = {
+            "Authorization": f"Bearer {key}",
+            "Content-Type": NDJSON,
+            "Idempotency-Key": batch_id,
+        }
+        answer = pool.request("POST", f"{server.url}/api/v1/events", body=body, headers=headers)
+        return Answer(answer.status, answer.headers, answer.data)
+
+    return send
+
+
+def write_at_once(writers: list[tuple[Send, list[Request]]]) -> dict[str, list[Answer]]:
+    """Let each writer send its requests, all starting together; the answers by batch id."""
+    together = threading.Barrier(len(writers))
+    answers: dict[str, list[Answer]] = {}
+
+    def write(send: Send, requests: list[Request]) -> None:
+        together.wait()
+        try:
+            for request in requests:
+                answers.setdefault(request[0], []).append(admitted(send, request))
+        finally:
+            connection.close()  # this thread's
+
+    with ThreadPoolExecutor(len(writers)) as threads:
+        for done in [threads.submit(write, *writer) for writer in writers]:
+            done.result()
+    return answers
+
+
+def admitted(send: Send, request: Request) -> Answer:
+    """Send as producers do: again when told that too much comes at once, as a slow disk has it."""
+    for _ in range(TRIES):
+        answer = send(request)
+        if answer.status_code != 503 or answer.json()["code"] != "overloaded":
+            break
+        time.sleep(float(answer.headers["Retry-After"]))
+    return answer
+
+
+def stored_answer(answer: Answer) -> dict[str, Any]:
+    """What every answer to the same request says; when to send next is about its time."""
+    document: dict[str, Any] = answer.json()
+    document.pop("next_after_ms", None)
+    return document
+
+
+def check_history(cast: Cast, send: Send, seed: int) -> None:
+    """Send a history with four writers, and compare what they left with what was sent."""
+    rng = random.Random(seed)
+    calls = [some_call(rng, number) for number in range(CALLS)]
+    events = [event for call in calls for event in call]
+    shares = [requests_of(rng, events) for _ in range(WRITERS)]
+    sent = {request[0]: request for share in shares for request in share}
+    # Requests that are sent again, by another writer, while the first may be on its way.
+    for share, others in zip(shares, [*shares[1:], shares[0]], strict=True):
+        for request in rng.sample(others, 3):
+            share.insert(rng.randrange(len(share)), request)
+    answers = write_at_once([(send, share) for share in shares])
+
+    accepted = 0
+    for batch_id, (first, *again) in answers.items():
+        assert first.status_code == 200, first.content
+        for each in again:
+            assert (each.status_code, stored_answer(each)) == (200, stored_answer(first))
+        document = first.json()
+        assert document["rejected"] == []
+        assert document["accepted"] + document["duplicates"] == sent[batch_id][2]
+        accepted += document["accepted"]
+    assert set(answers) == set(sent)
+    assert accepted == len(events), "each event is new to exactly one request"
+    with tenant_scope(cast.tenant.id):
+        stored = Invocation.objects.for_tenant(cast.tenant.id)
+        states = {str(call.invocation_id): call.state for call in stored}
+        logged = sum(batch.event_count for batch in Batch.objects.for_tenant(cast.tenant.id))
+    assert set(states) == {call[0]["invocation_id"] for call in calls}
+    assert {name for name, state in states.items() if state == "open"} == {
+        call[0]["invocation_id"] for call in calls if len(call) == 1
+    }
+    assert logged == sum(count for _, _, count in sent.values())
+    assert_consistent(cast.tenant)
+
+
+@pytest.fixture
+def no_second_chance(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A deadlock, which is else survived by trying again, is an error."""
+    monkeypatch.setattr(ingest, "_SERIALIZATION_STATES", frozenset())
+    yield
+
+
+@pytest.fixture
+def forewarned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """It is known that calls come twice, so that none that starts is taken for new."""
+    monkeypatch.setattr(ingest, "_CAREFUL_S", 3600.0)
+    ingest._EXPECTATION.take_back()
+    yield
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.usefixtures("no_second_chance", "forewarned")
+def test_four_writers_leave_what_one_would(acme: Cast, seed: int) -> None:
+    """And never wait for each other in a ring."""
+    check_history(acme, in_this_process(acme), seed)
+
+
+def test_four_writers_who_take_calls_for_new_do_too(acme: Cast) -> None:
+    check_history(acme, in_this_process(acme), seed=5)
+
+
+def test_four_clients_of_the_server_do_too(acme: Cast, live_server: LiveServer) -> None:
+    check_history(acme, over_http(acme, live_server), seed=4)
+
+
+@pytest.mark.parametrize("shared", ["trace_id", "tool_name", "producer_id"])
+@pytest.mark.usefixtures("no_second_chance")
+def test_writers_who_share_no_call_do_not_lock_each_other_out(acme: Cast, shared: str) -> None:
+    """Only traces, hours or producers are shared, by hundreds: no other lock comes before."""
+
+    def share(writer: int) -> list[Request]:
+        rng = random.Random(writer)
+        names = [f"n{number}" for number in range(200)]
+        requests = []
+        for _ in range(6):
+            own: Event = {"trace_id": f"t{writer}", "tool_name": f"t{writer}"}
+            events = [
+                event
+                for name in rng.sample(names, len(names))
+                for event in make_call(started_at=MIDNIGHT, **(own | {shared: name}))
+            ]
+            requests.append((new_batch_id(), lines(events), len(events)))
+        return requests
+
+    send = in_this_process(acme)
+    answers = write_at_once([(send, share(writer)) for writer in range(WRITERS)])
+    assert {answer.status_code for each in answers.values() for answer in each} == {200}
+    assert_consistent(acme.tenant)
+
+
+@pytest.mark.usefixtures("no_second_chance")
+def test_writers_of_two_tenants_do_not_mix(acme: Cast, globex: Cast) -> None:
+    """The very same requests to both, at the same time."""
+    rng = random.Random(5)
+    events = [event for number in range(40) for event in some_call(rng, number)]
+    shares = [requests_of(rng, events) for _ in range(2)]
+    senders = [in_this_process(cast) for cast in (acme, globex)]
+    answers = write_at_once([(send, share) for send in senders for share in shares])
+    for of_both in answers.values():
+        assert [answer.status_code for answer in of_both] == [200, 200]
+    for cast in (acme, globex):
+        with tenant_scope(cast.tenant.id):
+            assert Invocation.objects.for_tenant(cast.tenant.id).count() == 40
+        assert_consistent(cast.tenant)
+
+
+@pytest.mark.usefixtures("no_second_chance")
+def test_conflicts_at_once_keep_one_and_the_rest_for_people(acme: Cast) -> None:
+    """Every writer ends the same calls in its own way: one is kept, the others are not lost."""
+    calls = [make_call() for _ in range(30)]
+    shares = [
+        requests_of(
+            random.Random(writer), [call[1] | {"duration_ms": writer + 1.0} for call in calls]
+        )
+        for writer in range(WRITERS)
+    ]
+    answers = write_at_once([(in_this_process(acme), share) for share in shares])
+    documents = [answer.json() for each in answers.values() for answer in each]
+    assert sum(document["accepted"] for document in documents) == len(calls)
+    refused = [each["code"] for document in documents for each in document["rejected"]]
+    assert set(refused) == {"conflict"}
+    total = sum(count for share in shares for _, _, count in share)
+    duplicates = sum(document["duplicates"] for document in documents)
+    assert len(calls) + duplicates + len(refused) == total
+    assert_consistent(acme.tenant)
+
+
+def test_rows_of_hours_are_written_in_the_order_of_their_keys(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where tools come in another order by quarter: two orders of locking are a deadlock."""
+    written: dict[str, Any] = {}
+    send = IndexWriter.send
+
+    def watched(writer: IndexWriter, name: str, **parameters: Any) -> Any:
+        written[name] = parameters.get("tool_name")
+        return send(writer, name, **parameters)
+
+    monkeypatch.setattr(IndexWriter, "send", watched)
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
+    late, early = hour + timedelta(minutes=40), hour + timedelta(minutes=10)
+    events = [
+        *make_call(tool_name="a", started_at=late),
+        *make_call(tool_name="b", started_at=early),
+    ]
+    assert post(make_ingest_key(acme.tenant), lines(events)).status_code == 200
+    assert written["upsert_quarter_rollups"] == arrays.texts(["b", "a"])
+    assert written["upsert_rollups"] == arrays.texts(["a", "b"])
+    assert_consistent(acme.tenant)

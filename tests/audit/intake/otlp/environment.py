@@ -1,0 +1,93 @@
+"""The frameworks that are run for real: an environment of their own, made when first needed.
+
+They are large, and they pin versions that the server cannot have (docs/adr/0004). The folder
+lies within the running environment and is named after the pins, so that new ones make a new one.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+FRAMEWORKS = Path(__file__).parent / "frameworks"
+FIXTURES = Path(__file__).parent / "fixtures"
+"""What the frameworks sent once (tests/audit/intake/otlp/capture.py)."""
+_REQUIREMENTS = FRAMEWORKS / "requirements.txt"
+_TIMEOUT_S = 600
+
+
+@cache
+def frameworks_python() -> str:
+    """The interpreter that has the frameworks. Ends the session if they cannot be installed."""
+    digest = hashlib.sha256(_REQUIREMENTS.read_bytes()).hexdigest()[:12]
+    folder = Path(sys.prefix) / f"otlp-frameworks-{digest}"
+    python = folder / "bin" / "python"
+    if not (folder / "complete").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        uv = os.environ.get("UV") or shutil.which("uv")
+        if uv is None or not _install(
+            [uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
+            [uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(_REQUIREMENTS)],
+        ):
+            shutil.rmtree(folder, ignore_errors=True)
+            _install(
+                [sys.executable, "-m", "venv", str(folder)],
+                [str(python), "-m", "pip", "install", "--quiet", "-r", str(_REQUIREMENTS)],
+                is_last_try=True,
+            )
+        (folder / "complete").touch()
+    return str(python)
+
+
+def run_framework(script: str, endpoint: str, headers: str) -> str:
+    """Run a script of `frameworks`, configured by what its documentation page says to set.
+
+    Returns what it printed. Fails with its errors when it does not end well.
+    """
+    name, *arguments = script.split()
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("OTEL_")},
+        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
+        "OTEL_EXPORTER_OTLP_HEADERS": headers,
+    }
+    done = subprocess.run(
+        [frameworks_python(), str(FRAMEWORKS / name), *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Failed to export" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def _install(*commands: list[str], is_last_try: bool = False) -> bool:
+    for command in commands:
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+            reason = done.stderr.strip().rsplit("\n", 1)[-1] if done.returncode else None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            reason = str(error)
+        if reason is not None and is_last_try:
+            pytest.exit(
+                f"the OTLP tests need their frameworks; `{' '.join(command)}` failed: {reason}",
+                returncode=3,
+            )
+        if reason is not None:
+            return False
+    return True

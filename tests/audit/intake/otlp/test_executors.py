@@ -1,0 +1,372 @@
+"""An executor that records with the SDK, and an instrumentation beside it: one call.
+
+The SDK's events name the span they were made in (`traceparent`); spans come by OTLP, in requests
+of their own, in any order.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from audit.events.spans import span_uuid
+from audit.index.reindex import reindex
+from audit.models import Invocation, RejectedEvent
+from audit.queries.calls import call_detail, call_of_span, trace_detail
+from tenants.scope import tenant_scope
+from tests.audit.retention.test_erasure import erase, everything
+from tests.audit.retention.test_retention import agrees
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.otlp_requests import (
+    JSON,
+    post,
+    request,
+    span,
+)
+from tests.support.recount import assert_consistent
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+OK = {"code": 1}
+
+
+@pytest.fixture
+def key(acme: Cast) -> str:
+    return make_ingest_key(acme.tenant)
+
+
+def spans(number: int, parent: int = 0, scope: str = "agent", **members: Any) -> bytes:
+    named: dict[str, Any] = {"attributes": GENAI, "status": OK} | members
+    named |= {"traceId": TRACE, "spanId": f"{number:016x}"}
+    if parent:
+        named["parentSpanId"] = f"{parent:016x}"
+    return request(span(**named), scope=scope)
+
+
+def agent_run() -> bytes:
+    """A span that is no tool call."""
+    attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "planner"}
+    return spans(1, 9, attributes=attributes, name="invoke_agent planner")
+
+
+def plan() -> bytes:
+    """The tool call that the agent's run is in, of which no SDK knows."""
+    return spans(9, attributes=GENAI | {"gen_ai.tool.name": "plan"})
+
+
+def tool_span() -> bytes:
+    return spans(2, 1)
+
+
+def outer_span() -> bytes:
+    """Another layer around the tool's span."""
+    return spans(3, 4, scope="outer")
+
+
+def inner_span() -> bytes:
+    return spans(2, 3)
+
+
+def called_in(number: int, **members: Any) -> list[dict[str, Any]]:
+    """An SDK's call in the span of that number: it broke its schema, which no span knows."""
+    guard = {
+        "strategy": "coerce",
+        "outcome": "failed",
+        "violations": [{"path": "$.city", "code": "WRONG_TYPE", "expected": "string"}],
+    }
+    start, end = make_call(trace_id=TRACE, tool_name="get_weather", guard=guard, **members)
+    return [start | {"traceparent": f"00-{TRACE}-{number:016x}-01"}, end]
+
+
+type Sent = bytes | list[dict[str, Any]]
+type Sending = Callable[[], None]
+
+
+@dataclass
+class Sender:
+    """Sends for one tenant: requests of events, and of spans."""
+
+    cast: Cast
+    key: str
+
+    def __call__(self, what: Sent) -> None:
+        if isinstance(what, bytes):
+            answer = post(self.key, what, JSON)
+            assert (answer.status_code, answer.rejected) == (200, 0)
+        else:
+            assert send_events(self.cast.tenant, what, key=self.key)["rejected"] == []
+
+
+@pytest.fixture
+def send(acme: Cast, key: str) -> Sender:
+    return Sender(acme, key)
+
+
+def rows(cast: Cast) -> list[Invocation]:
+    with tenant_scope(cast.tenant.id):
+        return list(
+            Invocation.objects.for_tenant(cast.tenant.id).order_by("started_at", "invocation_id")
+        )
+
+
+def check(cast: Cast) -> None:
+    """Totals, log and index agree, and the inbox is empty."""
+    with tenant_scope(cast.tenant.id):
+        assert not RejectedEvent.objects.for_tenant(cast.tenant.id).exists()
+    assert_consistent(cast.tenant)
+    report = reindex(cast.tenant.id, repair=False, progress=lambda done, size: None)
+    assert report.is_clean, report.comparison.examples
+
+
+def shown(cast: Cast) -> dict[Any, Any]:
+    """The calls of the trace by id, as its page has them."""
+    with tenant_scope(cast.tenant.id):
+        detail = trace_detail(TRACE)
+    assert detail is not None
+    return {call.invocation_id: call for call in detail.calls}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_a_span_around_the_sdks_call_is_that_call(
+    acme: Cast, send: Sender, order: tuple[int, ...]
+) -> None:
+    """Start and end of the SDK's come in requests of their own, too; everything comes twice."""
+    start, end = called_in(2)
+    bodies: list[Sent] = [[start], [end], tool_span(), agent_run()]
+    for at in order:
+        send(bodies[at])
+    for body in bodies:
+        send(body)
+
+    (row,) = rows(acme)
+    assert str(row.invocation_id) == start["invocation_id"]
+    assert (row.trace_id, row.state, row.violation_count) == (TRACE, "failed", 1)
+    assert row.guard_outcome == "failed"
+    check(acme)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_further_layers_around_are_the_same_call(
+    acme: Cast, send: Sender, order: tuple[int, ...]
+) -> None:
+    bodies: list[Sent] = [called_in(2), inner_span(), outer_span()]
+    for at in order:
+        send(bodies[at])
+    for body in bodies:
+        send(body)
+
+    (row,) = rows(acme)
+    assert row.violation_count == 1
+    with tenant_scope(acme.tenant.id):
+        for number in (2, 3):
+            found = call_of_span(row.started_on, span_uuid(TRACE, f"{number:016x}"))
+            assert found == (row.started_on, row.invocation_id)
+    check(acme)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_a_middle_layer_in_any_order(acme: Cast, send: Sender, order: tuple[int, ...]) -> None:
+    bodies: list[Sent] = [
+        called_in(2),
+        spans(2, 3),
+        spans(3, 4, "mcp", kind=3),
+        spans(4, 5, "outer"),
+    ]
+    for at in order:
+        send(bodies[at])
+
+    (row,) = rows(acme)
+    assert row.violation_count == 1
+    check(acme)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_a_span_that_is_no_tool_call_is_the_parent(
+    acme: Cast, send: Sender, order: tuple[int, ...]
+) -> None:
+    """Two calls in one agent's run stay two, in the call that the run is in."""
+    first, second = called_in(1), called_in(1)
+    bodies: list[Sent] = [first, second, agent_run(), plan()]
+    for at in order:
+        send(bodies[at])
+    for body in bodies:
+        send(body)
+
+    calls = shown(acme)
+    assert sorted(call.tool_name for call in calls.values()) == ["get_weather"] * 2 + ["plan"]
+    around = span_uuid(TRACE, f"{9:016x}")
+    for call in calls.values():
+        assert call.parent_invocation_id == (None if call.tool_name == "plan" else around)
+    with tenant_scope(acme.tenant.id):
+        row = next(row for row in rows(acme) if row.tool_name == "get_weather")
+        opened = call_detail(row.started_on, row.invocation_id)
+    assert opened is not None
+    assert opened.parent_invocation_id == around
+    check(acme)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_a_retry_and_a_helper_in_one_tool_span_are_not_swallowed(
+    acme: Cast, send: Sender, order: tuple[int, ...]
+) -> None:
+    """The span is of both tries; what another tool does in it, is in it."""
+    tries = [called_in(2), called_in(2)]
+    helper = [each | {"tool_name": "look_up"} for each in called_in(2)]
+    other = spans(5, 2, attributes=GENAI | {"gen_ai.tool.name": "x"})
+    bodies: list[Sent] = [tries[0], [*tries[1], *helper], tool_span(), other]
+    for at in order:
+        send(bodies[at])
+
+    calls = shown(acme)
+    assert sorted(call.tool_name for call in calls.values()) == [
+        "get_weather",
+        "get_weather",
+        "look_up",
+        "x",
+    ]
+    ids = {start["invocation_id"] for start, _ in tries}
+    for call in calls.values():
+        parent = call.parent_invocation_id
+        if call.tool_name == "get_weather":
+            assert parent is None
+        else:
+            assert str(parent) in ids
+    check(acme)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_another_tools_span_is_only_the_parent(acme: Cast, send: Sender, is_first: bool) -> None:
+    helper = [each | {"tool_name": "look_up"} for each in called_in(2)]
+    bodies: list[Sent] = [tool_span(), helper]
+    for body in bodies[:: 1 if is_first else -1]:
+        send(body)
+
+    calls = shown(acme)
+    assert len(calls) == 2
+    (found,) = (call for call in calls.values() if call.tool_name == "look_up")
+    assert found.parent_invocation_id == span_uuid(TRACE, f"{2:016x}")
+    check(acme)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_another_call_id_is_another_call(acme: Cast, send: Sender, is_first: bool) -> None:
+    theirs = spans(2, 1, attributes=GENAI | {"gen_ai.tool.call.id": "call_1"})
+    bodies: list[Sent] = [theirs, called_in(2, tool_call_id="call_2")]
+    for body in bodies[:: 1 if is_first else -1]:
+        send(body)
+
+    assert len(rows(acme)) == 2
+    check(acme)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_span_inside_the_sdks_call_is_not_joined(
+    acme: Cast, send: Sender, is_first: bool
+) -> None:
+    """Its parent is what was current around the call: nothing tells that it is the same one."""
+    bodies: list[Sent] = [called_in(1), tool_span(), agent_run()]
+    for body in bodies[:: 1 if is_first else -1]:
+        send(body)
+
+    assert len(rows(acme)) == 2
+    check(acme)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_another_tenants_span_is_never_joined(
+    acme: Cast, globex: Cast, send: Sender, is_first: bool
+) -> None:
+    theirs = Sender(globex, make_ingest_key(globex.tenant))
+    steps: list[Sending] = [lambda: theirs(tool_span()), lambda: send(called_in(2))]
+    for step in steps[:: 1 if is_first else -1]:
+        step()
+
+    assert [row.state for row in rows(globex)] == ["ok"]
+    assert [row.violation_count for row in rows(acme)] == [1]
+    check(acme)
+    check(globex)
+
+
+@pytest.mark.parametrize("value", [None, 7, "", "nonsense", f"00-{TRACE}-{0:016x}-01", "x" * 500])
+def test_a_malformed_traceparent_is_ignored(acme: Cast, send: Sender, value: Any) -> None:
+    start, end = called_in(2)
+    send(tool_span())
+    send([start | {"traceparent": value}, end])
+
+    assert len(rows(acme)) == 2
+    check(acme)
+
+
+def test_a_call_in_a_span_is_kept_open_by_its_own_end_alone(acme: Cast, send: Sender) -> None:
+    """The span's end says nothing of an executor that may still be at work."""
+    start, end = called_in(2)
+    send([start])
+    send(tool_span())
+    assert [row.state for row in rows(acme)] == ["open"]
+    send([end])
+
+    (row,) = rows(acme)
+    assert (row.state, row.violation_count) == ("failed", 1)
+    check(acme)
+
+
+def test_requests_in_a_race_make_one_call(acme: Cast, send: Sender) -> None:
+    send(outer_span())
+    bodies: list[Sent] = [called_in(2), inner_span()]
+    failures: list[BaseException] = []
+
+    def deliver(body: Sent) -> None:
+        try:
+            send(body)
+        except BaseException as error:  # a thread's own would be printed and forgotten
+            failures.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=deliver, args=(body,)) for body in bodies * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    (row,) = rows(acme)
+    assert row.violation_count == 1
+    check(acme)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_who_erases_the_call_erases_what_its_spans_said(
+    acme: Cast, send: Sender, order: tuple[int, ...]
+) -> None:
+    said = {"gen_ai.tool.call.arguments": '{"who": "Somebody"}'}
+    layers = [spans(2, 3, attributes=GENAI | said), spans(3, 4, "outer", attributes=GENAI | said)]
+    bodies: list[Sent] = [called_in(2, case_id="mine"), *layers]
+    for at in order:
+        send(bodies[at])
+    assert "Somebody" in everything(acme)
+    erase(acme)
+
+    assert "Somebody" not in everything(acme)
+    assert len(rows(acme)) == 1
+    assert agrees(acme)
+
+
+def test_what_was_stored_before_stays_as_it_is(acme: Cast, send: Sender) -> None:
+    """Events of an SDK that names no span are not joined."""
+    start, end = called_in(2)
+    del start["traceparent"]
+    send(tool_span())
+    send([start, end])
+
+    assert len(rows(acme)) == 2
+    check(acme)

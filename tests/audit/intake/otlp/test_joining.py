@@ -1,0 +1,303 @@
+"""Spans of one call in requests of their own, in any order: one call, and figures that add up."""
+
+import itertools
+import json
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from audit.events.spans import span_uuid
+from audit.index.reindex import reindex
+from audit.models import RejectedEvent, Trace
+from audit.queries.calls import call_detail, trace_detail
+from tenants.scope import tenant_scope
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.otlp_requests import (
+    JSON,
+    Answer,
+    Stored,
+    calls,
+    fixture,
+    post,
+    request,
+    span,
+)
+from tests.support.recount import assert_consistent
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
+MCP = {"mcp.method.name": "tools/call"}
+VIOLATION = {"path": "$.city", "code": "WRONG_TYPE", "expected": "string"}
+
+
+@pytest.fixture
+def key(acme: Cast) -> str:
+    return make_ingest_key(acme.tenant)
+
+
+def numbered(number: int, parent: int = 0, **members: Any) -> dict[str, Any]:
+    """The span of that number in the one trace."""
+    ids = {"traceId": TRACE, "spanId": f"{number:016x}"}
+    return span(**ids, **({"parentSpanId": f"{parent:016x}"} if parent else {}), **members)
+
+
+def agent() -> bytes:
+    """What an agent says of its call, below a span that is no call."""
+    attributes = GENAI | {"gen_ai.tool.call.id": "call_1", "gen_ai.conversation.id": "c-7"}
+    return request(numbered(2, 1, attributes=attributes), scope="agent")
+
+
+def client() -> bytes:
+    """What the MCP client says of it: nothing but its name."""
+    return request(
+        numbered(3, 2, kind=3, attributes=MCP, name="MCP send tools/call get_weather"), scope="mcp"
+    )
+
+
+def server() -> bytes:
+    """What the MCP server says: arguments, result, and that the tool failed."""
+    content = {
+        "gen_ai.tool.call.arguments": '{"city": "London"}',
+        "gen_ai.tool.call.result": '{"isError": true, "content": []}',
+        "error.type": "tool_error",
+    }
+    return request(
+        numbered(4, 3, kind=2, attributes=MCP | GENAI | content, status={"code": 2}), scope="mcp"
+    )
+
+
+def root() -> bytes:
+    return request(
+        numbered(1, 9, attributes={}, name="chat"),
+        numbered(9, attributes=GENAI | {"gen_ai.tool.name": "plan"}),
+        scope="agent",
+    )
+
+
+def send(key: str, *bodies: bytes) -> list[Answer]:
+    answers = [post(key, body, JSON) for body in bodies]
+    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.rejected for answer in answers} == {0}
+    return answers
+
+
+def check(acme: Cast) -> None:
+    """Totals, log and index agree, and the inbox is empty."""
+    with tenant_scope(acme.tenant.id):
+        assert not RejectedEvent.objects.for_tenant(acme.tenant.id).exists()
+    assert_consistent(acme.tenant)
+    report = reindex(acme.tenant.id, repair=False, progress=lambda done, size: None)
+    assert report.is_clean, report.comparison.examples
+
+
+def the_call(acme: Cast) -> Stored:
+    return next(call for call in calls(acme.tenant) if call.row.tool_name == "get_weather")
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations((0, 1, 2))))
+def test_layers_in_any_order_are_one_call(acme: Cast, key: str, order: tuple[int, ...]) -> None:
+    bodies = [agent(), client(), server()]
+    send(key, *(bodies[at] for at in order))
+
+    (call,) = calls(acme.tenant)
+    assert (call.row.state, call.row.error_type) == ("failed", "tool_error")
+    assert call.start["args"] == {"city": "London"}
+    assert (call.row.tool_call_id, call.row.run_id) == ("call_1", "c-7")
+    assert call.row.parent_invocation_id == span_uuid(TRACE, f"{1:016x}")
+    assert {call.end["otlp"]["span"]["span_id"]} | {
+        each["span_id"] for each in call.end["otlp"]["merged"]
+    } == {f"{number:016x}" for number in (2, 3, 4)}
+    check(acme)
+
+
+def test_what_is_sent_again_is_not_counted_again(acme: Cast, key: str) -> None:
+    bodies = [server(), client(), agent()]
+    send(key, *bodies, *bodies, bodies[2], bodies[0])
+    send(key, request(*(span for body in bodies for span in _spans(body))))
+
+    (call,) = calls(acme.tenant)
+    assert call.row.state == "failed"
+    check(acme)
+
+
+def _spans(body: bytes) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(body)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    return found
+
+
+def test_a_middle_that_comes_last_makes_two_calls_one(acme: Cast, key: str) -> None:
+    below = [
+        request(numbered(number, 4, attributes=GENAI | {"gen_ai.tool.name": f"look_up_{number}"}))
+        for number in (5, 6)
+    ]
+    send(key, server(), below[0], agent())
+    inner, outer = span_uuid(TRACE, f"{4:016x}"), span_uuid(TRACE, f"{2:016x}")
+    assert {call.row.invocation_id for call in calls(acme.tenant)} > {inner, outer}
+    send(key, client(), below[1], server(), client(), agent())
+
+    with tenant_scope(acme.tenant.id):
+        detail = trace_detail(TRACE)
+    assert detail is not None
+    shown = {call.tool_name: call for call in detail.calls}
+    assert {call.invocation_id for call in detail.calls} == {
+        outer,
+        *(span_uuid(TRACE, f"{number:016x}") for number in (5, 6)),
+    }
+    assert shown["look_up_5"].parent_invocation_id == outer
+    assert shown["look_up_6"].parent_invocation_id == outer
+    assert shown["get_weather"].state == "failed"
+    check(acme)
+
+
+def test_the_address_of_a_merged_call_leads_to_the_one_it_is_part_of(
+    acme: Cast, globex: Cast, key: str
+) -> None:
+    send(key, server(), agent())
+    shown = {call.row.invocation_id: call.row for call in calls(acme.tenant)}
+    send(key, client())
+    (call,) = calls(acme.tenant)
+    (gone,) = shown.keys() - {call.row.invocation_id}
+    address = f"/calls/{shown[gone].started_on}/{gone}"
+
+    ours, theirs = Client(), Client()
+    ours.force_login(acme.viewer)
+    theirs.force_login(globex.viewer)
+
+    answer = ours.get(address)
+    assert answer.status_code == 302
+    assert answer["Location"] == f"/calls/{call.row.started_on}/{call.row.invocation_id}"
+    assert theirs.get(address).status_code == 404
+
+
+def test_a_trace_forgets_what_only_the_merged_call_told(acme: Cast, key: str) -> None:
+    """The server's clock is behind, by the other side of midnight; it names a conversation, too."""
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def layer(number: int, after_s: int, conversation: str, **members: Any) -> dict[str, Any]:
+        started = int((midnight - timedelta(days=1, seconds=-after_s)).timestamp()) * 10**9
+        attributes = GENAI | MCP | {"gen_ai.conversation.id": conversation}
+        times = {"startTimeUnixNano": str(started), "endTimeUnixNano": str(started + 10**9)}
+        return numbered(number, number - 1, attributes=attributes, **times, **members)
+
+    outer = request(layer(2, 10, "c-7"), scope="agent")
+    middle = request(layer(3, 11, "c-8", kind=3), scope="mcp")
+    inner = request(layer(4, -30, "a-first", kind=2), scope="mcp")
+    send(key, inner, outer)
+    with tenant_scope(acme.tenant.id):
+        runs = {trace.run_id for trace in Trace.objects.for_tenant(acme.tenant.id)}
+    assert runs == {"a-first", "c-7"}
+    send(key, middle)
+
+    (call,) = calls(acme.tenant)
+    with tenant_scope(acme.tenant.id):
+        (trace,) = Trace.objects.for_tenant(acme.tenant.id)
+    assert (trace.started_on, trace.run_id) == (call.row.started_on, "c-7")
+    assert trace.first_started_at == call.row.started_at
+    check(acme)
+
+
+@pytest.mark.parametrize("names_spans", [True, False])
+def test_what_was_not_made_of_spans_alone_is_never_withdrawn(
+    acme: Cast, key: str, *, names_spans: bool
+) -> None:
+    """Whoever may send events can give one a span's id, or all its members and a violation."""
+    send(key, agent(), client())
+    violations = [VIOLATION] if names_spans else []
+    own = make_call(
+        invocation_id=str(span_uuid(TRACE, f"{4:016x}")),
+        trace_id=TRACE,
+        guard={"strategy": "warn", "outcome": "passed", "violations": violations},
+    )
+    if names_spans:
+        source = {"span": {"trace_id": TRACE, "span_id": f"{4:016x}"}}
+        own = [event | {"otlp": source} for event in own]
+    send_events(acme.tenant, own, key=key)
+    send(key, server())
+
+    kept = {call.row.invocation_id: call.row.violation_count for call in calls(acme.tenant)}
+    assert kept == {
+        span_uuid(TRACE, f"{4:016x}"): len(violations),
+        span_uuid(TRACE, f"{2:016x}"): 0,
+    }
+    check(acme)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_call_lies_below_the_call_around_the_spans_between(
+    acme: Cast, key: str, order: tuple[int, ...]
+) -> None:
+    bodies = [agent(), root()]
+    send(key, *(bodies[at] for at in order))
+
+    with tenant_scope(acme.tenant.id):
+        detail = trace_detail(TRACE)
+        assert detail is not None
+        shown = {call.tool_name: call for call in detail.calls}
+        assert shown["get_weather"].parent_invocation_id == shown["plan"].invocation_id
+        opened = call_detail(shown["get_weather"].started_on, shown["get_weather"].invocation_id)
+    assert opened is not None
+    assert opened.parent_invocation_id == shown["plan"].invocation_id
+    check(acme)
+
+
+def test_a_call_below_one_that_was_stored_by_its_inner_span(acme: Cast, key: str) -> None:
+    look_up = GENAI | {"gen_ai.tool.name": "look_up"}
+    send(key, server(), request(numbered(5, 4, attributes=look_up)), client())
+
+    with tenant_scope(acme.tenant.id):
+        detail = trace_detail(TRACE)
+    assert detail is not None
+    shown = {call.tool_name: call for call in detail.calls}
+    assert shown["look_up"].parent_invocation_id == shown["get_weather"].invocation_id
+    assert len(detail.calls) == 2
+
+
+def test_a_client_and_a_server_that_export_at_once_make_one_call(acme: Cast, key: str) -> None:
+    """The MCP SDK's spans, from two processes, with their requests in a race."""
+    bodies = [fixture(f"mcp-{role}.pb", timezone.now()) for role in ("client", "server")]
+    answers: list[Answer] = []
+
+    def deliver(body: bytes) -> None:
+        try:
+            answers.append(post(key, body))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=deliver, args=(body,)) for body in bodies * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [answer.status_code for answer in answers] == [200] * 4
+    states = [(call.row.tool_name, call.row.state) for call in calls(acme.tenant)]
+    assert states == [("book_flight", "failed"), ("get_weather", "ok"), ("get_weather", "ok")]
+    check(acme)
+
+
+def test_an_executors_own_call_is_never_told_otherwise(acme: Cast, key: str) -> None:
+    """The id of a span's call is no secret: an event of the SDK's may have it."""
+    own = make_call(invocation_id=str(span_uuid(TRACE, f"{2:016x}")), trace_id=TRACE)
+    send_events(acme.tenant, own, key=key)
+    answer = post(key, agent(), JSON)
+
+    assert (answer.status_code, answer.rejected) == (200, 1)
+    assert the_call(acme).row.call_id == "c" * 64
+
+
+def test_another_tenants_spans_are_not_found(acme: Cast, globex: Cast, key: str) -> None:
+    send(key, server())
+    send(make_ingest_key(globex.tenant), client())
+
+    assert [call.row.state for call in calls(acme.tenant)] == ["failed"]
+    assert [call.row.state for call in calls(globex.tenant)] == ["ok"]

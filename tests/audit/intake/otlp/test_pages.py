@@ -1,0 +1,64 @@
+"""What docs/frameworks says is what the code does and the tests run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from audit.events.limits import MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES
+from audit.events.spans import MAX_SPANS
+from audit.intake.otlp.conventions import CONTEXT, CONVENTIONS, MAPPING_VERSION
+from tests.audit.intake.otlp.environment import FRAMEWORKS
+
+PAGES = Path(__file__).resolve().parents[4] / "docs" / "frameworks"
+OVERVIEW = (PAGES / "README.md").read_text()
+
+
+def test_the_table_is_the_codes() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", OVERVIEW, re.MULTILINE)
+
+    assert [name for name, _ in rows] == [convention.name for convention in CONVENTIONS]
+    for (_, cells), convention in zip(rows, CONVENTIONS, strict=True):
+        mark, *columns = ([*re.findall(r"`([^`]+)`", cell)] for cell in cells.split("|"))
+        assert mark[: len(convention.mark)] == list(filter(None, convention.mark)) or (
+            mark == [convention.mark[1], "gen_ai.tool.name"]
+        )
+        assert [tuple(column) for column in columns] == [
+            convention.tool_name,
+            convention.tool_call_id,
+            convention.arguments,
+            convention.result,
+        ]
+
+
+def test_the_context_is_the_codes() -> None:
+    for member in ("conversation", "model"):
+        for attribute in CONTEXT[member]:
+            assert f"`{attribute}`" in OVERVIEW or attribute == "model_name"
+    assert f'"mapping_version": {MAPPING_VERSION}' in OVERVIEW
+
+
+def test_the_limits_are_the_codes() -> None:
+    stated = (
+        f"{MAX_COMPRESSED_BYTES >> 20} MiB as sent, {MAX_INFLATED_BYTES >> 20} MiB inflated,"
+        f" or {MAX_SPANS:,} spans"
+    )
+    assert stated in OVERVIEW
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+def test_every_page_names_the_variables(page: str) -> None:
+    text = (PAGES / page).read_text()
+
+    assert 'OTEL_EXPORTER_OTLP_ENDPOINT="$TOOLTRAIL_URL"' in text
+    assert 'OTEL_EXPORTER_OTLP_HEADERS="x-api-key=$TOOLTRAIL_API_KEY"' in text
+
+
+def test_the_middleware_for_mcp_is_the_one_that_is_run() -> None:
+    run = (FRAMEWORKS / "mcp_client_server.py").read_text()
+    (shown,) = re.findall(r"```python\n(.*?)```", (PAGES / "mcp.md").read_text(), re.DOTALL)
+    (middleware,) = re.findall(r"^async def with_content.*?^    return result$", shown, re.M | re.S)
+
+    assert middleware in run
+    assert "server._lowlevel_server.middleware.append(with_content)" in shown
+    assert "server._lowlevel_server.middleware.append(with_content)" in run

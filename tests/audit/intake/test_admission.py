@@ -1,0 +1,231 @@
+"""Who is let in, who waits and who is told to come later; and what a key may send."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http import HTTPStatus
+from uuid import UUID
+
+import pytest
+from django.test import Client, override_settings
+
+from audit.intake import door
+from audit.intake.admission import (
+    LINE_OF_TENANT,
+    RETRY_AFTER_S,
+    SLOTS_OF_TENANT,
+    Admission,
+    OverloadedError,
+)
+from audit.intake.quota import Quota, QuotaExceededError, quota
+from audit.models import Batch
+from tenants.scope import tenant_scope
+from tests.support.event_requests import lines, post
+from tests.support.factories import Cast, make_call, make_ingest_key
+from tests.support.installation import until
+
+TENANT, OTHER = UUID(int=1), UUID(int=2)
+
+
+def test_places_are_bounded_in_number_and_bytes_and_given_back() -> None:
+    admission = Admission(places=2, bytes_max=100)
+    with admission.place(60):
+        with pytest.raises(OverloadedError), admission.place(41):
+            pass
+        with admission.place(40), pytest.raises(OverloadedError), admission.place(0):
+            pass
+    with admission.place(100):
+        pass
+
+
+def test_in_line_for_a_slot_the_next_one_gets_it() -> None:
+    admission = Admission(slots=1, wait_s=60)
+    stored = threading.Event()
+
+    def store() -> None:
+        with admission.slot(TENANT):
+            stored.set()
+
+    with admission.slot(TENANT):
+        other = threading.Thread(target=store)
+        other.start()
+        until(lambda: admission.in_line == 1)
+        assert not stored.is_set()
+    other.join()
+    assert stored.is_set()
+    assert admission.in_line == 0
+
+
+def test_when_slots_do_not_move_nobody_waits_until_they_do() -> None:
+    admission = Admission(slots=1, wait_s=0.01)
+    with admission.slot(TENANT):
+        with pytest.raises(OverloadedError), admission.slot(TENANT):
+            pass
+        admission._wait_s = 3600  # who waited now would wait too long for this test
+        with pytest.raises(OverloadedError), admission.slot(TENANT):
+            pass
+    with admission.slot(TENANT):
+        pass
+
+
+def test_a_tenant_never_holds_all_slots_nor_fills_the_line() -> None:
+    """Eight requests that cost half a minute each refused everybody else's for as long."""
+    admission = Admission(slots=3, wait_s=60)
+    over, outcomes = threading.Event(), Counter[str]()
+
+    def store(tenant_id: UUID) -> None:
+        try:
+            with admission.slot(tenant_id):
+                outcomes["stored"] += 1
+                over.wait()
+        except OverloadedError:
+            outcomes["refused"] += 1
+
+    greedy = [threading.Thread(target=store, args=(TENANT,)) for _ in range(8)]
+    for thread in greedy:
+        thread.start()
+    until(lambda: outcomes["stored"] == SLOTS_OF_TENANT and admission.in_line == LINE_OF_TENANT)
+    until(lambda: outcomes["refused"] == len(greedy) - SLOTS_OF_TENANT - LINE_OF_TENANT)
+    with admission.slot(OTHER):  # without waiting
+        pass
+    over.set()
+    for thread in greedy:
+        thread.join()
+    assert outcomes["stored"] == SLOTS_OF_TENANT + LINE_OF_TENANT
+    assert not admission._held
+    assert not admission._waiting
+
+
+def test_a_tenant_whose_bodies_come_slowly_leaves_places_and_bytes_to_others() -> None:
+    admission = Admission(places_of_tenant=2, bytes_of_tenant=100)
+    with admission.share(TENANT, 40), admission.share(TENANT, 40):
+        with pytest.raises(OverloadedError), admission.share(TENANT, 0):
+            pass
+        with admission.share(OTHER, 40):
+            with pytest.raises(OverloadedError), admission.share(OTHER, 61):
+                pass
+            with admission.share(OTHER, 60):
+                pass
+    with admission.share(TENANT, 100):
+        pass
+    assert not admission._placed
+    assert not admission._bytes_placed
+
+
+def test_who_waits_for_its_own_requests_closes_no_line_to_others() -> None:
+    admission = Admission(slots=3, wait_s=0.01)
+    with admission.slot(TENANT), admission.slot(TENANT):
+        with pytest.raises(OverloadedError), admission.slot(TENANT):
+            pass
+        with admission.slot(OTHER):
+            admission._wait_s = 60
+            waiting = threading.Thread(target=lambda: held_by(admission))
+            waiting.start()
+            until(lambda: admission.in_line == 1)  # it waits, and is not refused at once
+    waiting.join()
+
+
+def test_the_pace_is_asked_for_only_while_somebody_waits() -> None:
+    admission = Admission(slots=1, wait_s=60)
+    assert admission.next_after_ms() == 0
+    with ExitStack() as held:
+        held.enter_context(admission.slot(TENANT))
+        waiting = threading.Thread(target=lambda: held_by(admission))
+        waiting.start()
+        until(lambda: admission.in_line == 1)
+        admission._mean_s = 0.25
+        assert admission.next_after_ms() == 250
+        admission._mean_s = 0.05
+        assert admission.next_after_ms() == 0
+    waiting.join()
+    assert admission.next_after_ms() == 0
+
+
+def test_while_others_are_refused_who_is_served_makes_room_for_them() -> None:
+    admission = Admission(places=1)
+    with admission.place(0), pytest.raises(OverloadedError), admission.place(0):
+        pass
+    assert admission.next_after_ms() == 1000 * RETRY_AFTER_S
+    admission._refused_at -= RETRY_AFTER_S
+    assert admission.next_after_ms() == 0
+
+
+def held_by(admission: Admission) -> None:
+    with admission.slot(TENANT):
+        pass
+
+
+def test_a_request_too_many_is_asked_to_come_again_and_nothing_of_it_is_stored(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = make_ingest_key(acme.tenant)
+    admission = Admission(places=1)
+    monkeypatch.setattr(door, "ADMISSION", admission)
+    with admission.place(0):
+        refused = post(key, lines(make_call()))
+    assert refused.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    assert int(refused.headers["Retry-After"]) > 0
+    assert refused.headers["Connection"] == "close"
+    assert refused.json()["code"] == "overloaded"
+    with tenant_scope(acme.tenant.id):
+        assert not Batch.objects.for_tenant(acme.tenant.id).exists()
+    assert post(key, lines(make_call())).status_code == HTTPStatus.OK
+
+
+def test_at_a_full_door_a_key_is_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    admission = Admission(places=1)
+    monkeypatch.setattr(door, "ADMISSION", admission)
+    with admission.place(0):
+        assert post("no key", b"x").status_code == HTTPStatus.SERVICE_UNAVAILABLE
+        refused = Client().post("/v1/traces", b"", content_type="application/x-protobuf")
+    assert refused.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    assert int(refused.headers["Retry-After"]) > 0
+    assert refused.headers["Content-Type"] == "application/x-protobuf"
+    assert b"Too much comes at once." in refused.content
+    assert post("no key", b"x").status_code == HTTPStatus.UNAUTHORIZED
+
+
+def test_who_announces_more_than_is_allowed_is_not_told_to_come_again(acme: Cast) -> None:
+    key = make_ingest_key(acme.tenant)
+    answer = post(key, b"x", content_length=str(1 << 40))
+    assert answer.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+def test_under_load_the_answer_says_when_to_send_next(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = make_ingest_key(acme.tenant)
+    assert "next_after_ms" not in post(key, lines(make_call())).json()
+    monkeypatch.setattr(Admission, "next_after_ms", lambda _: 700)
+    assert post(key, lines(make_call())).json()["next_after_ms"] == 700
+
+
+def test_a_quota_lets_in_what_ten_seconds_give_and_says_when_more() -> None:
+    bucket = Quota(10)
+    bucket.check("a")
+    bucket.take("a", 250)
+    with pytest.raises(QuotaExceededError) as refused:
+        bucket.check("a")
+    assert 14 < refused.value.retry_after_s <= 15.1
+    bucket.check("b")
+
+
+@pytest.fixture
+def small_quota() -> Iterator[None]:
+    quota.cache_clear()
+    with override_settings(EVENTS_PER_SECOND=1, WEB_PROCESSES=2):
+        yield
+    quota.cache_clear()
+
+
+@pytest.mark.usefixtures("small_quota")
+def test_a_key_over_its_quota_gets_429_and_another_does_not(acme: Cast, globex: Cast) -> None:
+    key = make_ingest_key(acme.tenant)
+    many = lines(event for _ in range(10) for event in make_call())
+    assert post(key, many).status_code == HTTPStatus.OK
+    refused = post(key, lines(make_call()))
+    assert refused.status_code == HTTPStatus.TOO_MANY_REQUESTS
+    assert int(refused.headers["Retry-After"]) >= 30
+    assert refused.json()["code"] == "quota"
+    assert post(make_ingest_key(globex.tenant), lines(make_call())).status_code == HTTPStatus.OK

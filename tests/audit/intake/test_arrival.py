@@ -1,0 +1,332 @@
+"""Outputs judged on arrival: what is found is in the log, counted once, and is the server's."""
+
+import json
+import random
+import time
+import uuid
+from collections import Counter
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from django.test import Client
+from tooltrail.guard import validate
+from tooltrail.ledger import Kind
+from tooltrail.redact_text import MARK
+
+from audit.events.judgement import judged_output
+from audit.index.reindex import Report, reindex
+from audit.intake import arrival
+from audit.ledger.recompute import StoredBatch, remake
+from audit.log.payload import unpack
+from audit.models import Batch, Invocation, Violation
+from audit.retention.hold_match import read_batch
+from tenants.keys import create_key
+from tenants.models import Scope, Tenant
+from tenants.scope import tenant_scope
+from tests.audit.index.test_permutations import index_of, requests_of, send
+from tests.support.call_histories import Event, some_call
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast, make_call, make_tenant
+from tests.support.recount import assert_consistent
+from tools_registry.changes import Publisher, timeline
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.tools import check_on_arrival
+from tools_registry.versions import register_contracts
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["celsius"],
+    "properties": {"days": {"type": "array", "items": {"type": "integer"}}},
+}
+BROKEN = {"status": "ok", "data": {"days": [1, "two", 3, "four"]}, "meta": {"took_ms": 1}}
+FINE = {"status": "ok", "data": {"celsius": 1, "days": [1]}, "meta": {"took_ms": 1}}
+
+
+@pytest.fixture(autouse=True)
+def known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrival, "BELIEVED_FOR", 0.0)
+
+
+def register(tenant: Tenant, *, name: str = "get_weather", is_on: bool = True, **more: Any) -> Tool:
+    contract = make_contract(name=name, **({"output_schema": SCHEMA} | more))
+    with tenant_scope(tenant.id):
+        by = Publisher(key_id="key")
+        register_contracts(tenant, [ToolContract.model_validate(contract)], by)
+        tool = Tool.objects.get(name=name)
+        check_on_arrival(tool, by, is_on=is_on)
+    return tool
+
+
+def found_in(tenant: Tenant) -> list[Violation]:
+    with tenant_scope(tenant.id):
+        return list(Violation.objects.for_tenant(tenant.id).order_by("invocation_id", "ordinal"))
+
+
+def logged(tenant: Tenant) -> list[list[dict[str, Any]]]:
+    """The log's events, batch by batch."""
+    with tenant_scope(tenant.id):
+        batches = Batch.objects.for_tenant(tenant.id).order_by("first_index")
+        return [
+            [json.loads(raw) for _, raw in unpack(bytes(batch.payload or b""))] for batch in batches
+        ]
+
+
+def reread(tenant: Tenant) -> Report:
+    return reindex(tenant.id, repair=False, progress=lambda done, size: None)
+
+
+def test_what_is_found_is_what_the_guard_finds(acme: Cast) -> None:
+    register(acme.tenant)
+    answer = send(acme.tenant, [*make_call(output=BROKEN), *make_call(output=FINE)])
+    assert answer["accepted"] == 4
+    expected = validate(BROKEN["data"], SCHEMA).violations
+    violations = found_in(acme.tenant)
+    assert [(each.path, each.code, each.expected, each.received) for each in violations] == [
+        (each.path, each.code, each.expected, each.received) for each in expected
+    ]
+    assert {(each.found_by, each.strategy, each.outcome) for each in violations} == {
+        ("server", "on-arrival", "unguarded")
+    }
+    assert {each.path_pattern for each in violations} == {"$.celsius", "$.days[*]"}
+    with tenant_scope(acme.tenant.id):
+        states = Invocation.objects.for_tenant(acme.tenant.id).values_list(
+            "state", "violation_count"
+        )
+        assert sorted(states) == [("ok", 0), ("ok", len(expected))], "a call does not fail of it"
+    assert_consistent(acme.tenant)
+
+
+def test_it_is_an_event_of_the_log_behind_those_that_were_sent(acme: Cast) -> None:
+    register(acme.tenant)
+    start, end = make_call(output=BROKEN)
+    answer = send(acme.tenant, [start, end])
+    [[*sent, finding]] = logged(acme.tenant)
+    assert sent == [start, end]
+    assert answer["ledger"] == {"first_index": 0, "size": 3}
+    assert (finding["type"], finding["end_position"], finding["tool_version"]) == ("finding", 1, 1)
+    assert finding["invocation_id"] == start["invocation_id"]
+    assert finding["violations"][0]["message"]
+    with tenant_scope(acme.tenant.id):
+        batch = Batch.objects.for_tenant(acme.tenant.id).get()
+    stored = StoredBatch(
+        batch.batch_id,
+        batch.received_at,
+        0,
+        3,
+        bytes(batch.leaves),
+        bytes(batch.payload or b""),
+        False,
+    )
+    kinds = [each.entry and each.entry.kind for each in remake(stored)]
+    assert kinds == [Kind.START, Kind.END, Kind.FINDING]
+    held_by = {
+        (each.invocation_id, each.candidate and each.candidate.day) for each in read_batch(stored)
+    }
+    assert len(held_by) == 1, "what holds or erases a call's events does so to its finding"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"guard": {"strategy": "throw", "outcome": "passed", "violations": []}},
+        {"output": {"status": "error", "error": {"type": "FATAL", "message": "no"}}},
+        {"output": None},
+        {"output": {"status": "ok", "data": MARK}},
+        {"output": {"status": "ok", "data": {"celsius": 1, "days": [MARK]}}},
+        {"removed": [{"path": "$.output.data", "reason": "not captured"}]},
+        {"otlp": {"span": {"trace_id": "a", "span_id": "b"}}},
+        {"tool_name": "another"},
+    ],
+    ids=str,
+)
+def test_what_is_not_judged(acme: Cast, change: dict[str, Any]) -> None:
+    register(acme.tenant)
+    start, end = make_call(output=BROKEN)
+    assert send(acme.tenant, [start, end | change])["accepted"] == 2
+    assert found_in(acme.tenant) == []
+
+
+def test_an_output_that_names_a_span_is_judged(acme: Cast) -> None:
+    register(acme.tenant)
+    send(acme.tenant, make_call(output={"status": "ok", "data": {"otlp": 1, "exporter": "otlp"}}))
+    assert [one.path for one in found_in(acme.tenant)] == ["$.celsius"]
+
+
+def test_off_by_default_and_off_again(acme: Cast) -> None:
+    tool = register(acme.tenant, is_on=False)
+    send(acme.tenant, make_call(output=BROKEN))
+    assert found_in(acme.tenant) == []
+    with tenant_scope(acme.tenant.id):
+        check_on_arrival(tool, Publisher(key_id="key"), is_on=True)
+        check_on_arrival(tool, Publisher(key_id="key"), is_on=False)
+    send(acme.tenant, make_call(output=BROKEN))
+    assert found_in(acme.tenant) == []
+
+
+def test_a_repeated_end_adds_nothing(acme: Cast) -> None:
+    register(acme.tenant)
+    start, end = make_call(output=BROKEN)
+    send(acme.tenant, [end, end])
+    before = len(found_in(acme.tenant))
+    assert before
+    for events in ([start], [end], [end, start]):
+        send(acme.tenant, events)
+    at_odds = send(acme.tenant, [end | {"duration_ms": 7}])
+    assert at_odds["rejected"][0]["code"] == "conflict"
+    assert len(found_in(acme.tenant)) == before
+    assert [event["type"] for batch in logged(acme.tenant) for event in batch].count("finding") == 1
+    assert_consistent(acme.tenant)
+    assert reread(acme.tenant).is_clean
+
+
+def test_every_order_leaves_the_same_index_and_the_log_says_the_same() -> None:
+    rng = random.Random()
+    calls = [some_call(rng, number) for number in range(6)]
+    calls += [broken_call(rng, number) for number in range(6, 9)]
+    events = [event for call in calls for event in call]
+    expected: dict[str, list[str]] | None = None
+    for number in range(40):
+        tenant = make_tenant("arrivals")
+        for name in ("a", "ä"):
+            register(tenant, name=name)
+        seed = rng.getrandbits(32)
+        for each in requests_of(random.Random(seed), events):
+            assert not send(tenant, each)["rejected"], seed
+        index = index_of(tenant)
+        expected = expected or index
+        assert index == expected, seed
+        if number % 10 == 0:
+            assert_consistent(tenant)
+            report = reread(tenant)
+            assert report.is_clean, report.comparison.examples
+    assert expected is not None
+    assert sum('"found_by": "server"' in row for row in expected["violation"]) >= 9
+
+
+def broken_call(rng: random.Random, number: int) -> list[Event]:
+    events = make_call(
+        invocation_id=str(uuid.UUID(int=rng.getrandbits(128), version=4)),
+        tool_name="a",
+        output=BROKEN,
+    )
+    return [
+        event | {"producer_id": f"p{number % 2}", "producer_seq": 2 * number + place}
+        for place, event in enumerate(events)
+    ]
+
+
+def test_an_executor_cannot_send_a_finding(acme: Cast) -> None:
+    register(acme.tenant)
+    send(acme.tenant, make_call(output=BROKEN))
+    [[*_, finding]] = logged(acme.tenant)
+    answer = send(acme.tenant, [finding])
+    assert (answer["accepted"], answer["rejected"][0]["code"]) == (0, "invalid_event")
+
+
+def test_texts_postgresql_cannot_hold_are_replaced(acme: Cast) -> None:
+    register(acme.tenant, output_schema={"type": "object", "additionalProperties": False})
+    output = {"status": "ok", "data": {"a\0b": 1, "\ud800": 2}}
+    send(acme.tenant, make_call(output=output))
+    assert len(found_in(acme.tenant)) == 2
+    assert reread(acme.tenant).is_clean
+
+
+@pytest.mark.parametrize(
+    ("items", "wrong"),
+    [
+        ({"enum": [[n] for n in range(3_000)]}, [[-1]] * 2_000),
+        ({"enum": [f"s{n}" for n in range(3_000)]}, ["x"] * 20_000),
+        ({"anyOf": [{"const": n} for n in range(300)]}, [-1] * 10_000),
+        ({"anyOf": [{"type": "object", "required": [f"r{n}"]} for n in range(300)]}, [{}] * 2_000),
+        ({"uniqueItems": True, "contains": {"const": 1}}, [[[0]] * 400] * 40),
+    ],
+)
+def test_a_small_event_costs_no_seconds(
+    acme: Cast, items: dict[str, Any], wrong: list[Any]
+) -> None:
+    """3 KB cost 3.5 s of processor time, 12 KB 13.6 s, and all others waited for it."""
+    schema = {"type": "object", "properties": {"data": {"type": "array", "items": items}}}
+    register(acme.tenant, output_schema=schema)
+    output = {"status": "ok", "data": wrong, "meta": {"took_ms": 1}}
+    events = make_call(output=output)
+    began = time.thread_time()
+    send(acme.tenant, events)
+    took = time.thread_time() - began
+    found = found_in(acme.tenant)
+    assert took < 1.5  # 0.3 s, and storing
+    assert found
+
+
+def test_of_very_much_that_is_wrong_not_everything_is_explained(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrival, "REQUEST_STEPS", 80)
+    register(acme.tenant)
+    send(acme.tenant, [*make_call(output=BROKEN), *make_call(output=BROKEN)])
+    found = Counter((each.path, each.received) for each in found_in(acme.tenant))
+    assert found == {
+        ("$.celsius", "undefined"): 2,
+        ("$.days[1]", "string"): 1,
+        ("$.days[3]", "string"): 1,
+        ("$", "more was not explained"): 1,
+    }
+    monkeypatch.setattr(arrival, "VERDICT_STEPS", 10)
+    monkeypatch.setattr(arrival, "REQUEST_STEPS", 0)
+    read = Mock(wraps=judged_output)
+    monkeypatch.setattr(arrival, "judged_output", read)
+    send(acme.tenant, [event for _ in range(3) for event in make_call(output=BROKEN)])
+    assert read.call_count == 1, "reading an output is work, too"
+    found = Counter((each.path, each.received) for each in found_in(acme.tenant))
+    monkeypatch.setattr(arrival, "EVENT_MAX_BYTES", 10)
+    send(acme.tenant, make_call(output=BROKEN))
+    assert len(found_in(acme.tenant)) == found.total()
+
+
+def test_an_editor_turns_it_on_and_off_and_it_is_on_record(acme: Cast) -> None:
+    tool = register(acme.tenant, is_on=False)
+    client, viewer = Client(), Client()
+    client.force_login(acme.editor)
+    viewer.force_login(acme.viewer)
+    address = f"/tools/{tool.pk}/arrivals"
+    assert viewer.post(address, {"on": "1"}).status_code == 403
+    client.post(address, {"on": "1", "reason": "Old executors."})
+    page = viewer.get(f"/tools/{tool.pk}").content.decode()
+    assert "Checked on arrival from now on" in page
+    assert "Old executors." in page
+    send(acme.tenant, make_call(output=BROKEN))
+    client.post(address)
+    with tenant_scope(acme.tenant.id):
+        changes = timeline(tool, size=2)
+        assert [change.kind for change in changes] == ["checks_off", "checks_on"]
+        assert {change.user_name for change in changes} == {acme.editor.username}
+    shown = viewer.get("/violations/?range=24h").content.decode()
+    assert "found by the server" in shown
+    _, key = create_key(acme.tenant, "reader", [Scope.READ])
+    api = Client(headers={"Authorization": f"Bearer {key}"})
+    call_id = str(found_in(acme.tenant)[0].invocation_id)
+    violations = api.get(f"/api/v1/calls/{call_id}").json()["violations"]
+    assert {each["found_by"] for each in violations} == {"server"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [(None, "have no schema"), ({"pattern": "^(?!a)"}, "cannot be judged by")],
+)
+def test_what_cannot_be_checked_is_said(
+    acme: Cast, schema: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tools_registry import versions
+
+    monkeypatch.setattr(versions, "judging_problems", lambda contract, **_: {})
+    tool = register(acme.tenant, is_on=False, output_schema=schema)
+    client = Client()
+    client.force_login(acme.editor)
+    answer = client.post(f"/tools/{tool.pk}/arrivals", {"on": "1"}, follow=True)
+    assert said in answer.content.decode()
+    with tenant_scope(acme.tenant.id):
+        check_on_arrival(Tool.objects.get(), Publisher(acme.editor), is_on=True)
+    assert "Nothing is checked" in client.get(f"/tools/{tool.pk}").content.decode()
+    send(acme.tenant, make_call(output=BROKEN))
+    assert found_in(acme.tenant) == []

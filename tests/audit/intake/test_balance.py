@@ -1,0 +1,210 @@
+"""Senders are spread over the web processes: who is asked to move, and that all of them serve."""
+
+import http.client
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from audit.intake.balance import LOOK_EVERY_S, Balance
+from tests.support.installation import (
+    Installation,
+    announcement,
+    end,
+    new_installation,
+    until,
+)
+
+
+class _Clock:
+    """One that all processes share, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class _Processes:
+    """Some web processes, each with so many requests at work that never end."""
+
+    def __init__(self, folder: Path, *at_work: int) -> None:
+        self.clock = _Clock()
+        self.stack = ExitStack()
+        self.balances = [Balance(folder, str(n), self.clock) for n in range(len(at_work))]
+        for balance, requests in zip(self.balances, at_work, strict=True):
+            for _ in range(requests):
+                self.stack.enter_context(balance.request())
+
+    def asked(self, answers: int = 10) -> list[int]:
+        """How many of so many answers of each ask the sender to move, after it was watched."""
+        for balance in self.balances:
+            assert not balance.asks_to_move()
+        self.clock.now += LOOK_EVERY_S
+        for balance in self.balances:
+            assert not balance.asks_to_move()  # only now each has seen the others
+        self.clock.now += LOOK_EVERY_S
+        return [sum(each.asks_to_move() for _ in range(answers)) for each in self.balances]
+
+
+@pytest.mark.parametrize(
+    ("at_work", "asked"),
+    [
+        ((3, 1), [1, 0]),
+        ((4, 0), [2, 0]),
+        ((0, 4), [0, 2]),
+        ((1, 0), [0, 0]),
+        ((2, 1), [0, 0]),
+        ((2, 2), [0, 0]),
+        ((6, 2, 1), [2, 0, 0]),
+        ((5,), [0]),
+    ],
+)
+def test_the_busier_process_asks_half_of_what_it_has_more_to_move(
+    tmp_path: Path, at_work: tuple[int, ...], asked: list[int]
+) -> None:
+    assert _Processes(tmp_path, *at_work).asked() == asked
+
+
+def test_a_sender_that_takes_turns_with_others_counts_by_its_time(tmp_path: Path) -> None:
+    processes = _Processes(tmp_path, 2, 0)
+    busy, idle = processes.balances
+    for each in (busy, idle):
+        assert not each.asks_to_move()
+    processes.clock.now += LOOK_EVERY_S
+    assert not busy.asks_to_move()
+    with idle.request():  # nine tenths of the time
+        processes.clock.now += 0.9 * LOOK_EVERY_S
+    processes.clock.now += 0.1 * LOOK_EVERY_S
+    assert not busy.asks_to_move()
+
+
+def test_a_long_silence_says_nothing(tmp_path: Path) -> None:
+    processes = _Processes(tmp_path, 4, 0)
+    processes.asked(answers=0)
+    processes.clock.now += 60
+    assert not processes.balances[0].asks_to_move()
+
+
+def test_a_process_that_has_died_is_not_waited_for(tmp_path: Path) -> None:
+    holder = (
+        "import sys; from pathlib import Path; from audit.intake.balance import Balance;"
+        "held = Balance(Path(sys.argv[1]), 'other'); print('held', flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", holder, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ,
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"held\n"
+    own = Balance(tmp_path, "own")
+    with ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(own.request())
+        assert _asked_in_a_second(own) > 0
+        other.kill()
+        other.communicate()
+        _asked_in_a_second(own)  # it was alive when they looked last
+        assert _asked_in_a_second(own) == 0
+
+
+def _asked_in_a_second(balance: Balance) -> int:
+    asked = 0
+    for _ in range(30):
+        time.sleep(LOOK_EVERY_S / 10)
+        asked += balance.asks_to_move()
+    return asked
+
+
+def test_without_room_for_its_file_nobody_is_moved(tmp_path: Path) -> None:
+    folder = tmp_path / "a file"
+    folder.touch()
+    balance = Balance(folder, "own")
+    with balance.request():
+        assert not balance.asks_to_move()
+    assert not balance.asks_to_move()
+
+
+@pytest.fixture(scope="module")
+def installation() -> Iterator[Installation]:
+    with new_installation() as made:
+        yield made
+
+
+def test_senders_one_process_accepted_are_served_by_both(installation: Installation) -> None:
+    """They only follow what the answers say of their connections."""
+    process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_WEB_PROCESSES="2")
+    facts = announcement(process)
+    address = urlsplit(facts["url"])
+    assert address.hostname is not None
+    assert address.port is not None
+    _, serving, stopped = installation.processes("config.process.web_server")
+    stopped.suspend()
+    connections: list[http.client.HTTPConnection] = []
+    while len(connections) < 4:  # whose each is, the system rolls
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+        connection.connect()
+        if _is_within_a_second(
+            lambda: _accepted(address.port).get(serving.pid, 0) > len(connections)
+        ):
+            connections.append(connection)
+        else:
+            connection.close()
+    stopped.resume()
+    stop = threading.Event()
+    refused: list[int] = []
+
+    def send(connection: http.client.HTTPConnection) -> None:
+        headers = {
+            "Authorization": f"Bearer {facts['api_key']}",
+            "Content-Type": "application/x-ndjson",
+        }
+        while not stop.is_set():
+            connection.request("POST", "/api/v1/events", b'{"type": "none"}\n' * 500, headers)
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status != 200:
+                refused.append(answer.status)
+
+    threads = [threading.Thread(target=send, args=(each,)) for each in connections]
+    for thread in threads:
+        thread.start()
+    try:
+        assert until(lambda: set(_accepted(address.port)) == {serving.pid, stopped.pid})
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        for connection in connections:
+            connection.close()
+    assert refused == []
+    assert end(process) == 0
+
+
+def _accepted(port: int | None) -> dict[int, int]:
+    """How many connections to a port each process has."""
+    found = Counter(
+        each.pid
+        for each in psutil.net_connections("tcp")
+        if each.status == psutil.CONN_ESTABLISHED and each.laddr and each.laddr.port == port
+    )
+    return {pid: connections for pid, connections in found.items() if pid is not None}
+
+
+def _is_within_a_second(look: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 1
+    while not (found := look()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found

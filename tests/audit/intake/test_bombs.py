@@ -1,0 +1,117 @@
+"""Bombs over real HTTP: refused before they burst, whatever they would inflate to.
+
+Memory is the process's own high-water mark, as the kernel keeps it; how long it took is
+printed (`pytest -s`) and held against nothing.
+"""
+
+import contextlib
+import gzip
+import http.client
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+import zstandard
+
+from audit.events.limits import MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES
+from tests.support.event_requests import NDJSON, lines
+from tests.support.factories import Cast, make_call, make_ingest_key
+from tests.support.server import LiveServer, running_server
+
+MIB = 1024 * 1024
+GROWTH_MAX = 32 * MIB
+
+
+def gzip_of_zeros(size: int) -> bytes:
+    squeezer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    parts = [squeezer.compress(bytes(MIB)) for _ in range(size // MIB)]
+    return b"".join(parts) + squeezer.flush()
+
+
+def zstd_of_zeros(size: int) -> bytes:
+    squeezer = zstandard.ZstdCompressor(level=19).compressobj()
+    parts = [squeezer.compress(bytes(MIB)) for _ in range(size // MIB)]
+    return b"".join(parts) + squeezer.flush()
+
+
+def just_below_the_ratio(size: int) -> bytes:
+    """Lines that compress to a ninetieth or so: only their size gives them away."""
+    return b"".join(b"%064d" % (number % 9) * 16 + b"\n" for number in range(size // 1025))
+
+
+BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "gzip, 1 GiB": ("gzip", lambda: gzip_of_zeros(1024 * MIB)),
+    "zstd, 1 GiB": ("zstd", lambda: zstd_of_zeros(1024 * MIB)),
+    "gzip in many members": ("gzip", lambda: gzip.compress(bytes(MIB)) * 4000),
+    "zstd in many frames": ("zstd", lambda: zstandard.compress(bytes(MIB)) * 40_000),
+    "plain, too large": ("identity", lambda: bytes(2 * MAX_COMPRESSED_BYTES)),
+    "no bomb, too large inflated": (
+        "gzip",
+        lambda: gzip.compress(just_below_the_ratio(2 * MAX_INFLATED_BYTES), 1),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LiveServer]:
+    with running_server() as server:
+        yield server
+
+
+def web_process(server: LiveServer) -> psutil.Process:
+    """The one that serves: the child of the one that listens on this port's behalf."""
+    port = str(urlsplit(server.url).port)
+    for process in psutil.Process().children(recursive=True):
+        if process.children() and port in process.cmdline():
+            return process.children()[-1]
+    raise AssertionError("no web process")
+
+
+def high_water(process: psutil.Process) -> int:
+    """The most memory it has held, in bytes, since `reset`."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (line,) = (each for each in status.splitlines() if each.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux' /proc")
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_and_costs_little_memory(
+    server: LiveServer, acme: Cast, name: str
+) -> None:
+    encoding, make = BOMBS[name]
+    body = make()
+    key = make_ingest_key(acme.tenant)
+
+    def send(body: bytes, encoding: str) -> int:
+        client = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+        headers = {
+            "Authorization": f"Bearer {key}",
+            "Content-Type": NDJSON,
+            "Content-Encoding": encoding,
+        }
+        with contextlib.closing(client):
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has heard enough
+                client.request("POST", "/api/v1/events", body, headers)
+            return client.getresponse().status
+
+    process = web_process(server)
+    many = [event for _ in range(200) for event in make_call()]
+    assert send(gzip.compress(lines(many)), "gzip") == HTTPStatus.OK  # all that is loaded is loaded
+    Path(f"/proc/{process.pid}/clear_refs").write_text("5")  # forget the high-water mark
+    before = process.memory_info().rss
+    began = time.perf_counter()
+    status = send(body, encoding)
+    took_ms = (time.perf_counter() - began) * 1000
+    grown = high_water(process) - before
+    told = f"{name}: {len(body):,} bytes, {took_ms:.0f} ms, {grown / MIB:.1f} MiB more"
+    sys.stdout.write(f"\n{told}\n")
+    assert status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    assert grown <= GROWTH_MAX
+    assert send(lines(make_call()), "identity") == HTTPStatus.OK

@@ -1,0 +1,255 @@
+"""JSON nested without end is refused before a decoder's recursion leaves a thread's stack.
+
+CPython counts recursion in C for a main thread's stack of 8 MiB. A web server's threads have
+2 MiB: there the process ends with a segmentation fault, and with it every request it serves.
+"""
+
+import http.client
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http import HTTPStatus
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from django.test import Client
+
+from audit.events.decode import is_too_deep
+from audit.models import RejectedEvent
+from config.instance import BASE_DIR
+from tenants.keys import create_key
+from tenants.models import Scope
+from tenants.scope import tenant_scope
+from tests.audit.intake.test_bombs import web_process
+from tests.support.contracts import make_contract
+from tests.support.event_requests import NDJSON, lines
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.server import LiveServer, running_server
+from tools_registry.changes import Publisher
+from tools_registry.drafts import create_draft
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import register_contracts
+
+STACK_BYTES = 2 * 1024 * 1024  # of a thread of the web server: what Rust gives it
+
+IN_A_SMALL_THREAD = """
+import os, sys, threading
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+from audit.events.decode import RefusedLineError, TooDeepError, decode_line
+from audit.events.instants import Instants
+from audit.intake.otlp.conventions import _json
+from audit.intake.otlp.otlp_json import read_json
+from audit.events.spans import UnreadableTraceError
+
+body = sys.stdin.buffer.read()
+said = []
+
+def decode():
+    try:
+        if sys.argv[1] == "otlp":
+            read_json(body)
+        elif sys.argv[1] == "text":
+            said.append("kept as text" if _json(body.decode()) == body.decode() else "JSON")
+            return
+        else:
+            decode_line(body, Instants())
+    except (TooDeepError, UnreadableTraceError, RefusedLineError) as error:
+        said.append(type(error).__name__)
+
+threading.stack_size(int(sys.argv[2]))
+thread = threading.Thread(target=decode)
+thread.start()
+thread.join()
+print(*said)
+"""
+
+END = (
+    b'{"type":"toolExecutionEnd","invocation_id":"0192f7a0-0000-7000-8000-000000000001",'
+    b'"tool_name":"t","started_at":"2026-11-20T10:00:00Z","ended_at":"2026-11-20T10:00:01Z",'
+    b'"output":%b}'
+)
+
+
+def nested(depth: int, opening: bytes = b"[", closing: bytes = b"]") -> bytes:
+    return opening * depth + b"0" + closing * depth
+
+
+@pytest.mark.parametrize("depth", [20_000, 400_000])
+@pytest.mark.parametrize(
+    ("decoder", "around", "expected"),
+    [
+        ("otlp", b'{"resourceSpans":%b}', "UnreadableTraceError"),
+        ("otlp", b'{"x":"\\ud800","resourceSpans":%b}', "UnreadableTraceError"),
+        ("line", END, "TooDeepError"),
+        ("line", b'{"type":"toolExecutionEnd","unknown":%b}', "TooDeepError"),
+        ("line", b'{"type":"gap","x":"\\ud800","unknown":%b}', "TooDeepError"),
+        ("text", b"%b", "kept as text"),
+    ],
+)
+@pytest.mark.parametrize("shape", [(b"[", b"]"), (b'{"a":', b"}"), (b"[", b"")])
+def test_no_decoder_leaves_the_stack_of_a_web_thread(
+    decoder: str, around: bytes, expected: str, depth: int, shape: tuple[bytes, bytes]
+) -> None:
+    body = around.replace(b"%b", nested(depth, *shape))
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_SMALL_THREAD, decoder, str(STACK_BYTES)],
+        input=body,
+        capture_output=True,
+        cwd=BASE_DIR,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout.decode().strip()) == (0, expected), done.stderr[-500:]
+
+
+@pytest.mark.parametrize(
+    ("text", "deep"),
+    [
+        (b'{"a":"' + b"[" * 100, False),  # cut off within a text
+        (b'{"a":"' + b"[" * 100 + b"\\", False),
+        (b"[" * 64, False),
+        (b"[" * 65, True),  # cut off, and already too deep
+        (b"[]" * 100 + b"[" * 10, False),
+        (b"]" * 100 + b"[" * 64, False),  # no decoder gets beyond the first
+    ],
+)
+def test_depth_of_what_is_no_json_is_that_of_its_beginning(text: bytes, deep: bool) -> None:
+    assert is_too_deep(text, 64) is deep
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LiveServer]:
+    with running_server() as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("path", "content_type", "answer"),
+    [
+        ("/v1/traces", "application/json", HTTPStatus.BAD_REQUEST),
+        ("/api/v1/events", NDJSON, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    ],
+)
+def test_thirty_deep_bodies_at_once_end_no_process(
+    server: LiveServer, acme: Cast, path: str, content_type: str, answer: HTTPStatus
+) -> None:
+    key = make_ingest_key(acme.tenant)
+
+    def send(path: str, kind: str, body: bytes) -> int:
+        client = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
+        with closing(client):
+            client.request("POST", path, body, headers)
+            return client.getresponse().status
+
+    process = web_process(server)
+    around = b'{"resourceSpans":%b}' if path == "/v1/traces" else END
+    body = around.replace(b"%b", nested(20_000))
+    with ThreadPoolExecutor(10) as many:
+        answers = list(many.map(lambda _: send(path, content_type, body), range(30)))
+    assert set(answers) <= {answer, HTTPStatus.SERVICE_UNAVAILABLE}, answers
+    assert answer in answers
+    assert process.is_running()
+    assert web_process(server) == process
+    assert send("/api/v1/events", NDJSON, lines(make_call())) == HTTPStatus.OK
+
+
+def deep_protobuf(depth: int) -> bytes:
+    """A span attribute of arrays within arrays: `AnyValue { ArrayValue { AnyValue { … } } }`."""
+    value = b""
+    for _ in range(depth):
+        value = field(1, value)  # ArrayValue.values
+        value = field(5, value)  # AnyValue.array_value
+    attribute = field(1, b"deep") + field(2, value)
+    span = field(9, attribute)
+    return field(1, field(2, field(2, span)))  # resource_spans, scope_spans, spans
+
+
+def field(number: int, data: bytes) -> bytes:
+    """A length-delimited field of protobuf."""
+    size, length = len(data), b""
+    while size > 127:
+        length += bytes((size & 127 | 128,))
+        size >>= 7
+    return bytes((number << 3 | 2,)) + length + bytes((size,)) + data
+
+
+def test_no_door_for_programs_takes_a_process_down(server: LiveServer, acme: Cast) -> None:
+    scopes = list(Scope)
+    key = create_key(acme.tenant, "deep", scopes, created_by=acme.admin)[1]
+    json_text = nested(20_000)
+    doors = (
+        ("/v1/traces", "application/x-protobuf", deep_protobuf(4_000)),
+        ("/v1/traces", "application/json", json_text),
+        ("/api/v1/events", NDJSON, b'{"type":' + json_text + b"}"),
+        ("/api/v1/tools", "application/json", b'{"tools":[%b]}' % json_text),
+        ("/api/v1/tools", "application/json", b'{"tools":[{"name":%b}]}' % json_text),
+        ("/api/v1/registry", "application/json", json_text),
+        ("/api/v1/registry", "application/json", b'[{"name":"f","inputSchema":%b}]' % json_text),
+        ("/api/v1/reports", "application/json", json_text),
+        ("/api/v1/reports", "application/json", b'{"from":%b}' % json_text),
+    )  # fmt: skip
+    process = web_process(server)
+    for path, kind, body in doors:
+        client = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
+        with closing(client):
+            client.request("POST", path, body, headers)
+            status = client.getresponse().status
+        assert 200 <= status < 500, (path, body[:60])
+        assert status not in {401, 403, 404}, (path, body[:60])
+        assert process.is_running(), (path, body[:60])
+    assert web_process(server) == process
+
+
+def test_no_form_takes_a_process_down(server: LiveServer, acme: Cast) -> None:
+    acme.admin.is_staff = True
+    acme.admin.save()
+    browser = Client()
+    browser.force_login(acme.admin)
+    token = "x" * 32
+    cookie = f"sessionid={browser.cookies['sessionid'].value}; csrftoken={token}"
+    with tenant_scope(acme.tenant.id):
+        contract = ToolContract.model_validate(make_contract())
+        register_contracts(acme.tenant, [contract], Publisher(key_id="key"))
+        tool = Tool.objects.get(tenant=acme.tenant)
+        create_draft(tool, contract, Publisher(acme.admin))
+    send_events(acme.tenant, [{"type": "neither"}], key=make_ingest_key(acme.tenant))
+    with tenant_scope(acme.tenant.id):
+        line = RejectedEvent.objects.for_tenant(acme.tenant.id).get()
+    text = nested(20_000).decode()
+    documents = dict.fromkeys(("input_schema", "output_schema", "meta", "examples"), text)
+    forms = (
+        (f"/tools/{tool.pk}/draft", {"revision": "1", "description": "d", **documents}),
+        (f"/tools/{tool.pk}/draft/check", {"revision": "1", "description": "d", **documents}),
+        (f"/admin/tools_registry/tool/{tool.pk}/change/", {"description": "d", **documents}),
+        ("/settings/redaction", {"names": "a", "sample": text, "try": "1", "otlp": "on"}),
+        (f"/inbox/{line.id}/send", {"line": '{"type":"gap","x":' + text + "}"}),
+        ("/tools/import", {"text": text}),
+        ("/tools/import", {"text": '[{"name":"f","inputSchema":' + text + "}]"}),
+        ("/calls/search", {"q": "", "needle": text[:200], "reason": "r"}),
+    )
+    process = web_process(server)
+    for path, form in forms:
+        client = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+        headers = {
+            "Cookie": cookie,
+            "X-CSRFToken": token,
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        with closing(client):
+            client.request("POST", path, urlencode(form), headers)
+            answer = client.getresponse()
+            page = answer.read()
+        assert answer.status < HTTPStatus.INTERNAL_SERVER_ERROR, path
+        assert answer.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}, (path, page[:300])
+        assert process.is_running(), path
+    assert web_process(server) == process

@@ -1,0 +1,165 @@
+"""`/metrics`: what is counted, added up over processes, and who may read it."""
+
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from django.test import Client, override_settings
+
+from audit.intake.metrics import (
+    LAGS_S,
+    Counters,
+    counters,
+    totals,
+)
+from config import health
+from config.health import METRICS_TYPE
+from config.instance import BASE_DIR
+from config.version import VERSION
+from tests.support.event_requests import lines, post
+from tests.support.factories import Cast, make_call, make_ingest_key
+
+AGES = (-timedelta(hours=1), timedelta(minutes=2), timedelta(hours=2), timedelta(days=3))
+
+
+def read(**headers: str) -> dict[str, float]:
+    answer = Client().get("/metrics", headers=headers)
+    assert answer.status_code == HTTPStatus.OK
+    assert answer.headers["Content-Type"] == METRICS_TYPE
+    said = answer.content.decode().splitlines()
+    return {
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in said if line[0] != "#")
+    }
+
+
+def test_requests_events_and_stages_are_counted(acme: Cast) -> None:
+    key = make_ingest_key(acme.tenant)
+    before = read()
+    body = lines(make_call())
+    assert post(key, body + b"{}\n").status_code == HTTPStatus.OK
+    assert post(key, body).status_code == HTTPStatus.OK
+    assert post(key, b"\n").status_code == HTTPStatus.BAD_REQUEST
+    grown = {name: value - before[name] for name, value in read().items()}
+    assert grown['tooltrail_requests_total{status="200"}'] == 2
+    assert grown['tooltrail_requests_total{status="400"}'] == 1
+    assert grown['tooltrail_events_total{outcome="accepted"}'] == 2
+    assert grown['tooltrail_events_total{outcome="duplicates"}'] == 2
+    assert grown['tooltrail_events_total{outcome="rejected"}'] == 1
+    assert grown["tooltrail_inflated_bytes_total"] == 2 * len(body) + 3
+    assert grown['tooltrail_request_seconds_bucket{le="+Inf"}'] == 2
+    assert grown["tooltrail_request_seconds_count"] == 2
+    assert grown['tooltrail_stage_seconds_count{stage="store"}'] == 2
+    assert grown["tooltrail_request_seconds_sum"] >= sum(
+        grown[f'tooltrail_stage_seconds_sum{{stage="{stage}"}}'] for stage in ("wait", "store")
+    )
+    assert grown['tooltrail_request_seconds_bucket{le="0.1"}'] <= 2
+
+
+def test_a_lag_is_counted_from_the_end_of_a_call(acme: Cast) -> None:
+    key = make_ingest_key(acme.tenant)
+    before = read()
+    now = datetime.now(UTC)
+    calls = [make_call(started_at=now - age, duration_ms=0) for age in AGES]
+    assert post(key, lines(event for call in calls for event in call)).status_code == 200
+    grown = {name: value - before[name] for name, value in read().items()}
+    bucket = 'tooltrail_event_lag_seconds_bucket{{le="{}"}}'
+    assert [grown[bucket.format(bound)] for bound in (*LAGS_S, "+Inf")] == (
+        [1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4]
+    )
+    assert grown["tooltrail_event_lag_seconds_count"] == 4
+    assert grown["tooltrail_event_lag_seconds_sum"] >= sum(
+        age.total_seconds() for age in AGES if age > timedelta()
+    )
+    assert grown["tooltrail_events_ahead_total"] == 1
+
+
+def test_what_waits_in_all_inboxes_is_counted(
+    acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "INBOX_KNOWN_S", 0.0)
+    monkeypatch.setattr(health, "_INBOX", health._Inbox())
+    before = read()["tooltrail_inbox_open"]
+    for cast, count in ((acme, 1), (globex, 2)):
+        post(make_ingest_key(cast.tenant), lines(make_call(is_open=True)) + b"{}\n" * count)
+    assert read()["tooltrail_inbox_open"] - before == 3
+
+
+def test_the_format_is_prometheus_own(acme: Cast) -> None:
+    """Each family is introduced once, counters end in _total, times are in seconds."""
+    post(make_ingest_key(acme.tenant), lines(make_call()))
+    said = Client().get("/metrics").content.decode()
+    assert said.endswith("\n")
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", said, re.M))
+    assert len(kinds) == said.count("# TYPE ") == said.count("# HELP ")
+    for line in said.splitlines():
+        if line[0] == "#":
+            continue
+        sample = re.fullmatch(r'(tooltrail_\w+)(\{\w+="[^"]*"\})? (\d\S*)', line)
+        assert sample is not None, line
+        family = re.sub(r"_(bucket|sum|count)$", "", sample[1])
+        assert sample[1] in kinds or kinds[family] in ("histogram", "summary"), line
+    for name, kind in kinds.items():
+        assert name.endswith("_total") == (kind == "counter")
+        assert not name.endswith("_ms")
+        if kind == "histogram":
+            values = [float(each) for each in re.findall(rf"^{name}_bucket.* (\S+)$", said, re.M)]
+            (count,) = re.findall(rf"^{name}_count (\S+)$", said, re.M)
+            assert values == sorted(values)
+            assert values[-1] == float(count)
+
+
+def test_gauges_tell_of_partitions_and_the_worker() -> None:
+    said = read()
+    assert said["tooltrail_database_up"] == 1
+    assert said[f'tooltrail_build_info{{version="{VERSION}"}}'] == 1
+    assert said["tooltrail_partition_days_ahead"] == 14
+    assert said["tooltrail_jobs_due"] >= 0
+
+
+def test_all_processes_count_and_the_dead_stay_counted(tmp_path: Path) -> None:
+    line = 'tooltrail_requests_total{status="200"}'
+    Counters(tmp_path / "1").add({line: 2})
+    code = f"""
+from pathlib import Path
+from audit.intake.metrics import Counters
+Counters(Path({str(tmp_path / "2")!r})).add({{{line!r}: 3}})
+import os; os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=BASE_DIR, check=False)
+    (tmp_path / "3").write_bytes(b"half")
+    assert sum(totals(tmp_path)) == 5
+    Counters(tmp_path / "1").add({line: 1})  # an id that is used again goes on
+    assert totals(tmp_path)[0] == 6
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full here")
+def test_a_full_disk_costs_counts_and_not_the_process() -> None:
+    Counters(Path("/dev/full")).add({'tooltrail_requests_total{status="200"}': 1})
+
+
+@pytest.mark.parametrize("header", ["x_forwarded_for", "forwarded", "via"])
+def test_what_a_proxy_passes_on_is_not_from_this_machine(header: str) -> None:
+    answer = Client().get("/metrics", headers={header.replace("_", "-"): "127.0.0.1"})
+    assert answer.status_code == HTTPStatus.FORBIDDEN
+
+
+def test_another_machine_needs_the_token() -> None:
+    assert Client().get("/metrics", REMOTE_ADDR="10.0.0.7").status_code == HTTPStatus.FORBIDDEN
+    assert Client().get("/metrics", REMOTE_ADDR="").status_code == HTTPStatus.FORBIDDEN
+    with override_settings(METRICS_TOKEN="s3cret"):
+        assert Client().get("/metrics").status_code == HTTPStatus.FORBIDDEN
+        wrong = {"authorization": "Bearer é"}
+        assert Client().get("/metrics", headers=wrong).status_code == HTTPStatus.FORBIDDEN
+        right = {"authorization": "Bearer s3cret"}
+        there = Client().get("/metrics", headers=right, REMOTE_ADDR="10.0.0.7")
+        assert there.status_code == HTTPStatus.OK
+
+
+def test_a_name_there_is_not_cannot_be_counted() -> None:
+    with pytest.raises(KeyError):
+        counters().add({"tooltrail_unheard_of": 1})

@@ -1,0 +1,242 @@
+"""What people did, in the ledger: entered once, and held against it."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uuid_utils.compat
+from django.db import connections
+from tooltrail.ledger import Kind
+
+from audit.ledger import actions, checks
+from audit.ledger.actions import enter_actions
+from audit.ledger.entry_view import entry_at
+from audit.models import Batch, CheckState, LedgerCheck
+from tenants.actions import record_action
+from tenants.models import Action
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.ledger_log import (
+    as_owner,
+    keep,
+    own_folder,
+    stands,
+)
+from tests.support.pages import signed_in
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """What the worker of this test signed, and no other."""
+    yield own_folder(tmp_path, monkeypatch)
+
+
+def act(cast: Cast, count: int = 1, **details: Any) -> None:
+    """The admin does something, so many times."""
+    with tenant_scope(cast.tenant.id):
+        for number in range(count):
+            record_action(cast.tenant, cast.admin, "key.create", f"key {number}", **details)
+
+
+def enter(cast: Cast) -> None:
+    """What the worker does."""
+    now = datetime.now(UTC)
+    while enter_actions(cast.tenant.id, now):
+        pass
+    keep(cast.tenant, now)
+
+
+def on_record(cast: Cast) -> list[Action]:
+    with tenant_scope(cast.tenant.id):
+        return list(Action.objects.filter(tenant=cast.tenant).order_by("at", "id"))
+
+
+def read(cast: Cast) -> LedgerCheck:
+    """The whole ledger, read again."""
+    with tenant_scope(cast.tenant.id):
+        check = checks.start_check("auditor", datetime.now(UTC))
+    assert check is not None
+    while checks.run_slice(cast.tenant.id, check.id):
+        pass
+    with tenant_scope(cast.tenant.id):
+        return LedgerCheck.objects.for_tenant(cast.tenant.id).get(id=check.id)
+
+
+def test_an_action_becomes_an_entry(acme: Cast) -> None:
+    act(acme, scopes=["read"], name="Zoë \u2028")
+    enter(acme)
+    (action,) = on_record(acme)
+    with tenant_scope(acme.tenant.id):
+        view = entry_at(0)
+    assert action.ledger_index == 0
+    assert view is not None
+    assert view.entry is not None
+    assert (view.entry.kind, view.entry.event_id, view.fault) == (Kind.ACTION, action.id, "")
+    assert json.loads(view.raw) == {
+        "type": "action",
+        "event_id": str(action.id),
+        "at": action.at.isoformat(),
+        "actor": acme.admin.username,
+        "actor_id": acme.admin.pk,
+        "verb": "key.create",
+        "subject": "key 0",
+        "details": {"scopes": ["read"], "name": "Zoë \u2028"},
+    }
+
+
+def test_the_entry_of_an_action_says_which_to_those_who_may_see_actions(acme: Cast) -> None:
+    act(acme)
+    enter(acme)
+    page = signed_in(acme.auditor).get("/ledger/entries/0").content.decode()
+    for said in (acme.admin.username, "key.create", "key 0"):
+        assert said in page
+    page = signed_in(acme.viewer).get("/ledger/entries/0").content.decode()
+    assert "Entry" in page
+    assert "key.create" not in page
+
+
+def test_actions_enter_in_their_order_among_events_and_once(acme: Cast) -> None:
+    act(acme, 3)
+    enter(acme)
+    send_events(acme.tenant, make_call())
+    act(acme, 2)
+    for _ in range(3):
+        enter(acme)
+    assert [one.ledger_index for one in on_record(acme)] == [0, 1, 2, 5, 6]
+    assert (stands(acme.tenant).size, stands(acme.tenant).signed_size) == (7, 3)
+
+
+def test_many_enter_batch_by_batch(acme: Cast) -> None:
+    act(acme, 5)
+    now = datetime.now(UTC)
+    assert [enter_actions(acme.tenant.id, now, batch=2) for _ in range(4)] == [2, 2, 1, 0]
+    assert [one.ledger_index for one in on_record(acme)] == [0, 1, 2, 3, 4]
+
+
+def test_two_workers_enter_each_once(acme: Cast) -> None:
+    act(acme, 40)
+
+    def worker(_: int) -> int:
+        entered = 0
+        try:
+            while more := enter_actions(acme.tenant.id, datetime.now(UTC), batch=3):
+                entered += more
+        finally:
+            connections.close_all()
+        return entered
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(worker, range(4))) == 40
+    indexes = [one.ledger_index for one in on_record(acme)]
+    assert sorted(index for index in indexes if index is not None) == list(range(40))
+    enter(acme)
+    assert read(acme).findings == []
+
+
+@pytest.mark.parametrize("step", ["append_batch", "run"])
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_worker_killed_at_any_step_has_entered_nothing(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch, step: str, is_done: bool
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    act(acme, 3)
+    does = getattr(actions, step)
+
+    def killed(*arguments: Any, **named: Any) -> None:
+        if is_done:
+            does(*arguments, **named)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(actions, step, killed)
+        with pytest.raises(Killed):
+            enter_actions(acme.tenant.id, datetime.now(UTC))
+    assert [one.ledger_index for one in on_record(acme)] == [None, None, None]
+    assert stands(acme.tenant).size == 0
+    enter(acme)
+    assert [one.ledger_index for one in on_record(acme)] == [0, 1, 2]
+    with tenant_scope(acme.tenant.id):
+        assert Batch.objects.for_tenant(acme.tenant.id).count() == 1
+
+
+def test_another_tenants_actions_stay_where_they_are(acme: Cast, globex: Cast) -> None:
+    act(acme)
+    enter(globex)
+    assert [one.ledger_index for one in on_record(acme)] == [None]
+
+
+def test_what_nobody_touched_passes(acme: Cast) -> None:
+    act(acme, 3, tries=2, share=0.1, none=None)
+    enter(acme)
+    send_events(acme.tenant, make_call())
+    enter(acme)
+    act(acme, 2)
+    check = read(acme)
+    assert (check.state, check.findings) == (CheckState.PASSED, []), "two wait to be entered"
+
+
+CHANGED = "entry 1: the action it records was changed"
+
+
+@pytest.mark.parametrize(
+    ("tampering", "finding"),
+    [
+        ("UPDATE action SET user_name = 'somebody else'", CHANGED),
+        ("UPDATE action SET user_id = NULL", CHANGED),
+        ("UPDATE action SET verb = 'key.revoke'", CHANGED),
+        ("UPDATE action SET subject = 'another'", CHANGED),
+        ("UPDATE action SET details = '{}'", CHANGED),
+        ("UPDATE action SET at = at - interval '1 second'", CHANGED),
+        ("UPDATE action SET id = gen_random_uuid()", CHANGED),
+        ("DELETE FROM action", "entry 1: the action it records was deleted"),
+        ("UPDATE action SET ledger_index = NULL", "entry 1: the action it records was deleted"),
+        (
+            "UPDATE action SET ledger_index = 3",
+            "entry 3: an action was put in that claims it",
+        ),
+        (
+            "UPDATE action SET ledger_index = 4711",
+            "an action was put in that claims entry 4,711, which there is not",
+        ),
+    ],
+)
+def test_an_altered_action_is_found(acme: Cast, tampering: str, finding: str) -> None:
+    act(acme, 3, scopes=["read"])
+    enter(acme)
+    send_events(acme.tenant, make_call())
+    enter(acme)
+    statement = f"{tampering} WHERE tenant_id = %s AND ledger_index = 1"
+    assert as_owner(statement, [acme.tenant.id]) == 1
+    check = read(acme)
+    assert check.state == CheckState.FAILED
+    assert finding in check.findings
+
+
+@pytest.mark.parametrize("ledger_index", [None, 0, 2, 9])
+def test_an_inserted_action_is_found(acme: Cast, ledger_index: int | None) -> None:
+    """Also one that leaves it to the worker to enter it: it comes too late for its time."""
+    act(acme, 1)
+    enter(acme)
+    send_events(acme.tenant, make_call())
+    enter(acme)
+    if ledger_index == 0:
+        as_owner("DELETE FROM action WHERE tenant_id = %s", [acme.tenant.id])
+    as_owner(
+        "INSERT INTO action (tenant_id, id, at, user_id, user_name, verb, subject, details,"
+        " ledger_index) VALUES (%s, %s, %s, NULL, 'mallory', 'session.start', 'acme', '{}', %s)",
+        [
+            acme.tenant.id,
+            uuid_utils.compat.uuid7(),
+            datetime.now(UTC) - timedelta(hours=1),
+            ledger_index,
+        ],
+    )
+    enter(acme)
+    check = read(acme)
+    assert check.state == CheckState.FAILED, "nobody saw it"

@@ -1,0 +1,283 @@
+"""Reading a whole ledger again: what it passes, what it finds, and being stopped or killed."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from tooltrail.ledger import Kind
+
+from audit.ledger import checks
+from audit.ledger.entries import append_entry
+from audit.log.payload import pack, unpack
+from audit.models import Batch, CheckState, LedgerCheck
+from tenants.models import TenantSetting
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.ledger_log import (
+    append,
+    as_owner,
+    keep,
+    leaves,
+    own_folder,
+)
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+LATER = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """What the worker of this test signed, and no other."""
+    yield own_folder(tmp_path, monkeypatch)
+
+
+def start(cast: Cast) -> LedgerCheck:
+    with tenant_scope(cast.tenant.id):
+        check = checks.start_check("auditor", NOW)
+    assert check is not None
+    return check
+
+
+def run(cast: Cast) -> LedgerCheck:
+    """A check, read to its end."""
+    pk = start(cast).id
+    while checks.run_slice(cast.tenant.id, pk):
+        pass
+    return again(cast, pk)
+
+
+def again(cast: Cast, pk: UUID) -> LedgerCheck:
+    with tenant_scope(cast.tenant.id):
+        return LedgerCheck.objects.for_tenant(cast.tenant.id).get(id=pk)
+
+
+def fill(cast: Cast, *, batches: int = 6, calls: int = 3) -> None:
+    """Events that were really sent, signed after each batch."""
+    for minute in range(batches):
+        send_events(cast.tenant, [event for _ in range(calls) for event in make_call()])
+        keep(cast.tenant, NOW + minute * LATER)
+
+
+def test_what_nobody_touched_passes(acme: Cast) -> None:
+    fill(acme, batches=45)
+    check = run(acme)
+    assert (check.state, check.findings) == (CheckState.PASSED, [])
+    assert (check.next_index, check.size, check.checkpoint_count) == (270, 270, 45)
+    assert check.finished_at is not None
+
+
+BYTES = "entry 12: its bytes are not those that were hashed"
+OTHER = "SELECT payload FROM batch b WHERE b.tenant_id = batch.tenant_id AND b.first_index = 6"
+
+
+@pytest.mark.parametrize(
+    ("tampering", "where", "finding"),
+    [
+        (f"UPDATE batch SET payload = ({OTHER})", "first_index = 12", BYTES),
+        (
+            "UPDATE batch SET payload = NULL",
+            "first_index = 12",
+            "entries 12 to 17: their payloads are gone, and nothing says why",
+        ),
+        (
+            "UPDATE batch SET payload = '\\x00'",
+            "first_index = 12",
+            "the payload of the batch at 12 cannot be inflated",
+        ),
+        (
+            "UPDATE batch SET leaves = sha256('x') || substring(leaves FROM 33)",
+            "first_index = 12",
+            BYTES,
+        ),
+        (
+            "UPDATE batch SET received_at = received_at - interval '1 day'",
+            "first_index = 12",
+            BYTES,
+        ),
+        ("DELETE FROM batch", "first_index = 12", "a batch begins at 18, not 12"),
+        ("DELETE FROM batch", "first_index = 30", "the log ends at 30, and its tiles at 36"),
+        (
+            "UPDATE batch SET event_count = 7",
+            "first_index = 12",
+            "the batch at 12 has not a leaf for each event",
+        ),
+        (
+            "UPDATE ledger_tile SET hashes = sha256('x') || substring(hashes FROM 33)",
+            "level = 0",
+            "tile/0/000.p/36 is not made of the leaves in the log",
+        ),
+        (
+            "UPDATE ledger_checkpoint SET root = sha256('x')",
+            "size = 18",
+            "the checkpoint of 18 entries has another root",
+        ),
+        (
+            "UPDATE ledger_checkpoint SET note = replace(note, E'\\n18\\n', E'\\n19\\n')",
+            "size = 18",
+            "the checkpoint of 18 entries: the signature of",
+        ),
+    ],
+)
+def test_what_was_altered_is_found(acme: Cast, tampering: str, where: str, finding: str) -> None:
+    fill(acme)
+    statement = f"{tampering} WHERE tenant_id = %s AND {where}"
+    assert as_owner(statement, [acme.tenant.id]) == 1
+    check = run(acme)
+    assert check.state == CheckState.FAILED
+    assert any(each.startswith(finding) for each in check.findings), check.findings
+
+
+def test_a_rewritten_leaf_with_its_tile_is_found_at_the_signed_root(acme: Cast) -> None:
+    """Who changes bytes, leaf and tile alike is left with the roots that were signed."""
+    append(acme.tenant, leaves(40))
+    keep(acme.tenant, NOW)
+    for table, column in (("batch", "leaves"), ("ledger_tile", "hashes")):
+        as_owner(
+            f"UPDATE {table} SET {column} = sha256('x') || substring({column} FROM 33)"
+            " WHERE tenant_id = %s",
+            [acme.tenant.id],
+        )
+    say_erased(acme, Kind.RETENTION, [[0, 40]])
+    check = run(acme)
+    assert check.findings == ["the checkpoint of 40 entries has another root"]
+
+
+def say_erased(cast: Cast, kind: Kind, ranges: list[list[int]]) -> None:
+    """The entry that says that payloads are gone."""
+    with tenant_scope(cast.tenant.id):
+        append_entry(cast.tenant.id, kind, {"ranges": ranges, "reason": "r", "actor": "a"}, NOW)
+
+
+@pytest.mark.parametrize("kind", [Kind.RETENTION, Kind.ERASURE])
+def test_what_an_entry_says_was_erased_passes(acme: Cast, kind: Kind) -> None:
+    fill(acme)
+    scope = [acme.tenant.id]
+    as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index < 12", scope)
+    say_erased(acme, kind, [[0, 5], [5, 12]])
+    keep(acme.tenant, NOW + timedelta(hours=1))
+    check = run(acme)
+    assert (check.state, check.findings, check.erased_count) == (CheckState.PASSED, [], 12)
+
+
+def test_what_was_erased_while_a_check_was_under_way_passes(acme: Cast) -> None:
+    """The entry came behind the last one the check reads."""
+    fill(acme)
+    pk = start(acme).id
+    scope = [acme.tenant.id]
+    as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 12", scope)
+    say_erased(acme, Kind.ERASURE, [[12, 18]])
+    while checks.run_slice(acme.tenant.id, pk):
+        pass
+    assert again(acme, pk).state == CheckState.PASSED
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranges", "finding"),
+    [
+        (Kind.ERASURE, [[0, 3], [4, 12]], "entry 3: its payload is gone, and nothing says why"),
+        (Kind.HOLD, [[0, 12]], "entries 0 to 11: their payloads are gone, and nothing says why"),
+        (
+            Kind.RETENTION,
+            [[20, 99]],
+            "entries 0 to 11: their payloads are gone, and nothing says why",
+        ),
+    ],
+)
+def test_what_no_entry_covers_fails(
+    acme: Cast, kind: Kind, ranges: list[list[int]], finding: str
+) -> None:
+    fill(acme)
+    scope = [acme.tenant.id]
+    as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index < 12", scope)
+    say_erased(acme, kind, ranges)
+    with tenant_scope(acme.tenant.id):  # tables say what they like
+        TenantSetting.objects.create(tenant=acme.tenant, erased_to=12)
+    keep(acme.tenant, NOW + timedelta(hours=1))
+    check = run(acme)
+    assert (check.state, check.findings) == (CheckState.FAILED, [finding])
+
+
+def test_an_entry_covers_nothing_that_came_after_it(acme: Cast) -> None:
+    fill(acme)
+    say_erased(acme, Kind.ERASURE, [[0, 99]])
+    fill(acme, batches=1)
+    scope = [acme.tenant.id]
+    as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 37", scope)
+    check = run(acme)
+    assert check.findings == ["entries 37 to 42: their payloads are gone, and nothing says why"]
+
+
+def test_an_entry_that_was_altered_covers_nothing(acme: Cast) -> None:
+    fill(acme)
+    say_erased(acme, Kind.ERASURE, [[0, 1]])
+    scope = [acme.tenant.id]
+    as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 12", scope)
+    with tenant_scope(acme.tenant.id):
+        own = Batch.objects.for_tenant(acme.tenant.id).get(is_own=True)
+    assert own.payload is not None
+    ((salt, raw),) = unpack(bytes(own.payload))
+    forged = pack([(salt, raw.replace(b"[[0,1]]", b"[[0,36]]"))])
+    as_owner(
+        "UPDATE batch SET payload = %s WHERE tenant_id = %s AND is_own", [forged, acme.tenant.id]
+    )
+    keep(acme.tenant, NOW + timedelta(hours=1))
+    assert run(acme).findings == [
+        "entry 36: its bytes are not those that were hashed",
+        "entries 12 to 17: their payloads are gone, and nothing says why",
+    ]
+
+
+def test_many_findings_are_counted_and_the_first_kept(acme: Cast) -> None:
+    for _ in range(30):
+        append(acme.tenant, leaves(1))
+        send_events(acme.tenant, make_call(is_open=True))
+    keep(acme.tenant, NOW)
+    check = run(acme)
+    assert (check.finding_count, len(check.findings)) == (30, checks.FINDINGS_KEPT)
+
+
+def test_one_at_a_time_and_stopped(acme: Cast) -> None:
+    fill(acme)
+    check = start(acme)
+    with tenant_scope(acme.tenant.id):
+        assert checks.start_check("auditor", NOW) is None
+        assert checks.cancel_check(check.id, NOW)
+        assert not checks.cancel_check(check.id, NOW)
+    assert not checks.run_slice(acme.tenant.id, check.id)
+    assert again(acme, check.id).state == CheckState.CANCELLED
+    assert start(acme).next_index == 0
+
+
+def test_a_worker_killed_in_between_goes_on(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(acme, batches=45)
+    pk = start(acme).id
+    assert checks.run_slice(acme.tenant.id, pk, seconds=0.0)
+    read = again(acme, pk).next_index
+    assert 0 < read < 270
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checks._Reading, "_compare_roots", killed)
+        with pytest.raises(Killed):
+            checks.run_slice(acme.tenant.id, pk)
+    assert again(acme, pk).next_index == read
+    assert not checks.run_slice(acme.tenant.id, pk, seconds=60.0)
+    check = again(acme, pk)
+    assert (check.state, check.checkpoint_count) == (CheckState.PASSED, 45)
+
+
+def test_a_ledger_without_entries_passes(acme: Cast) -> None:
+    assert run(acme).state == CheckState.PASSED
+
+
+def test_another_tenants_check_is_not_run(acme: Cast, globex: Cast) -> None:
+    pk = start(acme).id
+    assert not checks.run_slice(globex.tenant.id, pk)
+    assert again(acme, pk).state == CheckState.WAITING

@@ -1,0 +1,345 @@
+"""Proofs over the API and as files: whatever is proved, anyone can check with the SDK alone."""
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.test import Client
+from tooltrail.ledger import (
+    ProofFile,
+    Tile,
+    VerifierKey,
+    commit_of,
+    leaf_of,
+    open_checkpoint,
+    root_of,
+    tiles_between,
+    verify_consistency,
+    verify_inclusion,
+)
+
+from audit.ledger.entry_view import entry_at, stored_batch
+from audit.ledger.recompute import remake
+from audit.models import Batch
+from tenants.keys import create_key
+from tenants.models import Scope
+from tenants.scope import tenant_scope
+from tests.audit.intake.test_adk import ROWS, emitted
+from tests.support import otlp_requests
+from tests.support.event_requests import post
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.ledger_log import (
+    append,
+    as_owner,
+    keep,
+    leaves,
+    own_folder,
+    restore_backup,
+)
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+LATER = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """What the worker of this test signed, and no other."""
+    yield own_folder(tmp_path, monkeypatch)
+
+
+def program(cast: Cast, *scopes: Scope) -> Client:
+    """Who asks with a key of the tenant's."""
+    key = create_key(cast.tenant, "auditor", [Scope.READ, *scopes])[1]
+    return Client(headers={"Authorization": f"Bearer {key}"})
+
+
+def ask(client: Client, address: str, status: int = 200) -> dict[str, Any]:
+    answer = client.get(f"/api/v1/ledger{address}")
+    assert answer.status_code == status, answer.content
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def hashes(texts: list[str]) -> list[bytes]:
+    return [base64.b64decode(text) for text in texts]
+
+
+def checked(client: Client, document: dict[str, Any]) -> bytes:
+    """The root of a checkpoint, whose signature is checked with the keys the API gives."""
+    keys = [VerifierKey.parse(key["vkey"]) for key in ask(client, "/keys")["keys"]]
+    checkpoint = open_checkpoint(document["note"].encode(), document["origin"], keys)
+    assert checkpoint.size == document["size"]
+    assert checkpoint.root == base64.b64decode(document["root"])
+    return checkpoint.root
+
+
+def test_the_event_of_a_call_is_proved_down_to_its_bytes(acme: Cast) -> None:
+    calls = [make_call() for _ in range(4)]
+    for call in calls:
+        send_events(acme.tenant, call)
+    keep(acme.tenant, NOW)
+    client = program(acme, Scope.PAYLOADS)
+    for call in calls:
+        for kind, sent in zip(("start", "end"), call, strict=True):
+            asked = f"/inclusion?invocation_id={sent['invocation_id']}&kind={kind}"
+            proof = ask(client, asked)
+            root = checked(client, proof["checkpoint"])
+            raw, salt = base64.b64decode(proof["raw"]), base64.b64decode(proof["salt"])
+            entry = base64.b64decode(proof["entry"])
+            assert json.loads(raw) == sent
+            assert entry[-32:] == commit_of(salt, raw)
+            verify_inclusion(
+                leaf_of(entry),
+                proof["index"],
+                proof["checkpoint"]["size"],
+                hashes(proof["hashes"]),
+                root,
+            )
+
+
+def test_a_file_proves_without_us(acme: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    keep(acme.tenant, NOW)
+    client = program(acme)
+    answer = client.get("/api/v1/ledger/entries/1.tlog-proof")
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="entry-1.tlog-proof"'
+    file = ProofFile.parse(answer.content)
+    keys = [VerifierKey.parse(key["vkey"]) for key in ask(client, "/keys")["keys"]]
+    assert file.extra is not None
+    found = file.verify(leaf_of(file.extra), f"localhost/log/{acme.tenant.id}", keys)
+    assert (file.index, found.size) == (1, 2)
+
+
+def test_a_key_without_payloads_gets_neither_bytes_nor_salt(acme: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    keep(acme.tenant, NOW)
+    proof = ask(program(acme), "/inclusion?index=0")
+    assert (proof["raw"], proof["salt"]) == (None, None)
+    assert proof["entry"] is not None
+
+
+@pytest.mark.parametrize("row", ROWS[:40:3], ids=lambda row: str(row.get("name", ""))[:30])
+def test_events_without_ids_of_their_own_are_made_again(acme: Cast, row: dict[str, Any]) -> None:
+    """ADK events, some of them twice in a request, between lines that were refused."""
+    lines = emitted(row, datetime.now(UTC)) if row["events"] else []
+    body = [b'{"type": "neither"}', *lines, b"no json", *lines, *lines]
+    post(make_ingest_key(acme.tenant), b"\n".join(body))
+    with tenant_scope(acme.tenant.id):
+        for index in range(3 * len(lines)):
+            found = entry_at(index)
+            assert found is not None
+            assert found.entry is not None
+            assert (found.raw, found.fault) == (found.raw or None, "")
+            assert leaf_of(found.entry.to_bytes()) == found.leaf
+
+
+def adk_end(call: str, started_at: datetime, days: int = 0, **more: str) -> bytes:
+    """An end as the ADK sends it, so many days after its start, which are equal all the same."""
+    event = {
+        "type": "toolExecutionEnd",
+        "turnId": "turn",
+        "callId": call,
+        "toolName": "echo",
+        "startedAt": started_at.isoformat(),
+        "endedAt": (started_at + timedelta(days)).isoformat(),
+        "durationMs": 1,
+        "isError": False,
+    }
+    return json.dumps(event | more).encode()
+
+
+def test_events_without_ids_are_made_again_whatever_was_refused(acme: Cast) -> None:
+    """Behind many lines that are equal and refused, or empty: nothing was altered."""
+    now = datetime.now(UTC)
+    body = [
+        *(adk_end("same", now, -5) for _ in range(40)),
+        *(adk_end("same", now) for _ in range(3)),
+        *(b"no json" for _ in range(100)),
+        *(part for n in range(300) for part in (adk_end(f"call-{n}", now), b"")),
+        *(part for n in range(300) for part in (adk_end(f"call-{n}", now), b"")),
+        *(adk_end("named", now, -5) for _ in range(40)),
+        adk_end("named", now, eventId=str(uuid4())),
+    ]
+    answer = post(make_ingest_key(acme.tenant), b"\n".join(body)).json()
+    assert (len(answer["rejected"]), answer["accepted"]) == (180, 604)
+    with tenant_scope(acme.tenant.id):
+        (row,) = Batch.objects.for_tenant(acme.tenant.id)
+    remade = remake(stored_batch(row))
+    assert [n for n, one in enumerate(remade) if one.entry is None] == []
+
+
+def test_an_events_names_are_looked_for_where_the_last_ones_were(acme: Cast) -> None:
+    """Half a request refused: its events are not each looked for from the beginning."""
+    now = datetime.now(UTC)
+    body = [b"no json"] * 500 + [adk_end(f"call-{n}", now) for n in range(500)]
+    post(make_ingest_key(acme.tenant), b"\n".join(body))
+    with tenant_scope(acme.tenant.id):
+        (row,) = Batch.objects.for_tenant(acme.tenant.id)
+    with patch("audit.ledger.recompute.leaf_of", wraps=leaf_of) as made:
+        assert all(one.entry is not None for one in remake(stored_batch(row)))
+    assert made.call_count < 2_000
+
+
+def test_events_made_of_spans_are_made_again(acme: Cast) -> None:
+    spans = [otlp_requests.span() for _ in range(5)]
+    answer = otlp_requests.post(
+        make_ingest_key(acme.tenant), otlp_requests.request(*spans), otlp_requests.JSON
+    )
+    assert answer.status_code == 200
+    with tenant_scope(acme.tenant.id):
+        found = [entry_at(index) for index in range(10)]
+    assert all(one is not None and one.entry is not None and one.raw for one in found)
+
+
+def test_consistency_of_any_two_checkpoints(acme: Cast) -> None:
+    known: list[bytes] = []
+    for part in range(12):
+        new = leaves(part * 41 + 1, bytes([part]))
+        append(acme.tenant, new)
+        known += new
+        keep(acme.tenant, NOW + part * LATER)
+    client = program(acme)
+    page = ask(client, "/checkpoints?limit=5")
+    sizes = [one["size"] for one in page["checkpoints"]]
+    while page["next"]:
+        page = ask(client, f"/checkpoints?limit=5&cursor={page['next']}")
+        sizes += [one["size"] for one in page["checkpoints"]]
+    assert len(sizes) == 12
+    assert sizes[0] == len(known)
+    assert sizes == sorted(sizes, reverse=True)
+    for old in sizes:
+        for new_size in (size for size in sizes if size >= old):
+            proof = ask(client, f"/consistency?old={old}&new={new_size}")
+            verify_consistency(
+                old,
+                checked(client, proof["old"]),
+                new_size,
+                checked(client, proof["new"]),
+                hashes(proof["hashes"]),
+            )
+            assert base64.b64decode(proof["new"]["root"]) == root_of(known[:new_size])
+    newest = ask(client, f"/consistency?old={sizes[-1]}")
+    assert newest["new"]["size"] == sizes[0]
+    assert ask(client, f"/consistency?old={sizes[0]}&new={sizes[1]}", 409)["code"] == "unsigned"
+    assert ask(client, "/consistency?old=5", 409)["code"] == "unsigned"
+
+
+def test_a_client_of_tiled_logs_reads_the_whole_tree(acme: Cast) -> None:
+    known = leaves(1_000)
+    append(acme.tenant, known)
+    keep(acme.tenant, NOW)
+    client = program(acme)
+    note = client.get("/api/v1/ledger/checkpoint").content
+    keys = [VerifierKey.parse(key["vkey"]) for key in ask(client, "/keys")["keys"]]
+    checkpoint = open_checkpoint(note, f"localhost/log/{acme.tenant.id}", keys)
+    read = []
+    for tile in tiles_between(0, checkpoint.size):
+        answer = client.get(f"/api/v1/ledger/{tile.path}")
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+        if tile.level == 0:
+            read += tile.hashes(answer.content)
+    assert read == known
+    assert client.get(f"/api/v1/ledger/{Tile(0, 3, 17).path}").content == b"".join(known[768:785])
+    for path in ("tile/0/003", "tile/0/004.p/1", "tile/2/000.p/1", "tile/0/3", "tile/0/../x"):
+        assert client.get(f"/api/v1/ledger/{path}").status_code == 404
+
+
+def test_what_is_not_signed_is_not_proved(acme: Cast) -> None:
+    client = program(acme)
+    assert ask(client, "/inclusion?index=0", 409)["code"] == "unsigned"
+    assert client.get("/api/v1/ledger/checkpoint").status_code == 409
+    assert ask(client, "")["signed"] == 0
+    assert ask(client, "/checkpoints")["checkpoints"] == []
+    append(acme.tenant, leaves(3))
+    keep(acme.tenant, NOW)
+    assert ask(client, "/inclusion?index=3", 409)["code"] == "unsigned"
+    assert ask(client, "/inclusion?index=0&size=2", 409)["code"] == "unsigned"
+    assert ask(client, f"/inclusion?invocation_id={uuid4()}", 404)["code"] == "not_found"
+    assert ask(client, "/inclusion", 422)["code"] == "parameter"
+    assert ask(client, "/inclusion?index=-1", 422)["code"] == "parameter"
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE ledger_tile SET hashes = sha256('x') || substring(hashes FROM 33)\
+ WHERE tenant_id = %s AND level = 0 AND tile_index = 0",
+        "DELETE FROM ledger_tile WHERE tenant_id = %s AND level = 0 AND tile_index = 0",
+        "UPDATE ledger_checkpoint SET root = sha256('x') WHERE tenant_id = %s",
+    ],
+)
+def test_what_was_altered_is_not_proved(acme: Cast, tampering: str) -> None:
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    client = program(acme)
+    ask(client, "/inclusion?index=7")
+    assert as_owner(tampering, [acme.tenant.id]) == 1
+    assert ask(client, "/inclusion?index=7", 409)["code"] == "altered"
+
+
+def test_an_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
+    for cast in (acme, globex):
+        send_events(cast.tenant, make_call())
+        keep(cast.tenant, NOW)
+    as_owner(
+        "UPDATE batch SET payload = (SELECT payload FROM batch WHERE tenant_id = %s)"
+        " WHERE tenant_id = %s",
+        [globex.tenant.id, acme.tenant.id],
+    )
+    assert ask(program(acme, Scope.PAYLOADS), "/inclusion?index=0")["entry"] is None
+    with tenant_scope(acme.tenant.id):
+        found = entry_at(0)
+    assert found is not None
+    assert found.fault == "its bytes are not those that were hashed when it came"
+
+
+def test_an_epoch_has_keys_and_checkpoints_of_its_own(acme: Cast) -> None:
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    append(acme.tenant, leaves(10, b"lost"))
+    keep(acme.tenant, NOW + LATER)
+    restore_backup(acme.tenant, 300)
+    call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "restored")
+    client = program(acme)
+    origins = {VerifierKey.parse(key["vkey"]).name for key in ask(client, "/keys")["keys"]}
+    first = f"{settings.LEDGER_HOST}/log/{acme.tenant.id}"
+    assert origins == {first, f"{first}/1"}
+    sizes = [(one["epoch"], one["size"]) for one in ask(client, "/checkpoints")["checkpoints"]]
+    assert sizes == [(1, 301), (0, 300)]
+    # What was signed of what is still there is proved across the two.
+    proof = ask(client, "/consistency?old=300&new=301")
+    verify_consistency(
+        300,
+        checked(client, proof["old"]),
+        301,
+        checked(client, proof["new"]),
+        hashes(proof["hashes"]),
+    )
+    entry = ask(client, "/inclusion?index=300")
+    assert base64.b64decode(entry["entry"])[1] == 9
+
+
+def test_another_tenants_ledger_is_not_to_be_had(acme: Cast, globex: Cast) -> None:
+    call = make_call()
+    send_events(acme.tenant, call)
+    keep(acme.tenant, NOW)
+    stranger = program(globex, Scope.PAYLOADS)
+    asked = f"/inclusion?invocation_id={call[0]['invocation_id']}"
+    assert ask(stranger, asked, 404)["code"] == "not_found"
+    assert ask(stranger, "/inclusion?index=0", 409)["code"] == "unsigned"
+    assert stranger.get("/api/v1/ledger/tile/0/000.p/2").status_code == 404
+    assert ask(stranger, "/checkpoints")["checkpoints"] == []
+    assert str(acme.tenant.id) not in json.dumps(ask(stranger, "/keys"))

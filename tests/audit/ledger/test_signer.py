@@ -1,0 +1,421 @@
+"""What is signed, what is refused, and what becomes of a worker that was killed in between."""
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connections
+from tooltrail.ledger import (
+    Checkpoint,
+    Kind,
+    SignatureError,
+    VerifierKey,
+    open_checkpoint,
+    open_note,
+    root_of,
+)
+from tooltrail.ledger.lines import to_base64
+
+from audit.ledger import keys, private_files, signer, signer_state
+from audit.ledger.signer_state import origin_of
+from audit.log.payload import unpack
+from audit.models import Batch, LedgerCheckpoint, LedgerKey
+from tenants.models import Action, Tenant
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.ledger_log import (
+    append,
+    as_owner,
+    keep,
+    leaves,
+    own_folder,
+    restore_backup,
+    stands,
+)
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+LATER = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A worker of this test's own, with its own key; the others' public keys stay."""
+    yield own_folder(tmp_path, monkeypatch)
+
+
+def notes(tenant: Tenant) -> list[str]:
+    """All that is published of a tenant's log, in order."""
+    with tenant_scope(tenant.id):
+        found = LedgerCheckpoint.objects.for_tenant(tenant.id).order_by("epoch", "size")
+        return list(found.values_list("note", flat=True))
+
+
+def opened(tenant: Tenant, note: str, epoch: int = 0) -> Checkpoint:
+    """A note, checked with the public keys that anyone can fetch."""
+    origin = origin_of(tenant.id, epoch)
+    vkeys = [VerifierKey(origin, bytes(each.public_key)) for each in LedgerKey.objects.all()]
+    return open_checkpoint(note.encode(), origin, vkeys)
+
+
+def own_entries(tenant: Tenant) -> list[dict[str, Any]]:
+    """What the server itself put into the log."""
+    with tenant_scope(tenant.id):
+        found = Batch.objects.for_tenant(tenant.id).order_by("first_index")
+        payloads = [bytes(each.payload) for each in found if each.payload and each.is_own]
+    return [json.loads(raw) for payload in payloads for _, raw in unpack(payload)]
+
+
+def test_what_came_is_signed(acme: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    stood = keep(acme.tenant, NOW)
+    assert (stood.size, stood.folded, stood.signed_size, stood.refusal) == (2, 2, 2, None)
+    (note,) = notes(acme.tenant)
+    checkpoint = opened(acme.tenant, note)
+    assert checkpoint.origin == f"localhost/log/{acme.tenant.id}"
+    assert (checkpoint.size, checkpoint.root) == (2, stood.signed_root)
+
+
+def test_a_log_that_grows_all_the_time_is_signed_now_and_then(acme: Cast) -> None:
+    """Never later than 20 s, and a look of the worker, after an entry came."""
+    for second in range(60):
+        append(acme.tenant, leaves(3, bytes([second])))
+        keep(acme.tenant, NOW + timedelta(seconds=second))
+    sizes = [opened(acme.tenant, note).size for note in notes(acme.tenant)]
+    assert sizes == [3, 63, 123]
+    assert keep(acme.tenant, NOW + timedelta(seconds=60)).signed_size == 180
+
+
+def test_nothing_new_is_signed_once(acme: Cast) -> None:
+    append(acme.tenant, leaves(5))
+    for minute in range(5):
+        keep(acme.tenant, NOW + minute * LATER)
+    assert len(notes(acme.tenant)) == 1
+
+
+def test_no_entries_no_checkpoint(acme: Cast, folder: Path) -> None:
+    assert keep(acme.tenant, NOW).signed_size is None
+    assert not (folder / f"{acme.tenant.id}.json").exists()
+
+
+def test_the_files_are_the_workers_alone(acme: Cast, folder: Path) -> None:
+    append(acme.tenant, leaves(5))
+    keep(acme.tenant, NOW)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    files = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert files == dict.fromkeys(("lock", "signing-keys.json", f"{acme.tenant.id}.json"), 0o600)
+    (folder / "signing-keys.json").chmod(0o640)
+    append(acme.tenant, leaves(5))
+    with pytest.raises(private_files.PrivateFileError, match="can be read by others"):
+        keep(acme.tenant, NOW + LATER)
+    assert len(notes(acme.tenant)) == 1
+
+
+def test_another_machine_has_no_key_and_folds_only(acme: Cast, folder: Path) -> None:
+    append(acme.tenant, leaves(5))
+    keep(acme.tenant, NOW)
+    (folder / "signing-keys.json").unlink()
+    append(acme.tenant, leaves(5))
+    with pytest.raises(keys.NoKeyError, match="another machine signs"):
+        keep(acme.tenant, NOW + LATER)
+    stood = stands(acme.tenant)
+    assert (stood.folded, stood.signed_size, stood.refusal) == (10, 5, None)
+
+
+class Killed(BaseException):
+    """Nothing of ours catches it: the process is gone at that point."""
+
+
+STEPS = [
+    (private_files, "locked"),
+    (signer_state, "load"),
+    (keys, "of_this_machine"),
+    (Checkpoint, "sign"),
+    (signer_state, "save"),
+    (private_files, "_sync"),
+    (signer, "_publish"),
+    (signer, "_note"),
+]
+
+
+@pytest.mark.parametrize(("where", "name"), STEPS)
+@pytest.mark.parametrize("is_after", [False, True])
+def test_a_worker_killed_at_any_step(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch, where: Any, name: str, is_after: bool
+) -> None:
+    """Whatever was signed is what is published, and there is one checkpoint of each size."""
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    signer._note(acme.tenant.id, "a refusal that has no reason any more", NOW)
+    append(acme.tenant, leaves(400, b"more"))
+    real = getattr(where, name)
+
+    def killed(*args: Any, **kwargs: Any) -> Any:
+        if is_after:
+            real(*args, **kwargs)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(where, name, killed)
+        with pytest.raises(Killed):
+            signer.keep(acme.tenant.id, NOW + LATER, seconds=5.0)
+    before = signer_state.load(acme.tenant.id)
+    assert before is not None
+    append(acme.tenant, leaves(50, b"meanwhile"))
+    keep(acme.tenant, NOW + 2 * LATER)
+    checkpoints = [opened(acme.tenant, note) for note in notes(acme.tenant)]
+    sizes = [checkpoint.size for checkpoint in checkpoints]
+    assert sizes == ([300, 700, 750] if before.size == 700 else [300, 750])
+    assert before.note in notes(acme.tenant)
+    assert stands(acme.tenant).refusal is None
+    everything = leaves(300) + leaves(400, b"more") + leaves(50, b"meanwhile")
+    assert all(each.root == root_of(everything[: each.size]) for each in checkpoints)
+
+
+def test_two_workers_sign_one_history(acme: Cast) -> None:
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            moment = NOW + timedelta(hours=number)
+            while not done.is_set():
+                moment += LATER
+                signer.keep(acme.tenant.id, moment, seconds=1.0)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    workers = [threading.Thread(target=work, args=[number]) for number in range(2)]
+    for worker in workers:
+        worker.start()
+    hashes: list[bytes] = []
+    for part in range(60):
+        new = leaves(37, bytes([part]))
+        append(acme.tenant, new)
+        hashes += new
+    done.set()
+    for worker in workers:
+        worker.join()
+    keep(acme.tenant, NOW + timedelta(days=2))
+    assert failures == []
+    checkpoints = [opened(acme.tenant, note) for note in notes(acme.tenant)]
+    assert checkpoints[-1].size == len(hashes)
+    assert all(each.root == root_of(hashes[: each.size]) for each in checkpoints)
+
+
+def test_a_restored_older_database_is_refused(acme: Cast, caplog: pytest.LogCaptureFixture) -> None:
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    append(acme.tenant, leaves(200, b"lost"))
+    keep(acme.tenant, NOW + LATER)
+    restore_backup(acme.tenant, 300)
+    with caplog.at_level(logging.WARNING):
+        for minute in range(2, 5):
+            stood = keep(acme.tenant, NOW + minute * LATER)
+    assert stood.refusal == "the log has 300 entries, and 500 were signed"
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [f"ledger of tenant {acme.tenant.id}: nothing is signed: {stood.refusal}"]
+    # New entries in the place of those that were lost make it no better.
+    append(acme.tenant, leaves(200, b"others"))
+    append(acme.tenant, leaves(1, b"one more"))
+    stood = keep(acme.tenant, NOW + 9 * LATER)
+    assert stood.refusal is not None
+    assert "does not begin with the 500 entries" in stood.refusal
+    assert len(notes(acme.tenant)) == 1
+
+
+def test_a_log_that_is_as_it_was_again_is_signed_again(acme: Cast) -> None:
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    as_owner("UPDATE ledger_head SET size = 200 WHERE tenant_id = %s", [acme.tenant.id])
+    assert keep(acme.tenant, NOW + LATER).refusal is not None
+    as_owner("UPDATE ledger_head SET size = 300 WHERE tenant_id = %s", [acme.tenant.id])
+    append(acme.tenant, leaves(1, b"more"))
+    stood = keep(acme.tenant, NOW + 2 * LATER)
+    assert (stood.refusal, stood.signed_size) == (None, 301)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_rewritten_tile_is_refused(acme: Cast, level: int) -> None:
+    append(acme.tenant, leaves(600))
+    keep(acme.tenant, NOW)
+    changed = as_owner(
+        "UPDATE ledger_tile SET hashes = overlay(hashes PLACING sha256('x') FROM 1)"
+        " WHERE tenant_id = %s AND level = %s AND tile_index = 0",
+        [acme.tenant.id, level],
+    )
+    assert changed == 1
+    append(acme.tenant, leaves(200, b"more"))
+    stood = keep(acme.tenant, NOW + LATER)
+    # Of tiles that are full only their roots are read: a leaf in them is `checks`' to find.
+    assert (stood.refusal is None) == (level == 0)
+
+
+def test_a_lost_state_is_refused_until_an_epoch_begins(acme: Cast, folder: Path) -> None:
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    last = notes(acme.tenant)[-1]
+    (folder / f"{acme.tenant.id}.json").unlink()
+    append(acme.tenant, leaves(5, b"more"))
+    stood = keep(acme.tenant, NOW + LATER)
+    assert stood.refusal is not None
+    assert "what was signed last is not known here" in stood.refusal
+    call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "disk", stdout=StringIO())
+    stood = stands(acme.tenant)
+    assert (stood.epoch, stood.size, stood.signed_size, stood.refusal) == (1, 306, 306, None)
+    (entry,) = own_entries(acme.tenant)
+    assert entry["type"] == Kind.EPOCH.name.lower()
+    assert entry["previous"]["note"] == last
+
+
+def test_a_damaged_state_is_no_reason_to_sign(acme: Cast, folder: Path) -> None:
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    (folder / f"{acme.tenant.id}.json").write_text('{"epoch": 0')
+    append(acme.tenant, leaves(1, b"more"))
+    with pytest.raises(private_files.PrivateFileError, match="is not a signer's state"):
+        keep(acme.tenant, NOW + LATER)
+    assert len(notes(acme.tenant)) == 1
+
+
+def test_another_host_name_is_refused(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(acme.tenant, leaves(3))
+    keep(acme.tenant, NOW)
+    monkeypatch.setattr(settings, "LEDGER_HOST", "tools.example")
+    stood = keep(acme.tenant, NOW + LATER)
+    assert stood.refusal is not None
+    assert "is tools.example/log/" in stood.refusal
+
+
+def test_an_epoch_after_a_restore(acme: Cast) -> None:
+    """Another log by name; its entry says what of the old one was signed last."""
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    append(acme.tenant, leaves(200, b"lost"))
+    keep(acme.tenant, NOW + LATER)
+    last = notes(acme.tenant)[-1]
+    restore_backup(acme.tenant, 300)
+    append(acme.tenant, leaves(400, b"others"))
+    assert keep(acme.tenant, NOW + 2 * LATER).refusal is not None
+    said = StringIO()
+    call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "restored", stdout=said)
+    assert "epoch 1" in said.getvalue()
+    stood = stands(acme.tenant)
+    assert (stood.epoch, stood.size, stood.signed_size, stood.refusal) == (1, 701, 701, None)
+    checkpoint = opened(acme.tenant, notes(acme.tenant)[-1], epoch=1)
+    assert checkpoint.origin == f"localhost/log/{acme.tenant.id}/1"
+    (entry,) = own_entries(acme.tenant)
+    assert (entry["epoch"], entry["reason"], entry["origin"]) == (1, "restored", checkpoint.origin)
+    assert entry["previous"]["note"] == last
+    assert entry["previous"]["size"] == 500
+    with tenant_scope(acme.tenant.id):
+        verbs = Action.objects.filter(tenant_id=acme.tenant.id).values_list("verb", flat=True)
+        assert list(verbs) == ["ledger.epoch"]
+    # It goes on from there, and a second restore begins a second one.
+    append(acme.tenant, leaves(3, b"again"))
+    later = NOW + timedelta(days=4_000)
+    assert keep(acme.tenant, later).signed_size == 704
+    call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "two", stdout=StringIO())
+    assert stands(acme.tenant).epoch == 2
+
+
+def test_no_epoch_where_nothing_was_signed(acme: Cast) -> None:
+    with pytest.raises(CommandError, match="nothing was ever signed"):
+        call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "x")
+    with pytest.raises(CommandError, match="there is no tenant 'nobody'"):
+        call_command("ledger", "new-epoch", "nobody", "--reason", "x")
+
+
+def test_an_epoch_names_the_checkpoint_an_auditor_has(
+    acme: Cast, folder: Path, tmp_path: Path
+) -> None:
+    append(acme.tenant, leaves(300))
+    keep(acme.tenant, NOW)
+    kept = tmp_path / "checkpoint"
+    kept.write_text(notes(acme.tenant)[-1])
+    restore_backup(acme.tenant, 0)
+    (folder / f"{acme.tenant.id}.json").unlink()
+    append(acme.tenant, leaves(1))
+    with pytest.raises(CommandError, match="nothing was ever signed"):
+        call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "x")
+
+
+def test_both_keys_sign_until_the_overlap_is_over(acme: Cast, folder: Path) -> None:
+    append(acme.tenant, leaves(3))
+    keep(acme.tenant, NOW)
+    (old,) = keys.load()
+    call_command("ledger", "rotate-key", "--overlap-days", "30", stdout=StringIO())
+    new = keys.load()[-1]
+    origin = origin_of(acme.tenant.id, 0)
+    old_key = VerifierKey(origin, old.public())
+    new_key = VerifierKey(origin, new.public())
+    (entry,) = own_entries(acme.tenant)
+    assert entry["type"] == "key"
+    assert entry["public_key"] == to_base64(new.public())
+    real_now = datetime.now(UTC)
+    keep(acme.tenant, real_now + LATER)
+    during = notes(acme.tenant)[-1].encode()
+    assert open_note(during, [old_key]).signers == (old_key,)
+    assert open_note(during, [old_key, new_key]).signers == (new_key, old_key)
+    append(acme.tenant, leaves(3, b"more"))
+    keep(acme.tenant, real_now + timedelta(days=31))
+    after = notes(acme.tenant)[-1].encode()
+    assert open_note(after, [new_key]).signers == (new_key,)
+    with pytest.raises(SignatureError, match="no known key signed"):
+        open_note(after, [old_key])
+    # The next rotation deletes what signs no more.
+    keys.rotate(real_now + timedelta(days=60), timedelta(days=1))
+    assert [key.public() for key in keys.load()[:-1]] == [new.public()]
+    published = LedgerKey.objects.get(public_key=old.public())
+    assert published.signs_until is not None
+
+
+def test_a_lost_key_is_replaced(acme: Cast, folder: Path) -> None:
+    append(acme.tenant, leaves(3))
+    keep(acme.tenant, NOW)
+    (folder / "signing-keys.json").unlink()
+    said = StringIO()
+    call_command("ledger", "rotate-key", stdout=said)
+    assert "it signs alone" in said.getvalue()
+    assert keep(acme.tenant, datetime.now(UTC)).signed_size == 4
+    opened(acme.tenant, notes(acme.tenant)[-1])
+
+
+def test_status_tells_and_fails_where_the_signer_refuses(acme: Cast) -> None:
+    append(acme.tenant, leaves(3))
+    keep(acme.tenant, NOW)
+    as_owner("UPDATE ledger_head SET size = 2 WHERE tenant_id = %s", [acme.tenant.id])
+    keep(acme.tenant, NOW + LATER)
+    said = StringIO()
+    with pytest.raises(CommandError, match=acme.tenant.slug):
+        call_command("ledger", "status", "--json", stdout=said)
+    told = json.loads(said.getvalue())[acme.tenant.slug]
+    assert told["refusal"] == "the log has 2 entries, and 3 were signed"
+    assert (told["entries"], told["signed"]) == (2, 3)
+    said = StringIO()
+    with pytest.raises(CommandError):
+        call_command("ledger", "status", stdout=said)
+    assert "REFUSED" in said.getvalue()
+    as_owner("UPDATE ledger_head SET size = 3 WHERE tenant_id = %s", [acme.tenant.id])
+    assert keep(acme.tenant, NOW + 2 * LATER).refusal is None
+
+
+def test_one_tenants_refusal_leaves_others_alone(acme: Cast, globex: Cast) -> None:
+    for cast in (acme, globex):
+        append(cast.tenant, leaves(3))
+        keep(cast.tenant, NOW)
+    as_owner("UPDATE ledger_head SET size = 2 WHERE tenant_id = %s", [acme.tenant.id])
+    append(globex.tenant, leaves(3))
+    assert keep(acme.tenant, NOW + LATER).refusal is not None
+    assert keep(globex.tenant, NOW + LATER).signed_size == 6
+    as_owner("UPDATE ledger_head SET size = 3 WHERE tenant_id = %s", [acme.tenant.id])
+    assert keep(acme.tenant, NOW + 2 * LATER).refusal is None

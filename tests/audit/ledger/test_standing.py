@@ -1,0 +1,100 @@
+"""What an operator's monitoring is told of all ledgers."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+from procrastinate.contrib.django import app
+
+from audit.ledger.standing import everywhere
+from audit.tasks import keep_ledger, keep_ledgers
+from tests.support.factories import Cast
+from tests.support.ledger_log import (
+    append,
+    as_owner,
+    keep,
+    leaves,
+    own_folder,
+    stands,
+)
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """What the worker of this test signed, and no other."""
+    yield own_folder(tmp_path, monkeypatch)
+
+
+def test_refusals_and_waiting_entries_are_told(acme: Cast) -> None:
+    append(acme.tenant, leaves(3))
+    keep(acme.tenant, NOW)
+    before = everywhere(NOW).refused
+    as_owner("UPDATE ledger_head SET size = 2 WHERE tenant_id = %s", [acme.tenant.id])
+    keep(acme.tenant, NOW + timedelta(minutes=1))
+    assert everywhere(NOW).refused == before + 1
+    as_owner("UPDATE ledger_head SET size = 3 WHERE tenant_id = %s", [acme.tenant.id])
+    keep(acme.tenant, NOW + timedelta(minutes=2))
+    assert everywhere(NOW).refused == before
+    append(acme.tenant, leaves(1))
+    as_owner(
+        "UPDATE batch SET received_at = now() - interval '10 years' WHERE tenant_id = %s",
+        [acme.tenant.id],
+    )
+    assert everywhere(NOW).unsigned_s > 300_000_000
+    keep(acme.tenant, NOW + timedelta(minutes=3))
+
+
+def test_metrics_have_them() -> None:
+    told = Client().get("/metrics").content.decode()
+    assert "\ntooltrail_ledger_refused " in told
+    assert "\ntooltrail_ledger_unsigned_seconds " in told
+
+
+def test_the_workers_tasks_sign(acme: Cast, globex: Cast) -> None:
+    for cast in (acme, globex):
+        append(cast.tenant, leaves(3))
+    keep_ledger(str(acme.tenant.id))
+    assert (stands(acme.tenant).signed_size, stands(globex.tenant).signed_size) == (3, None)
+
+
+def test_what_is_wrong_with_one_tenants_ledger_stops_no_other(
+    acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept: list[UUID] = []
+
+    def keep_one(tenant_id: UUID) -> None:
+        if tenant_id == acme.tenant.id:
+            raise ValueError("a defect of ours")
+        kept.append(tenant_id)
+
+    monkeypatch.setattr("audit.tasks._keep_ledger", keep_one)
+    keep_ledgers(0)
+    assert globex.tenant.id in kept
+    assert f"ledger of tenant {acme.tenant.id}: nothing is signed" in caplog.text
+
+
+def test_nothing_more_is_tried_while_the_database_is_away(
+    acme: Cast, globex: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[UUID] = []
+
+    def keep_one(tenant_id: UUID) -> None:
+        tried.append(tenant_id)
+        raise OperationalError("away")
+
+    monkeypatch.setattr("audit.tasks._keep_ledger", keep_one)
+    with pytest.raises(OperationalError):
+        keep_ledgers(0)
+    assert len(tried) == 1
+
+
+def test_the_worker_looks_every_ten_seconds() -> None:
+    periodic = app.periodic_registry.periodic_tasks
+    (crontab,) = [task.cron for task in periodic.values() if task.task.name == keep_ledgers.name]
+    assert crontab == "* * * * * */10"

@@ -1,0 +1,88 @@
+"""1,000 random alterations by a superuser, each with the verdict it must get.
+
+One small log is made and signed by the worker. Then, over and over: somebody with the whole
+database in hand alters it and covers it up as well as they can without the private key, an
+evidence bundle is made by the server as it stands, and `verify` judges. Which calls are altered,
+and how, is random, and the same each time.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from tooltrail.evidence import Verdict
+
+from audit.index.reindex import reindex
+from tests.support.ledger_alterations import ALTERATIONS, Expected, sign_with_another_key
+from tests.support.tampered_ledger import (
+    ERASED,
+    SEED,
+    Case,
+    made_case,
+)
+
+TIMES = 1_000
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
+    """An hour a request; the first payloads are over and gone, and an entry says so."""
+    folder = tmp_path_factory.mktemp("ledger")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "LEDGER_DIR", folder)
+        yield from made_case(folder)
+
+
+def failed(verdict: Verdict) -> set[str]:
+    """The checks that failed."""
+    return {check.name for check in verdict.checks if check.problem_count}
+
+
+def index_differs(case: Case) -> bool:
+    """Whether `reindex --check` finds fault."""
+    report = reindex(case.tenant.id, repair=False, progress=lambda done, size: None)
+    return not report.is_clean
+
+
+def test_unaltered_it_is_genuine_and_goes_on_from_all_that_was_signed(
+    case: Case, tmp_path: Path
+) -> None:
+    verdict = case.judge(case.of, tmp_path / "evidence.zip", *case.kept.values())
+    assert verdict.is_genuine, failed(verdict)
+    assert not verdict.is_undecided
+    assert verdict.erased == ERASED
+    assert not index_differs(case)
+
+
+def test_all_alterations_are_a_thousand() -> None:
+    assert sum(ALTERATIONS.values()) == TIMES
+
+
+@pytest.mark.parametrize("alter", ALTERATIONS, ids=lambda alter: alter.__name__)
+def test_random_alterations_get_the_verdict_they_must(
+    alter: Callable[[Case, random.Random], Expected], case: Case, tmp_path: Path
+) -> None:
+    path, newest = tmp_path / "evidence.zip", case.kept[max(case.kept)]
+    for number in range(ALTERATIONS[alter]):
+        expected = alter(case, random.Random(f"{SEED} {number}"))
+        verdict = case.judge(expected.of or case.of, path)
+        found = failed(verdict)
+        what = "\n".join([f"{alter.__name__} {number}:", *verdict.lines()])
+        assert expected.failed <= found <= expected.failed | expected.may_fail, what
+        if expected.previous:
+            assert failed(case.judge(case.of, path, newest)) == {"previous"}, what
+        if expected.index_differs:
+            assert index_differs(case), what
+        assert found or expected.previous or expected.index_differs, what
+        case.restore()
+    assert case.judge(case.of, path).is_genuine, "restored, it is what it was"
+
+
+def test_without_the_auditors_key_another_one_passes(case: Case, tmp_path: Path) -> None:
+    sign_with_another_key(case, random.Random(SEED))
+    verdict = case.judge(case.of, tmp_path / "evidence.zip", trusts=False)
+    case.restore()
+    assert verdict.is_genuine
+    assert "taken from the bundle itself" in verdict.limits[0], "and it is said what that is worth"

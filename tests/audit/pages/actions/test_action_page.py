@@ -1,0 +1,185 @@
+"""The record of actions: its page, its files, and over the API."""
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from audit.ledger.actions import enter_actions
+from tenants.actions import record_action
+from tenants.keys import create_key
+from tenants.models import Action, Scope
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast
+from tests.support.ledger_log import as_owner
+from tests.support.pages import signed_in
+
+HOSTILE = "<b>x</b>\u202e"
+
+
+def act(cast: Cast, *deeds: tuple[str, str], actor: str = "Ada", **details: Any) -> None:
+    with tenant_scope(cast.tenant.id):
+        for verb, subject in deeds:
+            record_action(cast.tenant, actor, verb, subject, **details)
+
+
+def page(cast: Cast, query: str = "") -> str:
+    answer = signed_in(cast.auditor).get(f"/actions/{query}")
+    assert answer.status_code == 200
+    return str(answer.content.decode()).partition("<tbody>")[2]
+
+
+def api(cast: Cast, *scopes: Scope, **query: str | int) -> dict[str, Any]:
+    text = create_key(cast.tenant, "program", list(scopes))[1]
+    answer = Client(headers={"Authorization": f"Bearer {text}"}).get("/api/v1/actions", query)
+    assert answer.status_code == 200
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_who_did_what_to_what_when_and_which_entry_says_so(acme: Cast) -> None:
+    act(acme, ("key.create", "wallboard"), scopes=["read"])
+    assert ">waits<" in page(acme)
+    enter_actions(acme.tenant.id, datetime.now(UTC))
+    shown = page(acme)
+    for text in ("Ada", "key.create", "wallboard", "[&quot;read&quot;]", "/ledger/entries/0"):
+        assert text in shown
+
+
+def test_it_is_auditors_and_admins(acme: Cast) -> None:
+    for address in ("/actions/", "/actions/export.csv"):
+        codes = [
+            signed_in(user).get(address).status_code
+            for user in (acme.viewer, acme.editor, acme.auditor, acme.admin)
+        ]
+        assert codes == [403, 403, 200, 200]
+    assert "/actions/" in signed_in(acme.auditor).get("/ledger/").content.decode()
+    assert "/actions/" not in signed_in(acme.editor).get("/ledger/").content.decode()
+
+
+def test_an_empty_record_says_what_will_be_there(acme: Cast) -> None:
+    assert "Nothing was done yet" in signed_in(acme.admin).get("/actions/").content.decode()
+    assert "No action matches" in signed_in(acme.admin).get("/actions/?verb=x").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("?actor=Ada", ["one", "two"]),
+        ("?actor=ada", []),
+        ("?verb=key.create", ["one"]),
+        ("?verb=key.", ["one", "three"]),
+        ("?verb=key", []),
+        ("?subject=T", ["two", "three"]),
+        ("?subject=%25", []),
+        ("?range=24h", ["one", "two", "three"]),
+        ("?actor=%00&verb=%F0%9F", []),
+        ("?range=never", []),
+        ("?actor=%00", []),
+        ("?before=nonsense", ["one", "two", "three"]),
+        ("?before=0001-01-01T00:00:00%2B00:00,x", ["one", "two", "three"]),
+        ("?before=1971-01-01T00:00:00%2B00:00,00000000-0000-0000-0000-000000000000", []),
+    ],
+)
+def test_filters(acme: Cast, query: str, found: list[str]) -> None:
+    act(acme, ("key.create", "one"), ("keyed", "two"))
+    act(acme, ("key.revoke", "three"), actor="Bob")
+    shown = page(acme, query)
+    assert [name for name in ("one", "two", "three") if f">{name}<" in shown] == found
+
+
+def test_a_filter_that_cannot_be_read_finds_nothing_and_is_said(acme: Cast) -> None:
+    act(acme, ("key.create", "one"))
+    shown = signed_in(acme.auditor).get("/actions/?range=never").content.decode()
+    assert "cannot be read" in shown
+    assert "Nothing was searched" in shown
+
+
+def test_a_range_leaves_out_what_is_older(acme: Cast) -> None:
+    act(acme, ("key.create", "old"))
+    as_owner("UPDATE action SET at = at - interval '2 days' WHERE tenant_id = %s", [acme.tenant.id])
+    assert ">old<" in page(acme, "?range=7d")
+    assert ">old<" not in page(acme, "?range=24h")
+
+
+def test_pages_by_key_hold_each_action_once_though_many_are_of_one_moment(acme: Cast) -> None:
+    act(acme, *[("key.create", f"key {n}") for n in range(117)])
+    seen: list[str] = []
+    answer = api(acme, Scope.READ, limit=50)
+    while True:
+        seen += [one["subject"] for one in answer["actions"]]
+        if answer["next"] is None:
+            break
+        act(acme, ("key.create", "came meanwhile"))
+        answer = api(acme, Scope.READ, limit=50, cursor=answer["next"])
+    assert seen == [f"key {n}" for n in reversed(range(117))]
+    first = page(acme)
+    assert first.count("<tr>") == 50
+    (older,) = (part.partition('"')[0] for part in first.split('rel="next" href="')[1:])
+    second = page(acme, older.replace("&amp;", "&"))
+    assert second.count("<tr>") == 50
+    assert "Newest" in second
+
+
+def test_hostile_names_are_texts(acme: Cast) -> None:
+    act(acme, (HOSTILE, HOSTILE), actor=HOSTILE, **{HOSTILE: HOSTILE})
+    shown = page(acme)
+    assert "<b>" not in shown
+    assert "\u202e" not in shown
+
+
+def test_a_look_at_a_call_leads_to_it(acme: Cast) -> None:
+    pk = "01a202a8-12e6-7013-96ec-b9e7c40a3238"
+    act(acme, ("call.view", pk), day="2026-11-20")
+    act(acme, ("call.view", "odd"), day="2026-11-20")
+    act(acme, ("call.view", pk), day=7)
+    assert page(acme).count(f'href="/calls/2026-11-20/{pk}"') == 1
+
+
+def test_files_hold_what_the_page_shows_and_are_on_record(acme: Cast) -> None:
+    act(acme, ("key.create", "one"), ("key.create", "=1+1"), note="=2+2")
+    act(acme, ("member.add", "two"))
+    client = signed_in(acme.auditor)
+    answer = client.get("/actions/export.ndjson?verb=key.")
+    lines = [json.loads(line) for line in answer.getvalue().decode().splitlines()]
+    assert [line["subject"] for line in lines[:-1]] == ["=1+1", "one"]
+    assert lines[0]["details"] == {"note": "=2+2"}
+    assert lines[-1] == {"count": 2}
+    text = client.get("/actions/export.csv?verb=key.").getvalue().decode()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["subject"] for row in rows[:-1]] == ["'=1+1", "one"]
+    assert json.loads(rows[0]["details"]) == {"note": "=2+2"}
+    assert rows[-1]["id"] == "# count"
+    assert client.get("/actions/export.xml").status_code == 404
+    assert client.get("/actions/export.csv?range=never").status_code == 404
+    assert page(acme).count("action.export</a>") == 2
+
+
+def test_a_key_without_the_scope_payloads_is_not_told_what_may_quote_them(acme: Cast) -> None:
+    act(acme, ("payload.search", "secret"), ("key.create", "wallboard"), query="secret")
+    found = api(acme, Scope.READ)
+    assert found["withheld"] is True
+    assert "secret" not in json.dumps(found)
+    assert [one["subject"] for one in found["actions"]] == ["wallboard", None]
+    whole = api(acme, Scope.READ, Scope.PAYLOADS, verb="payload.search")
+    assert whole["actions"][0]["details"] == {"query": "secret"}
+    assert api(acme, Scope.READ, range="1h", actor="Ada")["actions"]
+    assert api(acme, Scope.READ, subject="WALL")["actions"][0]["actor"] == "Ada"
+
+
+def test_another_tenants_actions_are_not_there(acme: Cast, globex: Cast) -> None:
+    act(acme, ("key.create", "wallboard"))
+    assert "wallboard" not in page(globex)
+    assert api(globex, Scope.READ)["actions"] == []
+
+
+def test_old_rows_stay_readable_whatever_their_details_are(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        Action.objects.create(
+            tenant=acme.tenant, user_name="Ada", verb="x", subject="y", details=["odd"]
+        )
+    assert "odd" in page(acme)

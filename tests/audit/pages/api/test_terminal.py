@@ -1,0 +1,190 @@
+"""`tooltrail query` against a running server, as a process of its own."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tenants.keys import create_key
+from tenants.models import Scope
+from tests.support.api_record import PAYLOAD, Record, make_record
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_cast,
+    send_events,
+)
+from tests.support.installation import clean_environment
+from tests.support.server import LiveServer
+
+SHOWN = {
+    "summary": "violations  1",
+    "traces": "a/trace",
+    "calls": "search",
+    "violations": "$.items[*].id",
+    "latency": "search",
+    "tokens": "860",
+    "repeats": "loop",
+    "open": "running",
+    "producers": "executor-1",
+    "inbox": "invalid_event",
+    "tools": "get_weather",
+}
+"""By view, what is to be found there."""
+ROWS = {"traces": 10, "calls": 12}
+"""How many there are, where not one."""
+
+
+@pytest.fixture(scope="module")
+def record() -> Record:
+    """A tenant that has everything."""
+    return make_record(make_cast("acme"))
+
+
+def query(
+    server: LiveServer, key: str, *words: str, columns: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """What the command answers."""
+    environment = clean_environment(TOOLTRAIL_URL=server.url, TOOLTRAIL_API_KEY=key)
+    environment.pop("COLUMNS", None)
+    return subprocess.run(
+        [sys.executable, "-m", "tooltrail", "query", *words],
+        env=environment | ({"COLUMNS": columns} if columns else {}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def documents(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """The lines of `--json`."""
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("view", SHOWN)
+def test_each_view_is_a_table_that_fits_and_json_for_programs(
+    live_server: LiveServer, record: Record, view: str
+) -> None:
+    done = query(live_server, record.auditor, view, columns="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert SHOWN[view] in done.stdout
+    found = documents(query(live_server, record.auditor, view, "--json"))
+    assert len(found) == ROWS.get(view, 1)
+
+
+def test_one_call_and_one_trace(live_server: LiveServer, record: Record) -> None:
+    call = query(live_server, record.auditor, "call", str(record.failed)).stdout
+    assert f'"q": "{PAYLOAD}"' in call
+    assert "expected integer" in call
+    withheld = query(live_server, record.reader, "call", str(record.failed))
+    assert PAYLOAD not in withheld.stdout
+    assert "lacks the scope payloads" in withheld.stdout
+    trace = query(live_server, record.auditor, "trace", "a/trace").stdout
+    assert str(record.failed) in trace
+    assert "calls failed  1" in trace
+    (document,) = documents(query(live_server, record.auditor, "trace", "a/trace", "--json"))
+    assert document["trace_id"] == "a/trace"
+
+
+def test_filters_are_the_servers(live_server: LiveServer, record: Record) -> None:
+    found = documents(
+        query(live_server, record.auditor, "calls", "tool:search", "state:error", "--json")
+    )
+    assert [call["invocation_id"] for call in found] == [str(record.failed)]
+    rows = documents(query(live_server, record.auditor, "violations", "--rows", "--json"))
+    assert [row["received"] for row in rows] == [PAYLOAD]
+    none = query(live_server, record.auditor, "violations", "--tool", "nobody's")
+    assert "Nothing found." in none.stdout
+
+
+def test_what_people_and_programs_did(live_server: LiveServer, record: Record) -> None:
+    (made,) = documents(query(live_server, record.reader, "actions", "--verb", "report.", "--json"))
+    assert (made["verb"], made["details"]) == ("report.create", None)
+    shown = query(live_server, record.auditor, "actions", "--subject", "get_weather", columns="80")
+    assert "tool.publish" in shown.stdout
+
+
+def test_limit_and_all(live_server: LiveServer, acme: Cast) -> None:
+    events = [event for n in range(205) for event in make_call(trace_id=f"trace-{n}")]
+    send_events(acme.tenant, events)
+    key = create_key(acme.tenant, "reader", [Scope.READ])[1]
+    some = query(live_server, key, "calls", "--limit", "3", "--json")
+    assert len(documents(some)) == 3
+    assert "there are more" in some.stderr
+    every = documents(query(live_server, key, "calls", "--all", "--json"))
+    assert len({call["invocation_id"] for call in every}) == 205
+    assert len(documents(query(live_server, key, "calls", "--limit", "203", "--json"))) == 203
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("calls", "nope:1"), 1, "nope"),
+        (("summary", "--range", "5x"), 1, "range is minutes"),
+        (("call", f"{'0' * 8}-0000-0000-0000-{'0' * 12}"), 1, "no such call"),
+        (("call", "nonsense"), 1, "nothing"),
+        (("trace", "nobody's"), 1, "no such trace"),
+        (("calls", "--limit", "0"), 2, "--limit"),
+        (("nonsense",), 2, "invalid choice"),
+        ((), 2, "required"),
+    ],
+)
+def test_what_cannot_be_answered_is_said(
+    live_server: LiveServer, record: Record, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = query(live_server, record.auditor, *words)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_key_and_a_server_that_is_away(live_server: LiveServer, acme: Cast) -> None:
+    wrong = query(live_server, "tt_wrong", "summary")
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert "not a Tooltrail API key" in wrong.stderr
+    sender = create_key(acme.tenant, "sender", [Scope.INGEST])[1]
+    assert "lacks the scope read" in query(live_server, sender, "summary").stderr
+    away = query(LiveServer("http://127.0.0.1:9"), sender, "summary")
+    assert away.returncode == 1
+    assert "cannot be reached" in away.stderr
+    unset = query(LiveServer(""), "", "summary")
+    assert (unset.returncode, "TOOLTRAIL_API_KEY" in unset.stderr) == (2, True)
+    other = query(LiveServer(f"{live_server.url}/login?"), sender, "summary")
+    assert other.returncode == 1
+    assert "does not answer as Tooltrail" in other.stderr
+
+
+def test_a_terminal_obeys_no_text_of_an_agent(live_server: LiveServer, acme: Cast) -> None:
+    hostile = "\x1b[2J\x1b]0;owned\x07\u202e"
+    error = {"type": "FATAL", "message": hostile}
+    call = make_call(
+        tool_name=f"tool{hostile}",
+        trace_id=f"trace{hostile}",
+        args={hostile: [hostile]},
+        output={"status": "error", "error": error},
+    )
+    send_events(acme.tenant, call)
+    key = create_key(acme.tenant, "reader", [Scope.READ, Scope.PAYLOADS])[1]
+    for words in (
+        ("calls",),
+        ("traces",),
+        ("latency",),
+        ("trace", f"trace{hostile}"),
+        ("call", call[0]["invocation_id"]),
+        ("calls", "--json"),
+        ("calls", f"tool:tool{hostile}", "nope:1"),
+    ):
+        done = query(live_server, key, *words)
+        for text in (done.stdout, done.stderr):
+            assert not set(text) & {"\x1b", "\x07", "\u202e"}, words
+
+
+def test_help_shows_how(live_server: LiveServer) -> None:
+    done = query(live_server, "", "--help")
+    assert done.returncode == 0
+    assert "tooltrail query calls tool:search state:error" in done.stdout
+    assert "Exit codes" in done.stdout

@@ -1,0 +1,206 @@
+"""The list of calls in a real browser: completion, live tail, counts, hostile text, a telephone."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect
+
+from audit.models import PayloadSearch
+from audit.work.payload_search import run_slice
+from tenants.scope import tenant_scope
+from tests.support.browser_errors import complaints
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.server import LiveServer
+from tests.support.sign_in import sign_in
+
+NAMED = ("tool_name", "tool_version", "trace_id", "run_id")
+XSS = [
+    "<script>window.hacked = 1</script>",
+    '"><img src=x onerror="window.hacked = 1">',
+    "<svg/onload=window.hacked=1>",
+    "<b hx-get=/logout hx-trigger=load>x</b>",
+    "javascript:window.hacked=1",
+    "' onmouseover='window.hacked=1",
+    "</datalist></table><iframe srcdoc='<script>parent.hacked=1</script>'>",
+    "{{ 7|add:7 }}{% csrf_token %}",
+    "a\u202eb",
+]
+
+
+def send_hostile(cast: Cast) -> None:
+    for text in XSS:
+        error = {"type": text, "code": text, "message": text}
+        violation = {"path": f"$.{text}", "severity": "error", "code": "WRONG_TYPE"}
+        violation |= {"expected": text, "received": text}
+        members: dict[str, Any] = {
+            "tool_name": text,
+            "tool_version": text,
+            "trace_id": text,
+            "run_id": text,
+        }
+        answer = send_events(
+            cast.tenant,
+            [
+                *make_call(
+                    **members,
+                    args={"q": f"needle {text}", text: text},
+                    output={"status": "error", "error": error, "meta": {"took_ms": 1}},
+                    guard={"strategy": "warn", "outcome": "failed", "violations": [violation]},
+                ),
+                *make_call(**members, producer_id=text, is_open=True),
+            ],
+        )
+        assert answer["rejected"] == []
+
+
+def test_nothing_an_agent_wrote_runs_on_any_page(page: Page, acme: Cast) -> None:
+    send_hostile(acme)
+    sign_in(page, acme.admin)
+    heard = complaints(page)
+    page.goto("/calls/?q=tool:%3Cscript%3Ealert(1)%3C/script%3E+nothing:1")
+    expect(page.get_by_role("alert")).to_be_visible()
+    for address in ("/calls/?live=1", "/calls/open", "/calls/", "/calls/?q=state:error"):
+        page.goto(address)
+        expect(page.locator(".call-rows tbody tr").first).to_be_visible()
+        assert page.evaluate("window.hacked") is None, address
+        assert page.locator("main script, main iframe, main img, main [onload]").count() == 0
+        assert heard == [], address
+    field = page.get_by_label("Query", exact=True)
+    for typed in ("error:", "code:", "violation:", "path:", "tool:", "version:"):
+        with page.expect_response(lambda answer: "/calls/complete" in answer.url):
+            field.fill(typed)
+    expect(page.locator("#call-terms option")).not_to_have_count(0)
+    page.get_by_text("Save as a view").click()
+    page.get_by_label("Name", exact=True).fill(XSS[1])
+    page.get_by_role("button", name="Save for me").click()
+    expect(page.locator(".view")).to_have_count(1)
+    page.goto("/calls/")
+    page.get_by_text("Search in payloads").click()
+    page.get_by_label("Text in arguments or output").fill("needle <")
+    page.locator(".mini").get_by_role("button", name="Search").click()
+    expect(page.get_by_text("Nothing found so far")).to_be_visible()
+    with tenant_scope(acme.tenant.id):
+        search = PayloadSearch.objects.for_tenant(acme.tenant.id).get()
+    run_slice(acme.tenant.id, search.id)
+    expect(page.locator(".hits mark").first).to_be_visible()  # without a reload
+    assert page.evaluate("window.hacked") is None
+    assert heard == []
+
+
+def test_new_calls_come_to_a_live_page_and_open_ones_end(page: Page, acme: Cast) -> None:
+    key, now = make_ingest_key(acme.tenant), datetime.now(UTC)
+    running = make_call(tool_name="running", started_at=now - timedelta(seconds=20))
+    send_events(acme.tenant, [running[0]], key=key)
+    send_events(
+        acme.tenant, make_call(tool_name="old", started_at=now - timedelta(hours=1)), key=key
+    )
+    sign_in(page, acme.editor)
+    heard = complaints(page)
+    page.goto("/calls/")
+    page.get_by_role("link", name="Live", exact=True).click()
+    rows = page.locator(".call-rows tbody tr:not(.tail-end)")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("open for")
+    for width in (1280, 1600):  # without the column of runs, and with it
+        page.set_viewport_size({"width": width, "height": 720})
+        left_over = page.evaluate(
+            "() => { const right = (each) => each.getBoundingClientRect().right;"
+            " const table = document.querySelector('.call-rows');"
+            " const cells = [...table.querySelector('tbody tr').cells];"
+            " return right(table) - Math.max(...cells.map(right)); }"
+        )
+        assert abs(left_over) < 1, f"at {width} px"
+    send_events(acme.tenant, make_call(tool_name="fresh", started_at=now), key=key)
+    expect(rows).to_have_count(3)
+    expect(rows.first).to_contain_text("fresh")
+    send_events(acme.tenant, [running[1]], key=key)
+    expect(rows.nth(1)).not_to_contain_text("open for")
+    page.get_by_role("link", name="stop").click()
+    expect(page.get_by_role("link", name="Live", exact=True)).to_be_visible()
+    assert "live" not in page.url
+    assert heard == []
+
+
+def test_a_query_is_completed_asked_and_counted(page: Page, acme: Cast) -> None:
+    error = {"type": "UPSTREAM", "message": "no"}
+    failed = {"status": "error", "error": error, "meta": {"took_ms": 1}}
+    send_events(acme.tenant, make_call(tool_name="search", output=failed))
+    send_events(acme.tenant, make_call(tool_name="other"))
+    sign_in(page, acme.editor)
+    heard = complaints(page)
+    page.goto("/calls/")
+    expect(page.locator(".tally")).to_have_text("2")
+    field = page.get_by_label("Query", exact=True)
+    field.press_sequentially("state:error tool:s")
+    option = page.locator('#call-terms option[value="state:error tool:search"]')
+    expect(option).to_have_count(1)
+    field.fill("state:error tool:search")
+    field.press("Enter")
+    page.wait_for_url("**/calls/?q=state*")
+    expect(page.locator(".call-rows tbody tr")).to_have_count(1)
+    expect(page.locator(".tally")).to_have_text("1")
+    page.get_by_role("link", name="OK", exact=True).click()
+    expect(page.get_by_role("heading", name="No call matches")).to_be_visible()
+    page.go_back()
+    expect(page.locator(".call-rows tbody tr")).to_have_count(1)
+    page.locator(".which a").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Call")
+    assert heard == []
+
+
+def test_without_a_script_everything_is_there(
+    browser: Browser, live_server: LiveServer, acme: Cast
+) -> None:
+    send_events(acme.tenant, make_call(tool_name="search", duration_ms=3000))
+    send_events(acme.tenant, make_call(tool_name="quick"))
+    context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
+    page = context.new_page()
+    sign_in(page, acme.editor)
+    page.goto("/calls/")
+    page.get_by_text("All filters").click()
+    page.get_by_label("Duration").fill(">2s")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator(".call-rows tbody tr")).to_have_count(1)
+    assert page.url.endswith("/calls/?q=duration%3A%3E2s")
+    page.get_by_role("link", name="count them").click()
+    expect(page.get_by_text("1", exact=True)).to_be_visible()
+    context.close()
+
+
+def test_no_page_scrolls_sideways_on_a_telephone(page: Page, acme: Cast) -> None:
+    long = "x" * 120
+    error = {"type": long, "message": long, "code": long}
+    output = {"status": "error", "error": error, "meta": {"took_ms": 1}}
+    members: dict[str, Any] = {
+        "tool_name": long,
+        "tool_version": long,
+        "trace_id": long,
+        "run_id": long,
+    }
+    send_events(
+        acme.tenant,
+        [
+            *make_call(**members, output=output, args={"q": "needle" + long}),
+            *make_call(**members, producer_id=long, timeouts_ms=1, is_open=True),
+        ],
+    )
+    page.set_viewport_size({"width": 390, "height": 844})
+    sign_in(page, acme.editor)
+    heard = complaints(page)
+    for address in (
+        *("/calls/", "/calls/?live=1", "/calls/open", f"/calls/?q=tool:{long}+{long}"),
+        *(f"/calls/open?q=tool:none{long}", f"/calls/?q=tool:none{long}"),
+    ):
+        page.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, address
+    page.goto("/calls/")
+    for menu in ("All filters", "Search in payloads"):
+        page.get_by_text(menu).click()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, menu
+    assert heard == []

@@ -1,0 +1,244 @@
+"""Open executions: each kind, late ends that close them, and ends without a start."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from audit.models import Producer
+from audit.queries.call_filter import CallFilter
+from audit.queries.call_list import SILENCE, ListedCall, call_page
+from audit.queries.open_calls import condition_of
+from tenants.scope import tenant_scope
+from tests.audit.pages.calls.test_call_list_page import listed
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.pages import (
+    FRAME,
+    HOSTILE,
+    PARTIAL,
+    signed_in,
+    statements,
+    text,
+)
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(autouse=True)
+def fresh_now() -> None:
+    """A test is of its own time: the page reads the clock, and a run may take half an hour."""
+    global NOW
+    NOW = datetime.now(UTC)
+
+
+LONG_AGO = NOW - timedelta(hours=1)
+
+
+def begin(
+    tool_name: str, *, started_at: datetime | None = None, **members: Any
+) -> list[dict[str, Any]]:
+    return make_call(tool_name=tool_name, started_at=started_at or NOW, is_open=True, **members)
+
+
+def silence(cast: Cast, producer_id: str, since: datetime) -> None:
+    """As if nothing had come of a producer since then."""
+    with tenant_scope(cast.tenant.id):
+        Producer.objects.for_tenant(cast.tenant.id).filter(producer_id=producer_id).update(
+            last_heard_at=since
+        )
+
+
+def kinds(cast: Cast) -> dict[str, list[str]]:
+    client = signed_in(cast.viewer)
+    return {
+        kind: sorted(listed(client.get("/calls/open", {"kind": kind}).content.decode()))
+        for kind in ("", "running", "overdue", "crashed", "orphan")
+    }
+
+
+def send_each(cast: Cast) -> None:
+    """Calls of every kind, as of now."""
+    now = datetime.now(UTC)
+    long_ago = now - timedelta(hours=1)
+    send_events(
+        cast.tenant,
+        [
+            *begin("fresh", started_at=now, producer_id="alive"),
+            *begin("anonymous", started_at=long_ago),
+            *begin("within", started_at=long_ago, timeouts_ms=10**9, producer_id="silent"),
+            *begin("overdue", started_at=long_ago, timeouts_ms=1000, producer_id="alive"),
+            *begin("crashed", started_at=long_ago, producer_id="silent"),
+            *begin("both", started_at=long_ago, timeouts_ms=1000, producer_id="silent"),
+            *begin("just-begun", started_at=now, producer_id="silent"),
+            make_call(tool_name="orphan")[1],
+            *make_call(tool_name="whole"),
+        ],
+    )
+    silence(cast, "silent", now - SILENCE - timedelta(minutes=1))
+
+
+def test_each_kind_is_listed_apart(acme: Cast) -> None:
+    send_each(acme)
+    assert kinds(acme) == {
+        "": ["anonymous", "both", "crashed", "fresh", "just-begun", "overdue", "within"],
+        "running": ["anonymous", "fresh", "just-begun", "within"],
+        "overdue": ["both", "overdue"],
+        "crashed": ["both", "crashed"],
+        "orphan": ["orphan"],
+    }
+
+
+def test_what_is_counted_is_what_is_listed(acme: Cast) -> None:
+    send_each(acme)
+    page = text(signed_in(acme.viewer).get("/calls/open").content.decode())
+    assert "All open 7 Running 4 Overdue 2 Presumed crashed 2 Orphan ends 1" in page
+
+
+def test_rows_and_statements_judge_alike(acme: Cast) -> None:
+    send_each(acme)
+    now = datetime.now(UTC)
+    with tenant_scope(acme.tenant.id):
+        heard = dict(
+            Producer.objects.for_tenant(acme.tenant.id).values_list("producer_id", "last_heard_at")
+        )
+
+        def found(wanted: CallFilter) -> list[ListedCall]:
+            return call_page(wanted, now=now).calls
+
+        by_rule = {
+            call.tool_name: condition_of(call, heard.get(call.producer_id or ""), now)
+            for call in found(CallFilter(state="open"))
+        }
+        asked = {
+            kind: {call.tool_name for call in found(CallFilter(condition=kind))}
+            for kind in ("running", "overdue", "crashed")
+        }
+    for tool, condition in by_rule.items():
+        assert tool in asked[condition]
+        assert (tool in asked["crashed"]) == (condition == "crashed")
+        assert (tool in asked["running"]) == (condition == "running")
+
+
+def test_a_late_end_closes_its_call(acme: Cast) -> None:
+    start, end = make_call(
+        tool_name="late", started_at=LONG_AGO, timeouts_ms=1000, producer_id="silent"
+    )
+    send_events(acme.tenant, [start])
+    silence(acme, "silent", LONG_AGO)
+    assert kinds(acme)["crashed"] == kinds(acme)["overdue"] == ["late"]
+    send_events(acme.tenant, [end])
+    assert set(map(tuple, kinds(acme).values())) == {()}
+    page = signed_in(acme.viewer).get("/calls/?q=state:ok").content.decode()
+    assert listed(page) == ["late"]
+
+
+def test_a_late_start_gives_an_orphan_its_parent_back(acme: Cast) -> None:
+    start, end = make_call(tool_name="orphan")
+    send_events(acme.tenant, [end])
+    assert kinds(acme)["orphan"] == ["orphan"]
+    listed_as = text(signed_in(acme.viewer).get("/calls/?q=is:orphan").content.decode())
+    assert "no start" in listed_as
+    send_events(acme.tenant, [start])
+    assert kinds(acme)["orphan"] == []
+
+
+def test_each_row_says_how_it_stands(acme: Cast) -> None:
+    send_each(acme)
+    page = signed_in(acme.viewer).get("/calls/open").content.decode()
+    rows = {
+        tool: text(row).replace("\xa0", " ") for row in page.split("<tr>") for tool in listed(row)
+    }
+    assert re.search(r"presumed crashed overdue by (59 min|1 h)", rows["both"])
+    assert re.search(r"presumed crashed 1 h", rows["crashed"])
+    assert re.search(r"overdue by (59 min|1 h)", rows["overdue"])
+    assert "running" in rows["fresh"]
+    assert "1.00 s" in rows["overdue"]
+    assert "alive" in rows["fresh"]
+
+
+def test_a_query_narrows_it_down(acme: Cast) -> None:
+    send_each(acme)
+    client = signed_in(acme.viewer)
+    assert listed(client.get("/calls/open", {"q": "tool:fre*"}).content.decode()) == ["fresh"]
+    page = client.get("/calls/open", {"q": "tool:fre* nonsense:1"}).content.decode()
+    assert listed(page) == []
+    assert "tool:fre* <mark>nonsense</mark>:1" in page
+    assert "There is no nonsense." in page
+    closed = client.get("/calls/open", {"q": "NOT tool:fre* NOT state:open"}).content.decode()
+    assert listed(closed) == []
+    others = client.get("/calls/open", {"q": "NOT tool:fre*"}).content.decode()
+    assert set(listed(others)) == set(kinds(acme)[""]) - {"fresh"}
+    none = text(client.get("/calls/open", {"q": "tool:none"}).content.decode())
+    assert "At least nothing that tool:none asks for" in none
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("", "Nothing is open"),
+        ("overdue", "Nothing is overdue"),
+        ("crashed", "No executor has gone silent"),
+        ("orphan", "Every end has its start"),
+        ("nonsense", "Nothing is open"),
+    ],
+)
+def test_when_there_is_nothing_that_is_good(acme: Cast, kind: str, says: str) -> None:
+    answer = signed_in(acme.viewer).get("/calls/open", {"kind": kind})
+    assert says in text(answer.content.decode())
+
+
+def test_pages_follow_one_another(acme: Cast) -> None:
+    send_events(
+        acme.tenant,
+        (e for n in range(70) for e in begin(f"t{n:02}", started_at=NOW - timedelta(seconds=n))),
+    )
+    client = signed_in(acme.viewer)
+    first = client.get("/calls/open").content.decode()
+    link = re.search(r'rel="next" href="([^"]*)"', first)
+    assert link is not None
+    rest = client.get(
+        "/calls/open" + link[1].replace("&amp;", "&"), headers=PARTIAL
+    ).content.decode()
+    assert rest.lstrip().startswith('<div id="open-list"')
+    assert listed(first) + listed(rest) == [f"t{n:02}" for n in range(70)]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
+    send_events(acme.tenant, begin(hostile, trace_id=hostile, producer_id=hostile))
+    for query in ("", f"no:{hostile}"):  # the second is no query: nothing is listed
+        page = signed_in(acme.viewer).get("/calls/open", {"q": query}).content.decode()
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        assert "\u202e" not in page.partition("<tbody>")[2]
+        assert ("<tbody>" in page) is (not query)
+
+
+def test_the_other_tenant_sees_nothing(acme: Cast, globex: Cast) -> None:
+    send_each(acme)
+    assert set(map(tuple, kinds(globex).values())) == {()}
+
+
+def test_a_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
+    send_each(acme)
+    client = signed_in(acme.viewer)
+    with statements(
+        FRAME + 6
+    ):  # rows of the newest days, of all, how far they were searched, two tallies, producers
+        client.get("/calls/open")
+
+
+def test_orphans_have_an_index_of_their_own(acme: Cast) -> None:
+    send_each(acme)
+    with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(
+            "EXPLAIN SELECT FROM invocation WHERE tenant_id = %s AND started_on = %s"
+            " AND start_batch_id IS NULL",
+            [acme.tenant.id, NOW.date()],
+        )
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Index" in plan
+    assert "Seq Scan" not in plan

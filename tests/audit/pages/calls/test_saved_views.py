@@ -1,0 +1,98 @@
+"""Views of the list of calls: kept under a name, by each user for themselves, in each tenant."""
+
+import re
+
+import pytest
+
+from audit.models import SavedView
+from audit.queries.saved_views import MAX_VIEWS
+from tenants.members import add_member
+from tenants.models import Role, User
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast
+from tests.support.pages import HOSTILE, signed_in, text
+
+
+def names(cast: Cast, user: User) -> list[str]:
+    page = signed_in(user).get("/calls/").content.decode()
+    return re.findall(r'aria-label="Forget the view ([^"]*)"', page)
+
+
+def save(user: User, name: str, query: str = "state:error  tool:a") -> str:
+    answer = signed_in(user).post("/calls/views", {"name": name, "q": query}, follow=True)
+    assert answer.status_code == 200
+    return text(answer.content.decode())
+
+
+def test_a_view_is_kept_shown_and_forgotten(acme: Cast) -> None:
+    assert "Saved as “Bad ones”" in save(acme.viewer, "Bad ones")
+    page = signed_in(acme.viewer).get("/calls/").content.decode()
+    assert 'href="/calls/?q=state%3Aerror%20tool%3Aa" title="state:error tool:a"' in page
+    (address,) = re.findall(r'action="(/calls/views/[^"]*/delete)"', page)
+    answer = signed_in(acme.viewer).post(address, follow=True)
+    assert "“Bad ones” is forgotten" in text(answer.content.decode())
+    assert names(acme, acme.viewer) == []
+
+
+def test_a_name_is_given_once(acme: Cast) -> None:
+    save(acme.viewer, "mine", "tool:a")
+    save(acme.viewer, "mine", "tool:b")
+    with tenant_scope(acme.tenant.id):
+        (view,) = SavedView.objects.for_tenant(acme.tenant.id)
+    assert view.query == "tool:b"
+
+
+def test_nobody_else_sees_it_or_forgets_it(acme: Cast) -> None:
+    save(acme.viewer, "mine")
+    assert names(acme, acme.admin) == []
+    with tenant_scope(acme.tenant.id):
+        (view,) = SavedView.objects.for_tenant(acme.tenant.id)
+    assert signed_in(acme.admin).post(f"/calls/views/{view.id}/delete").status_code == 404
+    assert names(acme, acme.viewer) == ["mine"]
+
+
+def test_in_another_tenant_one_has_other_views(acme: Cast, globex: Cast) -> None:
+    with tenant_scope(globex.tenant.id):
+        add_member(globex.tenant, acme.viewer, Role.VIEWER)
+    client = signed_in(acme.viewer)
+    client.post("/switch-tenant", {"tenant": str(globex.tenant.id)})
+    client.post("/calls/views", {"name": "of globex", "q": "tool:a"})
+    kept = "Forget the view of globex"
+    assert kept in client.get("/calls/").content.decode()
+    client.post("/switch-tenant", {"tenant": str(acme.tenant.id)})
+    assert kept not in client.get("/calls/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "says"),
+    [
+        ("", "tool:a", "a view needs a name"),
+        ("x" * 61, "tool:a", "a view needs a name"),
+        ("a\x00b", "tool:a", "a view needs a name"),
+        ("fine", "", "there is no query"),
+        ("fine", "nonsense:1", "Nothing was saved. At character 1: There is no nonsense"),
+        ("fine", "tool:a\x00", "Nothing was saved. At character 6: No text of a call"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(acme: Cast, name: str, query: str, says: str) -> None:
+    assert says in save(acme.viewer, name, query)
+    assert names(acme, acme.viewer) == []
+
+
+def test_nobody_keeps_views_without_end(acme: Cast) -> None:
+    for n in range(MAX_VIEWS):
+        signed_in(acme.viewer).post("/calls/views", {"name": f"view {n}", "q": "tool:a"})
+    assert "you keep 50 views already" in save(acme.viewer, "one more")
+    assert "Saved as" in save(acme.viewer, "view 7", "tool:b")
+
+
+@pytest.mark.parametrize("hostile", [one for one in HOSTILE if "\x00" not in one])
+def test_hostile_names_stay_text(acme: Cast, hostile: str) -> None:
+    page = signed_in(acme.viewer).post(
+        "/calls/views",
+        {"name": hostile, "q": f'tool:"{hostile.replace(chr(34), "")}"'},
+        follow=True,
+    )
+    shown = page.content.decode()
+    assert "<script>alert" not in shown
+    assert "<img src=x" not in shown

@@ -1,0 +1,604 @@
+"""The inbox: what was refused, why and where; sending it again, discarding it, taking it along."""
+
+import csv
+import io
+import json
+import re
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import ProgrammingError, connection, connections
+from django.test import Client
+
+from audit import sql
+from audit.intake import ingest
+from audit.models import Batch, Invocation, RejectedEvent
+from audit.queries.inbox import InboxFilter, first_id_of, inbox_page
+from audit.show import raw_view
+from audit.work import inbox
+from tenants.models import Action, User
+from tenants.scope import tenant_scope
+from tests.support.event_requests import lines, post
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.pages import (
+    FRAME,
+    HOSTILE,
+    PARTIAL,
+    signed_in,
+    statements,
+    text,
+)
+from tests.support.recount import assert_consistent
+
+START, END = 0, 1
+
+
+def refuse(cast: Cast, *raw: bytes, code: str | None = None) -> list[RejectedEvent]:
+    """Post lines that must all be refused; the inbox's rows of them, in order."""
+    answer = post(make_ingest_key(cast.tenant), b"\n".join(raw))
+    assert answer.status_code == 200, answer.content
+    rejected = answer.json()["rejected"]
+    assert len(rejected) == len(raw)
+    assert code is None or {each["code"] for each in rejected} == {code}
+    with tenant_scope(cast.tenant.id):
+        found = RejectedEvent.objects.for_tenant(cast.tenant.id)
+        return list(found.filter(batch_id=answer.json()["batch_id"]).order_by("line"))
+
+
+def conflict(cast: Cast, **members: Any) -> tuple[list[dict[str, Any]], RejectedEvent]:
+    """A stored call, and the refused second end of it that differs in `members`."""
+    call = make_call(tool_name="get_weather")
+    send_events(cast.tenant, call)
+    (row,) = refuse(cast, json.dumps(call[END] | members).encode(), code="conflict")
+    return call, row
+
+
+def reread(row: RejectedEvent) -> RejectedEvent:
+    with tenant_scope(row.tenant_id):
+        return RejectedEvent.objects.for_tenant(row.tenant_id).get(id=row.id)
+
+
+def shown(user: User, path: str, **extra: Any) -> str:
+    answer = signed_in(user).get(path, **extra)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def act(user: User, row: RejectedEvent, deed: str, **data: str) -> str:
+    """Do something about a line as the page's forms do, and read where it leads."""
+    answer = signed_in(user).post(f"/inbox/{row.id}/{deed}", data, follow=True)
+    assert answer.status_code == 200
+    return text(answer.content.decode())
+
+
+def late_start() -> dict[str, Any]:
+    """A start that lies further ahead than clocks may differ, so far."""
+    return make_call(is_open=True, started_at=datetime.now(UTC) + timedelta(days=2))[START]
+
+
+# the list
+
+
+def test_each_line_says_why_it_was_refused(acme: Cast) -> None:
+    conflict(acme, duration_ms=5.0)
+    refuse(acme, b'{"type": "toolExecutionStart", oops')
+    page = text(shown(acme.editor, "/inbox/"))
+    assert "Conflict another event of this call and type" in page
+    assert re.search(r"Not JSON Invalid JSON: .* at line 1 column 32", page)
+    assert '"toolExecutionStart", oops' in page
+
+
+def test_a_viewer_sees_reasons_but_no_payload(acme: Cast) -> None:
+    call = make_call(trace_id="secret-city", is_open=True)[START] | {"started_at": "never"}
+    (row,) = refuse(acme, json.dumps(call).encode(), code="invalid_event")
+    for path in ("/inbox/", f"/inbox/{row.id}"):
+        assert "secret-city" in shown(acme.editor, path)
+        page = shown(acme.viewer, path)
+        assert "secret-city" not in page
+        assert "Breaks the contract" in page
+    assert "<form" not in shown(acme.viewer, f"/inbox/{row.id}").split("<main")[1]
+    assert "export" not in shown(acme.viewer, "/inbox/")
+
+
+def test_the_navigation_counts_what_waits(acme: Cast) -> None:
+    count = re.compile(r'class="nav-count"[^>]*>(\d+)<')
+    assert count.search(shown(acme.viewer, "/traces/")) is None
+    first, _ = refuse(acme, b"{", b"[")
+    assert count.findall(shown(acme.viewer, "/traces/")) == ["2"]
+    act(acme.editor, first, "discard", reason="a test")
+    assert count.findall(shown(acme.viewer, "/tools/")) == ["1"]
+
+
+def test_filters_by_code_time_and_outcome(acme: Cast) -> None:
+    conflict(acme, duration_ms=5.0)
+    broken, discarded = refuse(acme, b"{", b"[1")
+    act(acme.editor, discarded, "discard", reason="a test")
+
+    def found(query: str) -> set[str]:
+        return set(re.findall(r'href="/inbox/([0-9a-f-]{36})"', shown(acme.viewer, query)))
+
+    with tenant_scope(acme.tenant.id):
+        every = RejectedEvent.objects.for_tenant(acme.tenant.id)
+        codes = {str(row.id): row.code for row in every}
+    conflicts = {pk for pk, code in codes.items() if code == "conflict"}
+    assert found("/inbox/") == {*conflicts, str(broken.id)}
+    assert found("/inbox/?code=conflict") == conflicts
+    assert found("/inbox/?code=not_json&state=all") == {str(broken.id), str(discarded.id)}
+    assert found("/inbox/?state=discarded") == {str(discarded.id)}
+    assert found("/inbox/?range=1h&state=all") == set(codes)
+    assert "No line matches" in shown(acme.viewer, "/inbox/?code=in_future")
+
+
+def test_lines_older_than_the_range_are_left_out(acme: Cast) -> None:
+    (row,) = refuse(acme, b"{")
+    with tenant_scope(acme.tenant.id):
+        for minutes, expected in ((5, 1), (-5, 0)):
+            since = datetime.now(UTC) - timedelta(minutes=minutes)
+            page = inbox_page(InboxFilter(since=since), with_raw=False)
+            assert len(page.rows) == expected
+    assert first_id_of(row.received_at) < row.id
+
+
+def test_pages_lead_through_all_lines_and_back(acme: Cast) -> None:
+    refuse(acme, *(b"{ %d" % n for n in range(120)))
+    client = signed_in(acme.viewer)
+
+    def ids(page: str) -> list[str]:
+        return re.findall(r'href="/inbox/([0-9a-f-]{36})"', page)
+
+    def lead(page: str, way: str) -> str | None:
+        found = re.search(rf'rel="{way}" href="([^"]+)"', page)
+        return None if found is None else "/inbox/" + found[1].replace("&amp;", "&")
+
+    path: str | None = "/inbox/"
+    pages: list[str] = []
+    while path is not None:
+        pages.append(client.get(path).content.decode())
+        path = lead(pages[-1], "next")
+    assert [len(ids(page)) for page in pages] == [50, 50, 20]
+    assert len({pk for page in pages for pk in ids(page)}) == 120
+    back = lead(pages[2], "prev")
+    assert back is not None
+    assert ids(client.get(back).content.decode()) == ids(pages[1])
+
+
+def test_an_empty_inbox_says_what_it_is_for(acme: Cast) -> None:
+    assert "Nothing waits" in shown(acme.viewer, "/inbox/")
+    assert "<html" not in shown(acme.viewer, "/inbox/", headers=PARTIAL)
+
+
+@pytest.mark.parametrize("query", ["before=x", "state=odd", "range=9y", "after=%00", "code=%00"])
+def test_what_cannot_be_read_of_an_address_is_said_and_lists_nothing(
+    acme: Cast, query: str
+) -> None:
+    refuse(acme, b"{")
+    page = text(shown(acme.viewer, f"/inbox/?{query}"))
+    assert "cannot be read" in page
+    assert "Nothing was searched" in page
+    assert "1 byte" not in page
+
+
+def test_a_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
+    refuse(acme, *(b"{ %d" % n for n in range(60)))
+    _, row = conflict(acme, duration_ms=5.0)
+    client = signed_in(acme.editor)
+    looked = 1  # is put on record
+    with statements(FRAME + 1 + looked):
+        client.get("/inbox/")
+    # The line, its call's day, the call, the span it ran in, the log.
+    with statements(FRAME + 5 + looked):
+        client.get(f"/inbox/{row.id}")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        ({"state": "", "code": ""}, "rejected_event_tenant_open_idx"),
+        ({"state": "all", "code": "conflict"}, "rejected_event_tenant_code_idx"),
+        ({"state": "all", "code": ""}, "rejected_event_pkey"),
+    ],
+)
+def test_the_list_walks_an_index_under_row_level_security(
+    acme: Cast, wanted: dict[str, str], index: str
+) -> None:
+    # Of an empty table all indexes cost the same, and which is taken is chance.
+    conflict(acme, duration_ms=5.0)
+    refused = refuse(acme, *(b"{ %d" % n for n in range(400)))
+    with tenant_scope(acme.tenant.id):
+        for row in refused[100:]:
+            inbox.discard(acme.tenant, acme.admin, row.id, "no use", datetime.now(UTC))
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("ANALYZE rejected_event")
+    parameters: dict[str, Any] = {
+        "tenant_id": acme.tenant.id,
+        "before": uuid.UUID(int=2**128 - 1),
+        "first_id": uuid.UUID(int=0),
+        "since": datetime(2000, 1, 1, tzinfo=UTC),
+        "with_raw": False,
+        "excerpt_bytes": 9,
+        "page_limit": 50,
+        **wanted,
+    }
+    with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
+        for kind in ("seqscan", "bitmapscan", "sort"):
+            cursor.execute(f"SET LOCAL enable_{kind} = off")
+        cursor.execute("EXPLAIN " + sql.QUERIES["inbox_page"], parameters)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert f"Index Scan Backward using {index}" in plan, plan
+    assert "id < " in re.findall(r"Index Cond: .*", plan)[0]
+
+
+# one line
+
+
+def test_what_breaks_the_contract_is_marked_in_its_place(acme: Cast) -> None:
+    guard = {"strategy": "throw", "outcome": "failed", "violations": [{"path": "$"}]}
+    end = make_call(guard=guard)[END] | {"duration_ms": -1}
+    del end["started_at"]
+    (row,) = refuse(acme, json.dumps(end).encode(), code="invalid_event")
+    page = text(shown(acme.editor, f"/inbox/{row.id}"))
+    assert re.search(r'"duration_ms" : -1 , greater_than_equal', page)
+    assert "started_at: missing missing Field required" in page
+    assert "code: missing missing Field required" in page
+    assert "Today would be refused" in page
+    assert "At odds with the stored event" not in page
+
+
+@pytest.mark.parametrize(
+    ("raw", "at", "seen"),
+    [
+        (b'{"type": "gap", "reason": "caf\xe9"}', 30, "\ufffd"),
+        (b'{"a": "\xc3\xa9", oops}', 12, "oops"),
+        (b'{"a": 1', 7, "the end"),
+        (b"plain words", 0, "plain words"),
+    ],
+)
+def test_where_the_bytes_stop_being_json_is_shown(
+    acme: Cast, raw: bytes, at: int, seen: str
+) -> None:
+    (row,) = refuse(acme, raw)
+    page = text(shown(acme.editor, f"/inbox/{row.id}"))
+    assert f"Breaks off at byte {at} :" in page
+    assert seen in page
+
+
+def test_bytes_that_are_no_text_are_shown_as_bytes(acme: Cast) -> None:
+    (row,) = refuse(acme, b"\xff\x00<script>\x1b[31m")
+    page = shown(acme.editor, f"/inbox/{row.id}")
+    assert (
+        "00000000  ff 00 3c 73 63 72 69 70 74 3e 1b 5b 33 31 6d     ..&lt;script&gt;.[31m" in page
+    )
+    assert "\x1b" not in page
+    assert "bytes that a text field cannot carry" in page
+
+
+def test_hostile_text_stays_text(acme: Cast) -> None:
+    members = {f"k{n}{text}": text for n, text in enumerate(HOSTILE)}
+    wrong = json.dumps(make_call()[END] | members | {"started_at": HOSTILE[0]})
+    broken = wrong[:-1] + HOSTILE[0]
+    for row in refuse(acme, wrong.encode(), broken.encode()):
+        for path in ("/inbox/", f"/inbox/{row.id}"):
+            page = shown(acme.editor, path)
+            assert "<script>alert" not in page
+            assert "<img src=x" not in page
+            assert "\u202e" not in page.partition("<textarea")[0]
+
+
+def test_a_conflict_stands_beside_the_stored_event(acme: Cast) -> None:
+    call, row = conflict(acme, duration_ms=5.5, is_error=True)
+    page = shown(acme.editor, f"/inbox/{row.id}")
+    day = datetime.fromisoformat(call[START]["started_at"]).date()
+    assert f'href="/calls/{day}/{call[START]["invocation_id"]}"' in page
+    assert f'href="/calls/{day}/{call[START]["invocation_id"]}/end"' in page
+    table = text(page.split("differences")[1].partition("</table>")[0])
+    assert "duration_ms 20.0 5.5" in table
+    assert "is_error false true" in table
+    assert "tool_name" not in table
+    assert "would be refused: the call has its event" in text(page)
+
+
+def test_of_a_long_line_the_beginning_was_kept_and_cannot_be_sent(acme: Cast) -> None:
+    end = make_call(output={"status": "ok", "data": "x" * 70_000})[END] | {"duration_ms": "no"}
+    (row,) = refuse(acme, json.dumps(end).encode(), code="invalid_event")
+    page = text(shown(acme.editor, f"/inbox/{row.id}"))
+    assert re.search(r"Of 68\.\d KiB the first 64\.0 KiB were kept", page)
+    assert "Send as it is" not in page
+    assert "Only the beginning" in act(acme.editor, row, "send")
+    assert reread(row).resolution is None
+
+
+def test_auth_is_not_in_the_inbox_and_the_rest_can_be_sent(acme: Cast) -> None:
+    call = make_call(is_open=True)
+    (row,) = refuse(acme, json.dumps(call[START] | {"auth": "s3cret"}).encode())
+    page = shown(acme.admin, f"/inbox/{row.id}")
+    assert "s3cret" not in page
+    assert "was taken out before the line was kept" in text(page)
+    assert "The event is stored" in act(acme.editor, row, "send")
+
+
+def test_another_tenants_line_is_not_there(acme: Cast, globex: Cast) -> None:
+    (row,) = refuse(acme, b"{")
+    client = signed_in(globex.admin)
+    assert client.get(f"/inbox/{row.id}").status_code == 404
+    for deed, data in (("send", {}), ("discard", {"reason": "mine"})):
+        assert client.post(f"/inbox/{row.id}/{deed}", data).status_code == 404
+    assert reread(row).resolution is None
+
+
+# sending again
+
+
+def test_a_line_sent_again_after_the_fix_is_stored(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = late_start()
+    (row,) = refuse(acme, json.dumps(event).encode(), code="in_future")
+    monkeypatch.setattr("audit.events.candidates.CLOCKS_DIFFER_US", 3 * 86_400_000_000)  # the fix
+    assert "would be read" in shown(acme.editor, f"/inbox/{row.id}")
+    page = act(acme.editor, row, "send")
+    assert "The event is stored." in page
+    assert "part of this call of get_weather" in page
+    assert '"accepted": 1' in page
+    with tenant_scope(acme.tenant.id):
+        call = Invocation.objects.for_tenant(acme.tenant.id).get()
+    after = reread(row)
+    assert call.start_batch_id == after.redrive_batch_id
+    assert (after.resolution, after.resolved_by_name) == ("accepted", acme.editor.username)
+    assert after.redrive_edited is False
+    assert_consistent(acme.tenant)
+
+
+def test_an_edited_copy_may_have_lines_and_takes_the_place_of_the_broken_one(acme: Cast) -> None:
+    start, end = make_call(args={"text": "a\u2028b"})
+    (row,) = refuse(acme, json.dumps(end | {"duration_ms": "twenty"}).encode())
+    send_events(acme.tenant, [start])
+    pretty = json.dumps(end | {"output": "a\u2028b"}, indent=2, ensure_ascii=False)
+    assert "The event is stored." in act(
+        acme.editor, row, "send", line=pretty.replace("\n", "\r\n")
+    )
+    after = reread(row)
+    assert (after.resolution, after.redrive_edited) == ("accepted", True)
+    assert bytes(after.raw) == json.dumps(end | {"duration_ms": "twenty"}).encode()
+    with tenant_scope(acme.tenant.id):
+        call = Invocation.objects.for_tenant(acme.tenant.id).get()
+    assert (call.state, call.duration_us) == ("ok", 20_000)
+    assert "a\u2028b" not in shown(acme.editor, f"/inbox/{row.id}")
+    assert_consistent(acme.tenant)
+
+
+def test_a_line_that_was_stored_meanwhile_is_a_duplicate(acme: Cast) -> None:
+    call = make_call(is_open=True)
+    (row,) = refuse(acme, json.dumps(call[START] | {"auth": "x"}).encode())
+    send_events(acme.tenant, call)
+    page = act(acme.editor, row, "send", line=json.dumps(call[START]))
+    assert "stored already" in page
+    assert "part of this call" in page
+    assert reread(row).resolution == "duplicate"
+
+
+def test_what_is_refused_again_waits_as_a_line_of_its_own(acme: Cast) -> None:
+    _, row = conflict(acme, duration_ms=5.0)
+    page = act(acme.editor, row, "send")
+    assert "refused again" in page
+    after = reread(row)
+    assert after.resolution == "refused"
+    with tenant_scope(acme.tenant.id):
+        waiting = RejectedEvent.objects.for_tenant(acme.tenant.id).get(resolution=None)
+    assert waiting.batch_id == after.redrive_batch_id
+    assert bytes(waiting.raw) == bytes(row.raw)
+    assert f"/inbox/{waiting.id}" in shown(acme.editor, f"/inbox/{row.id}")
+    assert_consistent(acme.tenant)
+
+
+@pytest.mark.parametrize(
+    ("edited", "word"),
+    [
+        ("", "the body holds no line"),
+        ("x" * (1024 * 1024 + 1), "longer than 1048576 bytes"),
+        (
+            json.dumps(make_call(args=json.loads("[" * 80 + "]" * 80))[START]),
+            "nested deeper than 64",
+        ),
+    ],
+)
+def test_what_cannot_be_sent_changes_nothing(acme: Cast, edited: str, word: str) -> None:
+    (row,) = refuse(acme, b"{")
+    assert word in act(acme.editor, row, "send", line=edited)
+    assert reread(row).resolution is None
+    with tenant_scope(acme.tenant.id):
+        assert RejectedEvent.objects.for_tenant(acme.tenant.id).count() == 1
+
+
+def test_a_database_that_refuses_leaves_the_line_waiting(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the transaction of the page: what failed must not take the page along."""
+    (row,) = refuse(acme, json.dumps(late_start()).encode())
+    edited = json.dumps(make_call(is_open=True)[START])
+
+    def fail(*args: object) -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1/0")
+        raise AssertionError("unreachable")
+
+    monkeypatch.setattr(inbox, "record_in_scope", fail)
+    assert "The database was busy" in act(acme.editor, row, "send", line=edited)
+    assert reread(row).resolution is None
+    monkeypatch.setattr(inbox, "record_in_scope", ingest.record_in_scope)
+    assert "The event is stored" in act(acme.editor, row, "send", line=edited)
+
+
+def test_only_once(acme: Cast) -> None:
+    (row,) = refuse(acme, b"{")
+    act(acme.editor, row, "discard", reason="first")
+    for deed, data in (("send", {}), ("discard", {"reason": "second"})):
+        assert "has dealt with this line before" in act(acme.admin, row, deed, **data)
+    assert reread(row).discard_reason == "first"
+    with tenant_scope(acme.tenant.id):
+        assert Batch.objects.for_tenant(acme.tenant.id).count() == 1
+
+
+# discarding
+
+
+def test_a_discarded_line_stays_with_who_when_and_why(acme: Cast) -> None:
+    (row,) = refuse(acme, b"{")
+    assert "Say why" in act(acme.editor, row, "discard", reason=" ")
+    assert "stays under Discarded" in act(acme.editor, row, "discard", reason="<b>typo</b>")
+    page = shown(acme.viewer, f"/inbox/{row.id}")
+    assert f"Discarded by {acme.editor.username}" in text(page)
+    assert "&lt;b&gt;typo&lt;/b&gt;" in page
+    assert str(row.id) in shown(acme.viewer, "/inbox/?state=discarded")
+    with tenant_scope(acme.tenant.id):
+        action = Action.objects.get(tenant=acme.tenant, verb="inbox.discard")
+    assert (action.subject, action.details["reason"]) == (str(row.id), "<b>typo</b>")
+
+
+def test_all_of_one_code_that_were_seen_are_discarded(acme: Cast, globex: Cast) -> None:
+    others = refuse(globex, b"{")
+    conflict(acme, duration_ms=5.0)
+    seen = refuse(acme, *(b"{ %d" % n for n in range(60)))
+    page = shown(acme.editor, "/inbox/?code=not_json")
+    assert "Discard all" not in shown(acme.editor, "/inbox/")
+    assert "Discard all" not in shown(acme.auditor, "/inbox/?code=not_json")
+    form = dict(re.findall(r'name="(code|until)" value="([^"]*)"', page))
+    later = refuse(acme, b"{ later")
+    client = signed_in(acme.editor)
+    for data, said in (
+        (form, "Nothing was discarded"),
+        (form | {"reason": "x", "code": ""}, "Nothing was discarded"),
+        (form | {"reason": "a bad deploy"}, "Discarded: 60 lines"),
+        (form | {"reason": "again"}, "Discarded: 0 lines"),
+    ):
+        answer = client.post("/inbox/discard", data, follow=True)
+        assert said in text(answer.content.decode())
+    assert {reread(row).discard_reason for row in seen} == {"a bad deploy"}
+    assert {reread(row).resolution for row in [*later, *others]} == {None}
+    with tenant_scope(acme.tenant.id):
+        waiting = RejectedEvent.objects.for_tenant(acme.tenant.id).filter(resolution=None)
+        assert {row.code for row in waiting} == {"not_json", "conflict"}
+        action = Action.objects.get(tenant=acme.tenant, verb="inbox.discard")
+    assert action.details["count"] == 60
+
+
+def test_the_application_can_neither_delete_nor_rewrite_a_line(acme: Cast) -> None:
+    (row,) = refuse(acme, b"{")
+    for statement in (
+        "DELETE FROM rejected_event WHERE tenant_id = %s",
+        "UPDATE rejected_event SET raw = '' WHERE tenant_id = %s",
+        "UPDATE rejected_event SET code = '' WHERE tenant_id = %s",
+    ):
+        with (
+            pytest.raises(ProgrammingError, match="permission denied"),
+            tenant_scope(acme.tenant.id),
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement, [acme.tenant.id])
+    assert bytes(reread(row).raw) == b"{"
+
+
+# exports
+
+
+def export(user: User, path: str) -> bytes:
+    answer = signed_in(user).get(path)
+    assert answer.status_code == 200
+    assert "attachment" in answer.headers["Content-Disposition"]
+    return bytes(answer.getvalue())
+
+
+def test_an_export_holds_every_line_and_ends_with_their_number(acme: Cast) -> None:
+    rows = refuse(acme, b"caf\xe9", *(b"{ %d" % n for n in range(230)))
+    act(acme.editor, rows[1], "discard", reason="a test")
+    *documents, last = map(
+        json.loads, export(acme.auditor, "/inbox/export.ndjson?state=all").splitlines()
+    )
+    assert last == {"count": 231}
+    assert [each["id"] for each in documents] == [str(row.id) for row in reversed(rows)]
+    by_line = {each["line"]: each for each in documents}
+    assert (by_line[1]["raw"], by_line[1]["raw_base64"]) == (None, "Y2Fm6Q==")
+    assert (by_line[2]["raw"], by_line[2]["resolution"]) == ("{ 0", "discarded")
+    waiting = export(acme.admin, "/inbox/export.ndjson").splitlines()
+    assert json.loads(waiting[-1]) == {"count": 230}
+    with tenant_scope(acme.tenant.id):
+        assert Action.objects.filter(tenant=acme.tenant, verb="inbox.export").count() == 2
+
+
+def test_no_cell_of_a_csv_is_a_formula(acme: Cast) -> None:
+    refuse(acme, b"=1+1", b'@SUM(A1)"\xc3\xa9"', "\u3000＝1+1".encode())
+    header, *rows, last = csv.reader(
+        io.StringIO(export(acme.auditor, "/inbox/export.csv").decode())
+    )
+    column = header.index("raw")
+    assert [row[column] for row in rows] == ["'\u3000＝1+1", '\'@SUM(A1)"é"', "'=1+1"]
+    assert last == ["# count", "3"]
+
+
+def test_every_different_export_of_refused_lines_is_on_record(acme: Cast) -> None:
+    """They are payloads: another query shows others, so it is another entry."""
+    refuse(acme, b"{")
+    for _ in range(5):
+        for query in ("", "?state=all"):
+            export(acme.auditor, f"/inbox/export.csv{query}")
+    signed_in(acme.auditor).head("/inbox/export.csv?state=discarded")
+    with tenant_scope(acme.tenant.id):
+        made = Action.objects.filter(tenant=acme.tenant, verb="inbox.export").count()
+    assert 2 <= made <= 4  # a minute may have ended meanwhile
+
+
+def test_an_export_is_the_auditors(acme: Cast) -> None:
+    refuse(acme, b"{")
+    for user in (acme.viewer, acme.editor):
+        assert signed_in(user).get("/inbox/export.ndjson").status_code == 403
+    client: Client = signed_in(acme.auditor)
+    assert client.get("/inbox/export.xls").status_code == 404
+    assert client.get("/inbox/export.csv?state=odd").status_code == 404
+
+
+def test_an_auditor_changes_nothing(acme: Cast) -> None:
+    (row,) = refuse(acme, b"{")
+    client = signed_in(acme.auditor)
+    for deed in ("send", "discard"):
+        assert client.post(f"/inbox/{row.id}/{deed}", {"reason": "x"}).status_code == 403
+        assert client.get(f"/inbox/{row.id}/{deed}").status_code == 405
+    assert reread(row).resolution is None
+
+
+def test_every_way_a_line_is_refused_has_words(acme: Cast) -> None:
+    """What ingest writes and what the page knows: the same codes."""
+    event = make_call()[END]
+    now = datetime.now(UTC)
+    old = (now - timedelta(days=60)).isoformat()
+    rows = refuse(
+        acme,
+        b"{",
+        json.dumps(event | {"auth": "x"}).encode(),
+        json.dumps(event | {"duration_ms": "no"}).encode(),
+        json.dumps(late_start()).encode(),
+        json.dumps(event | {"ended_at": old}).encode(),
+        json.dumps(event | {"started_at": old, "ended_at": old}).encode(),
+    )
+    _, conflicting = conflict(acme, duration_ms=1.0)
+    assert {row.code for row in [*rows, conflicting]} == set(inbox.CODES)
+
+
+def test_a_gap_has_no_call(acme: Cast) -> None:
+    gap = {"type": "gap", "producer_id": "p", "from_seq": 1, "to_seq": 2, "reason": "r", "count": 2}
+    (row,) = refuse(acme, json.dumps(gap | {"auth": "x"}).encode())
+    assert "The event is stored." in act(acme.editor, row, "send")
+    assert reread(row).resolution == "accepted"
+
+
+def test_judging_a_line_does_not_depend_on_its_neighbours() -> None:
+    now = datetime.now(UTC)
+    event = make_call()[START]
+    verdict = raw_view.judge(lines([event]).strip(), uuid.uuid4(), now)
+    assert verdict.candidate is not None
+    assert str(verdict.candidate.invocation_id) == event["invocation_id"]

@@ -1,0 +1,194 @@
+"""Durations and tokens in a real browser: charts, what comes later, hostile text, narrow, axe."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.audit.pages.calls.test_call_list_browser import XSS, send_hostile
+from tests.audit.pages.overview.test_overview_browser import MAX_TRANSFER, painted
+from tests.pages.test_accessibility_browser import findings
+from tests.support.browser_errors import complaints
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.server import LiveServer
+from tests.support.sign_in import sign_in
+
+
+@pytest.fixture
+def busy(acme: Cast) -> Cast:
+    """Two hours of calls with all there is to be told of them."""
+    now = datetime.now(UTC)
+    events = []
+    for n in range(60):
+        usage = {"prompt": 900 + n, "completion": 90}
+        meta: dict[str, Any] = {"took_ms": 1, "token_usage": usage, "cache_hit": n % 4 == 0}
+        meta |= {"routing": {"profile": "fast", "space": "laws"}, "source_counts": {"laws": n}}
+        output: dict[str, Any] = {"status": "ok", "data": {}, "meta": meta}
+        if n % 6 == 0:
+            error = {"type": "UPSTREAM", "message": "no", "upstream_status": 503}
+            error |= {"retry_after_ms": 500, "attempt": 1 + n % 2}
+            output = {"status": "error", "error": error, "meta": meta}
+        events += make_call(
+            started_at=now - timedelta(minutes=2 * n, seconds=1),
+            duration_ms=2.0 ** (n % 14),
+            tool_name="search",
+            tool_version=str(n % 3 + 1),
+            output=output,
+            timeouts_ms=2000,
+            budget_tokens=1000,
+            run_id=f"run-{n % 5}",
+        )
+    send_events(acme.tenant, events, key=make_ingest_key(acme.tenant))
+    return acme
+
+
+def test_charts_are_drawn_and_lead_to_calls(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    heard = complaints(page)
+    sizes: list[int] = []
+    page.on(
+        "requestfinished",
+        lambda request: sizes.append(
+            request.sizes()["responseBodySize"] + request.sizes()["responseHeadersSize"]
+        ),
+    )
+    page.goto("/latency/?range=6h")
+    expect(page.locator(".chart-canvas:has(canvas)")).to_have_count(3)
+    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    assert sum(sizes) <= MAX_TRANSFER
+    assert heard == []
+    for chart in ("over-time", "histogram", "tokens"):
+        assert painted(page, chart) > 2, chart
+    x, y = page.evaluate(  # a cell that is coloured: its middle is some pixels further in
+        """() => {
+            for (const canvas of document.querySelectorAll("#chart-over-time canvas")) {
+                const { width, height } = canvas, box = canvas.getBoundingClientRect();
+                const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+                for (let at = 0; at < data.length; at += 4)
+                    if (data[at + 3] === 255 && data[at + 2] - data[at] > 100) {
+                        const x = (at / 4) % width, y = Math.floor(at / 4 / width);
+                        return [box.x + x / devicePixelRatio + 4, box.y + y / devicePixelRatio + 4];
+                    }
+            }
+        }"""
+    )
+    page.mouse.click(x, y)
+    page.wait_for_url("**/calls/?q=since*duration*")
+    expect(page.locator(".call-rows tbody tr").first).to_be_visible()
+
+
+def test_the_table_behind_the_heat_map_leads_there_too(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    page.goto("/latency/?range=6h")
+    page.locator("figure", has_text="Duration over time").get_by_text("As a table").click()
+    link = page.locator("figure", has_text="Duration over time").locator("td a").first
+    counted = int(link.inner_text())
+    link.click()
+    expect(page.locator(".call-rows tbody tr")).to_have_count(counted)
+
+
+def test_a_tool_is_chosen_and_left_again(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    page.goto("/latency/?range=6h")
+    page.locator(".versions").get_by_role("link", name="v2", exact=True).click()
+    expect(page.locator(".versions tbody tr")).to_have_count(1)
+    expect(page.get_by_text("of all 20 calls of the range")).to_be_visible()
+    expect(page.locator(".chart-canvas:has(canvas)")).to_have_count(3)
+    page.get_by_role("link", name="Without version").click()
+    expect(page.locator(".versions tbody tr")).to_have_count(3)
+    page.locator(".versions").get_by_role("link", name="Calls").click()
+    page.wait_for_url("**sort=calls*")
+    expect(page.locator("th[aria-sort]")).to_have_text("Calls")
+    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+
+
+def test_refreshing_keeps_what_came_later(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    heard = complaints(page)
+    page.goto("/latency/?range=6h")
+    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+    with page.expect_response("**/latency/?range=6h"):
+        page.get_by_role("link", name="Refresh").click()
+    expect(page.locator(".htmx-request")).to_have_count(0)
+    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+    assert heard == []
+
+
+def test_without_a_script_a_link_leads_to_the_rest(
+    browser: Browser, live_server: LiveServer, busy: Cast
+) -> None:
+    context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
+    page = context.new_page()
+    sign_in(page, busy.viewer)
+    page.goto("/latency/?range=6h")
+    page.get_by_role("link", name="Limits, retries").click()
+    expect(page.get_by_role("heading", name="the newest calls")).to_be_visible()
+    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Page, busy: Cast, scheme: str) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    sign_in(page, busy.viewer)
+    for address in ("/latency/?range=6h", "/latency/newest?range=6h", "/latency/?tool=none"):
+        page.goto(address)
+        for fold in page.locator("main details:not(.menu) > summary").all():
+            fold.click()
+        assert findings(page) == [], address
+
+
+def test_what_agents_wrote_is_shown_and_does_not_run(page: Page, acme: Cast) -> None:
+    send_hostile(acme)
+    for text in XSS:
+        meta = {"routing": {"profile": text, "space": text, text: text}, "source_counts": {text: 1}}
+        error = {"type": text, "message": text, "upstream_status": 500, "retry_after_ms": 10**6}
+        members: dict[str, Any] = {"tool_name": text, "tool_version": text, "run_id": text}
+        members |= {"trace_id": text, "timeouts_ms": 1, "budget_tokens": 1}
+        meta |= {"took_ms": 1, "token_usage": {"prompt": 9, "completion": 9}}
+        output = {"status": "error", "error": error, "meta": meta}
+        now = datetime.now(UTC)
+        calls = [
+            make_call(**members, output=output, started_at=now - timedelta(seconds=60 - n))
+            for n in range(2)
+        ]
+        send_events(acme.tenant, [event for call in calls for event in call])
+    sign_in(page, acme.viewer)
+    heard = complaints(page)
+    for address in ("/latency/", "/latency/newest", "/latency/?tool=<b>x&version='%22><i>"):
+        page.goto(address)
+        expect(page.locator(".htmx-request")).to_have_count(0)
+        page.evaluate("document.querySelectorAll('main details').forEach(it => { it.open = true })")
+        assert page.evaluate("window.hacked") is None, address
+        foreign = (
+            "main :is(script:not([type='application/json']), iframe, img, [onload], [onerror])"
+        )
+        assert page.locator(foreign).count() == 0, address
+        assert heard == [], address
+    page.goto("/latency/")
+    expect(page.locator("#newest .card").first).to_be_visible()
+    page.locator("#chart-over-time").hover()
+    assert page.evaluate("window.hacked") is None
+
+
+def test_on_a_telephone_nothing_is_wider_than_the_screen(
+    browser: Browser, live_server: LiveServer, busy: Cast
+) -> None:
+    long = "x" * 120
+    send_events(busy.tenant, make_call(tool_name=long, tool_version=long, run_id=long))
+    context = browser.new_context(base_url=live_server.url, viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    sign_in(page, busy.viewer)
+    for address in ("/latency/", "/latency/newest", f"/latency/?tool={long}", "/latency/?from=x"):
+        page.goto(address)
+        expect(page.locator(".htmx-request")).to_have_count(0)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 390, address
+    context.close()

@@ -1,0 +1,533 @@
+"""Durations and tokens: figures equal what the log says, links find what they count."""
+
+import csv
+import io
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from html import unescape
+from itertools import batched
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.db import connection, connections
+from django.test import Client
+from django.utils import timezone
+
+from audit import sql
+from audit.log.payload import unpack
+from audit.models import Batch
+from audit.pages.latency.page import charts, version_rows
+from audit.queries import newest as newest_module
+from audit.queries.call_list import Budget, call_page, count_calls
+from audit.queries.call_query import parse
+from audit.queries.hour_cells import QUARTER
+from audit.queries.latency import Latency, Spent, ToolFilter, edge_parameters, latency
+from audit.queries.newest import newest
+from audit.queries.over_time import FORMULA, slot_parameters
+from audit.queries.time_range import LENGTHS, TimeRange
+from tenants.models import Tenant
+from tenants.scope import tenant_scope
+from tests.audit.queries.test_call_plans import days_read
+from tests.audit.queries.test_over_time import ZONES, assert_percentiles
+from tests.audit.queries.test_over_time import Told as AnyCall
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_cast,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.pages import (
+    FRAME,
+    HOSTILE,
+    PARTIAL,
+    signed_in,
+    statements,
+    text,
+)
+
+NOW = timezone.now()
+SHARES = (0.5, 0.9, 0.95, 0.99)
+type Event = dict[str, Any]
+
+
+@dataclass
+class Told(AnyCall):
+    """A completed call as the log tells it."""
+
+    end: Event = field(default_factory=dict)
+
+    @property
+    def meta(self) -> Event:
+        found: Event = self.end["output"]["meta"]
+        return found
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.meta["token_usage"].values())
+
+
+@dataclass
+class Log:
+    """A tenant and its completed calls, read back from what is stored."""
+
+    cast: Cast
+    calls: list[Told]
+
+    @property
+    def tenant(self) -> Tenant:
+        return self.cast.tenant
+
+    def within(self, of: TimeRange) -> list[Told]:
+        return [call for call in self.calls if of.start <= call.at < of.end]
+
+
+def one_call(rng: random.Random, at: datetime, number: int) -> list[Event]:
+    usage = {"prompt": rng.randrange(900), "completion": rng.randrange(90)}
+    meta: Event = {"took_ms": 1, "cache_hit": rng.random() < 0.3, "token_usage": usage}
+    output: Event = {"status": "ok", "data": {}, "meta": meta}
+    if rng.random() < 0.25:
+        kind = rng.choice(["UPSTREAM", "TIMEOUT", "RATE_LIMIT"])
+        error: Event = {"type": kind, "message": "no"}
+        if kind != "TIMEOUT":
+            error |= {"upstream_status": rng.choice([429, 500, 503])}
+        output = {"status": "error", "error": error, "meta": meta}
+    if rng.random() < 0.5:
+        meta["routing"] = {"profile": rng.choice(["fast", "deep"]), "space": "laws"}
+        meta["source_counts"] = {"laws": rng.randrange(5), "pages": 1}
+    return make_call(
+        started_at=at,
+        duration_ms=rng.lognormvariate(4, 1.5),
+        tool_name=rng.choice(["search", "fetch", "sum up"]),
+        tool_version=rng.choice(["1", "2", ""]) or None,
+        is_open=rng.random() < 0.05,
+        output=output,
+        trace_id=f"t{number // 10}",
+        run_id=f"r{number // 40}" if number % 3 else None,
+        timeouts_ms=rng.choice([None, 50, 200]),
+        budget_tokens=rng.choice([None, 500]),
+    )
+
+
+def instants(rng: random.Random) -> Iterator[datetime]:
+    """Moments around the edges of hours, and anywhere."""
+    hour = NOW.replace(minute=0, second=0, microsecond=0)
+    for n in range(-30, 1):
+        for away in (-1, 0, 15 * 60_000_000, 45 * 60_000_000 - 1):
+            yield hour + n * timedelta(hours=1) + timedelta(microseconds=away)
+    for _ in range(400):
+        yield NOW - timedelta(seconds=rng.uniform(0, 34 * 86_400) ** rng.choice([0.6, 1]))
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    """Some 500 calls of a month, in any order, some twice."""
+    rng = random.Random(11)
+    cast = make_cast("latency")
+    key = make_ingest_key(cast.tenant)
+    moments = [at for at in instants(rng) if at < NOW]
+    events = [
+        {name: value for name, value in event.items() if value is not None}
+        for number, at in enumerate(moments)
+        for event in one_call(rng, at, number)
+    ]
+    events += rng.sample(events, 40)
+    rng.shuffle(events)
+    for some in batched(events, 300):
+        assert send_events(cast.tenant, some, key=key)["rejected"] == []
+    ends: dict[str, Event] = {}
+    with tenant_scope(cast.tenant.id):
+        for batch in Batch.objects.for_tenant(cast.tenant.id):
+            assert batch.payload is not None
+            for _, raw in unpack(bytes(batch.payload)):
+                event = json.loads(raw)
+                if event["type"] == "toolExecutionEnd":
+                    ends[event["invocation_id"]] = event
+    told = [
+        Told(
+            tool=end["tool_name"],
+            version=end.get("tool_version", ""),
+            at=datetime.fromisoformat(end["started_at"]),
+            end=end,
+        )
+        for end in ends.values()
+    ]
+    return Log(cast, told)
+
+
+def assert_spent(spent: Spent, calls: Sequence[Told]) -> None:
+    usage = [call.meta["token_usage"] for call in calls]
+    assert (
+        spent.calls,
+        spent.failed,
+        spent.prompt_tokens,
+        spent.completion_tokens,
+        spent.cache_hits,
+        sum(spent.latency),
+    ) == (
+        len(calls),
+        sum(call.end["output"]["status"] == "error" for call in calls),
+        sum(one["prompt"] for one in usage),
+        sum(one["completion"] for one in usage),
+        sum(call.meta["cache_hit"] for call in calls),
+        len(calls),
+    )
+    assert_percentiles(spent.duration_ms, list(calls))
+
+
+def assert_equal(found: Latency, log: Log, matches: Callable[[Told], bool]) -> None:
+    calls = [call for call in log.within(found.of) if matches(call)]
+    assert_spent(found.total, calls)
+    assert_spent(found.previous, [one for one in log.within(found.of.previous) if matches(one)])
+    for part, (start, end) in zip(found.parts, found.of.parts, strict=True):
+        assert_spent(part, [call for call in calls if start <= call.at < end])
+    by_version: dict[tuple[str, str], list[Told]] = {}
+    errors: dict[tuple[str, str], int] = {}
+    for call in calls:
+        by_version.setdefault((call.tool, call.version), []).append(call)
+        if error := call.end["output"].get("error"):
+            errors[call.tool, error["type"]] = errors.get((call.tool, error["type"]), 0) + 1
+    assert found.versions.keys() == by_version.keys()
+    for key, own in by_version.items():
+        assert_spent(found.versions[key], own)
+    assert found.errors == errors
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=lambda zone: str(zone.tzname(NOW)))
+@pytest.mark.parametrize("name", LENGTHS)
+def test_figures_equal_a_recount_of_the_log(log: Log, name: str, zone: tzinfo) -> None:
+    of = TimeRange(NOW - LENGTHS[name][1], NOW, zone, name)
+    with tenant_scope(log.tenant.id):
+        assert_equal(latency(of, ToolFilter()), log, lambda call: True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_so_do_those_of_a_tool_and_a_version_in_any_range(log: Log, seed: int) -> None:
+    rng = random.Random(seed)
+    start = NOW - timedelta(seconds=rng.uniform(1, 33 * 86_400))
+    length = timedelta(seconds=rng.uniform(1, 40 * 86_400) ** rng.choice([0.5, 1]))
+    of = TimeRange(start, start + length, rng.choice(ZONES))
+    tool, version = rng.choice(["search", "fetch"]), rng.choice(["", "1", None])
+    with tenant_scope(log.tenant.id):
+        found = latency(of, ToolFilter(tool, version))
+    assert_equal(found, log, lambda call: call.tool == tool and version in {None, call.version})
+
+
+def listed(query: str) -> int:
+    """How many calls the list finds; the query must be without fault."""
+    asked = parse(query)
+    assert asked.problems == (), query
+    counted = count_calls(asked.wanted, now=NOW, budget=Budget(seconds=30))
+    assert counted.until is None
+    return counted.count
+
+
+def test_every_mark_leads_to_the_calls_it_counts(log: Log) -> None:
+    of = TimeRange(NOW - timedelta(hours=7, minutes=10), NOW, ZONES[2])
+    with tenant_scope(log.tenant.id):
+        for wanted in (ToolFilter(), ToolFilter("sum up", "1")):
+            found = latency(of, wanted)
+            assert found.total.calls
+            drawn = charts(found)
+            for chart in (drawn["over_time"], drawn["histogram"]):
+                total = 0.0
+                for n, slot in enumerate(chart.slots):
+                    for one in chart.series:
+                        if value := one.values[n]:
+                            # Of histograms the tool is in the slot's query, not in the series'.
+                            assert listed(f"{slot.query} {one.query} ".strip()) >= value
+                            total += value
+                assert total == found.total.calls
+            for row in version_rows(found, "calls"):
+                if row.version:  # calls without one cannot be asked for
+                    opened = listed(f"{row.query} state:open")
+                    assert listed(row.query) == row.spent.calls + opened
+
+
+def test_what_single_calls_tell_equals_a_recount_of_the_log(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = TimeRange(NOW - timedelta(days=20), NOW, UTC)
+    calls = sorted(log.within(of), key=lambda call: call.at, reverse=True)
+    for most in (20_000, 100):
+        monkeypatch.setattr(newest_module, "CALLS", most)
+        monkeypatch.setattr(newest_module, "ENDS", most)
+        looked_at = calls[:most]
+        with tenant_scope(log.tenant.id):
+            found = newest(of, ToolFilter())
+        assert (found.calls, found.since) == (len(looked_at), looked_at[-1].at)
+        assert found.is_all == (most > len(calls))
+        for tool, spent in found.tools.items():
+            own = [call for call in looked_at if call.tool == tool]
+            timed = [
+                one.end["duration_ms"] / one.end["timeouts_ms"]
+                for one in own
+                if "timeouts_ms" in one.end
+            ]
+            assert spent.timeout.bands == in_bands(timed)
+            assert (spent.timeout.low, spent.timeout.high) == (50, 200)
+            budgeted = [one.tokens / 500 for one in own if "budget_tokens" in one.end]
+            assert spent.budget.bands == in_bands(budgeted)
+            assert spent.budget.most == max(one.tokens for one in own if "budget_tokens" in one.end)
+            answered: dict[tuple[str, int], int] = {}
+            for one in own:
+                error = one.end["output"].get("error", {})
+                if "upstream_status" in error:
+                    key = error["type"], error["upstream_status"]
+                    answered[key] = answered.get(key, 0) + 1
+            assert spent.upstream == answered
+        told = found.told
+        assert (told.calls, told.erased) == (len(looked_at), 0)
+        routed = [one for one in looked_at if "routing" in one.meta]
+        assert sum(one.calls for one in told.routes.values()) == len(routed)
+        for route, way in told.routes.items():
+            own = [
+                call
+                for call in routed
+                if call.tool == route.tool_name and call.meta["routing"]["profile"] == route.profile
+            ]
+            assert (way.calls, way.tokens) == (len(own), sum(call.tokens for call in own))
+        assert sum(one.results for one in told.sources.values()) == sum(
+            sum(call.meta["source_counts"].values()) for call in routed
+        )
+
+
+def in_bands(used: list[float]) -> list[int]:
+    """Shares of a limit counted by `newest.BANDS`."""
+    return [
+        sum(low < share <= high or (not low and share == 0) for share in used)
+        for low, high in ((0, 0.5), (0.5, 0.9), (0.9, 1), (1, 10**9))
+    ]
+
+
+def test_runs_are_those_of_the_traces_that_began_in_the_range(acme: Cast) -> None:
+    meta = {"token_usage": {"prompt": 7, "completion": 2}, "took_ms": 1}
+    usage = {"status": "ok", "data": {}, "meta": meta}
+    events = []
+    for n in range(30):
+        at = NOW - timedelta(minutes=n + 1)
+        run: Event = {"run_id": f"r{n % 4}"} if n % 5 else {}
+        events += make_call(trace_id=f"t{n}", started_at=at, output=usage, **run)
+    send_events(acme.tenant, events)
+    of = TimeRange(NOW - timedelta(minutes=20, seconds=30), NOW, UTC)
+    with tenant_scope(acme.tenant.id):
+        found = newest(of, ToolFilter())
+        assert {one.run_id: (one.calls, one.prompt_tokens, one.tokens) for one in found.runs} == {
+            f"r{run}": (count, 7 * count, 9 * count)
+            for run in range(4)
+            if (count := sum(n % 4 == run and n % 5 > 0 for n in range(20)))
+        }
+        assert (found.traces, found.traces_since) == (20, NOW - timedelta(minutes=20))
+
+
+def test_whether_waits_were_honoured(acme: Cast) -> None:
+    def failing(after_s: float, attempt: int, **members: Any) -> list[Event]:
+        error = {"type": "RATE_LIMIT", "message": "no", "retry_after_ms": 2000, "attempt": attempt}
+        return make_call(
+            started_at=NOW - timedelta(minutes=9) + timedelta(seconds=after_s),
+            duration_ms=100,
+            output={"status": "error", "error": error, "meta": {"took_ms": 1}},
+            **members,
+        )
+
+    events = [
+        *failing(0, 1, trace_id="good", call_id="a"),
+        *failing(2.1, 2, trace_id="good", call_id="b"),
+        *failing(3, 3, trace_id="good", call_id="c"),
+        *failing(0, 1, trace_id="other", call_id="a"),
+    ]
+    send_events(acme.tenant, events)
+    of = TimeRange(NOW - timedelta(hours=1), NOW, UTC)
+    with tenant_scope(acme.tenant.id):
+        found = newest(of, ToolFilter())
+        assert listed("is:retry") == 2
+    verdicts = {(one.refusal.trace_id, one.refusal.call_id): one.verdict for one in found.waits}
+    assert verdicts == {
+        ("good", "a"): "waited",
+        ("good", "b"): "early",
+        ("good", "c"): "none",
+        ("other", "a"): "none",
+    }
+    assert found.tools["get_weather"].retries == 2
+    page = text(signed_in(acme.viewer).get("/latency/newest").content.decode())
+    assert "Tried again too early 1" in page
+    assert "after 800 ms of 2.00 s" in page
+
+
+def test_limits_and_upstreams_can_be_asked_for(acme: Cast) -> None:
+    tokens = {"token_usage": {"prompt": 9, "completion": 2}, "took_ms": 1}
+    failed = {"type": "UPSTREAM", "message": "no", "upstream_status": 503}
+    output = {"status": "error", "error": failed, "meta": tokens}
+    send_events(
+        acme.tenant,
+        [
+            *make_call(call_id="late", duration_ms=20.001, timeouts_ms=20),
+            *make_call(call_id="in-time", duration_ms=20, timeouts_ms=20),
+            *make_call(call_id="costly", output=output, budget_tokens=10),
+            *make_call(call_id="cheap", output=output, budget_tokens=11),
+            *make_call(
+                call_id="largest", output=output, budget_tokens=2**63 - 1, timeouts_ms=2**63 - 1
+            ),
+        ],
+    )
+    found: dict[str, list[str]] = {}
+    with tenant_scope(acme.tenant.id):
+        for query in ("is:over-time", "is:over-budget", "upstream:503", "upstream:>=504"):
+            assert parse(query).problems == ()
+            now = timezone.now() + timedelta(minutes=1)
+            page = call_page(parse(query).wanted, now=now)
+            found[query] = sorted(call.call_id for call in page.calls)
+        spent = newest(TimeRange(NOW - timedelta(hours=1), now, UTC), ToolFilter())
+    assert found == {
+        "is:over-time": ["late"],
+        "is:over-budget": ["costly"],
+        "upstream:503": ["cheap", "costly", "largest"],
+        "upstream:>=504": [],
+    }
+    assert spent.tools["get_weather"].timeout.bands == [1, 0, 1, 1]
+    assert spent.tools["get_weather"].budget.bands == [1, 0, 1, 1]
+
+
+def test_statements_are_few_and_a_part_is_no_whole_page(log: Log) -> None:
+    client = signed_in(log.cast.viewer)
+    client.get("/latency/")
+    with statements(FRAME + 2):
+        whole = client.get("/latency/", {"range": "30d"})
+    with statements(FRAME + 5):
+        more = client.get("/latency/newest", {"range": "30d"})
+    assert b"What single calls tell" in more.content
+    part = client.get("/latency/", {"range": "30d"}, headers=PARTIAL)
+    assert b"<html" in whole.content
+    assert b"<html" not in part.content
+    assert b"<html" not in client.get("/latency/newest", headers=PARTIAL).content
+
+
+def test_links_of_the_pages_are_queries_without_fault(log: Log) -> None:
+    client = signed_in(log.cast.viewer)
+    asked = {"range": "7d", "tool": "sum up", "version": "1"}
+    for address, given in (
+        ("/latency/", asked),
+        ("/latency/newest", asked),
+        ("/latency/", {}),
+        ("/latency/newest", {"range": "30d"}),
+    ):
+        page = client.get(address, given).content.decode()
+        queries = [
+            parse_qs(urlsplit(unescape(link)).query)["q"][0]
+            for link in re.findall(r'href="(/calls/\?q=[^"]*)"', page)
+        ]
+        assert len(queries) > 10
+        assert [problem for query in queries for problem in parse(query).problems] == []
+
+
+@pytest.mark.parametrize("order", ["p50", "p99", "calls", "tokens", "cache", "nonsense"])
+def test_the_table_is_sorted_as_asked(log: Log, order: str) -> None:
+    of = TimeRange(NOW - timedelta(days=30), NOW, UTC)
+    client = signed_in(log.cast.viewer)
+    page = client.get("/latency/", {"range": "30d", "sort": order}).content.decode()
+    assert page.count('aria-sort="descending"') == 1
+    shown = "p95" if order == "nonsense" else order
+    with tenant_scope(log.tenant.id):
+        rows = version_rows(latency(of, ToolFilter()), shown)
+    sizes = [
+        {"calls": row.spent.calls, "tokens": row.spent.tokens, "cache": row.spent.cache_share}
+        | row.percentiles
+        for row in rows
+    ]
+    found = [one[shown] or 0 for one in sizes]
+    assert found == sorted(found, reverse=True)
+
+
+def test_export_and_api_say_what_the_page_says(log: Log) -> None:
+    of = {"from": (NOW - timedelta(days=9)).isoformat(), "to": NOW.isoformat()}
+    client = signed_in(log.cast.viewer)
+    lines = [
+        json.loads(line) for line in client.get("/latency/export.ndjson", of).content.splitlines()
+    ]
+    rows = list(csv.DictReader(io.StringIO(client.get("/latency/export.csv", of).content.decode())))
+    key = {"Authorization": f"Bearer {make_ingest_key(log.tenant)}"}
+    said = Client(headers=key).get("/api/v1/latency", of).json()
+    with tenant_scope(log.tenant.id):
+        found = latency(TimeRange(NOW - timedelta(days=9), NOW, UTC), ToolFilter())
+    assert said["versions"] == lines[:-1]
+    assert lines[-1] == {"count": len(found.versions)}
+    assert sum(one["calls"] for one in said["versions"]) == said["total"]["calls"]
+    assert said["total"]["calls"] == found.total.calls
+    assert [row["calls"] for row in rows[:-1]] == [str(one["calls"]) for one in lines[:-1]]
+    assert Client(headers=key).get("/api/v1/latency?range=2y").status_code == 422
+    assert client.get("/latency/export.csv?range=2y").status_code == 400
+    assert client.get("/latency/export.xml").status_code == 404
+
+
+def test_a_spreadsheet_calculates_nothing(acme: Cast) -> None:
+    send_events(acme.tenant, make_call(tool_name="=1+1", tool_version="@SUM(A1)"))
+    body = signed_in(acme.viewer).get("/latency/export.csv").content.decode()
+    assert "'=1+1,'@SUM(A1)," in body
+
+
+def test_an_empty_range_says_so_and_what_to_do(acme: Cast) -> None:
+    client = signed_in(acme.viewer)
+    assert "No call ended in this range" in text(client.get("/latency/").content.decode())
+    assert "Show all tools" in text(client.get("/latency/?tool=none").content.decode())
+    assert "No call ended" in text(client.get("/latency/newest").content.decode())
+
+
+@pytest.mark.parametrize("value", [*HOSTILE, "x" * 5000, "\ud800"])
+def test_any_address_is_answered(acme: Cast, value: str) -> None:
+    send_events(acme.tenant, make_call())
+    client = signed_in(acme.viewer)
+    value = value.encode(errors="replace").decode()
+    for name in ("tool", "version", "sort", "range", "from", "pause"):
+        for address in ("/latency/", "/latency/newest"):
+            page = client.get(address, {name: value})
+            assert page.status_code == 200
+            assert b"<script>alert" not in page.content
+            assert b"<img src=x" not in page.content
+
+
+def fill_days(cast: Cast, ends: Sequence[datetime]) -> None:
+    """So many calls before each of these that the planner has a choice, and knows of them."""
+    moments = (at - timedelta(seconds=30 * n) for at in ends for n in range(500))
+    events_of = (event for at in moments for event in make_call(started_at=at))
+    for events in batched(events_of, 1000):
+        assert send_events(cast.tenant, events)["rejected"] == []
+    with connections["owner"].cursor() as cursor:
+        for day in {at.date() for at in ends}:
+            cursor.execute(f"ANALYZE invocation_{day:%Y%m%d}")
+
+
+def test_only_the_days_of_the_range_are_read_and_calls_along_an_index(acme: Cast) -> None:
+    of = TimeRange(NOW - timedelta(days=3), NOW, UTC)
+    fill_days(acme, [of.previous.start, of.start, of.end])
+    parameters = {
+        **slot_parameters((of.previous.start, *of.bounds)),
+        **edge_parameters(of),
+        **FORMULA,
+        **ToolFilter().parameters,
+        "call_limit": 1000,
+        "trace_limit": 1000,
+        "limit": 9,
+        "wait_limit": 9,
+        "tenant_id": acme.tenant.id,
+    }
+    # The quarter of an hour that it begins or ends in is counted whole where most of it is inside.
+    first, last = (of.previous.start - QUARTER).date(), (of.end + QUARTER).date()
+    for name in (
+        "latency_by_version",
+        *("tokens_by_run", "newest_spent", "newest_waits", "newest_ends"),
+    ):
+        with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", parameters)
+            plan = "\n".join(row[0] for row in cursor.fetchall())
+        for table in ("invocation", "rollup", "quarter_rollup", "error_rollup", "trace"):
+            read = days_read(plan, table)
+            assert all(first <= day <= last for day in read), (name, table)
+        assert "Seq Scan on" not in plan, plan
+        if "by_version" in name:  # else each piece of an hour would read its whole day
+            assert re.search(r"Index Cond: .*started_at >= piece\.start_at", plan), plan

@@ -1,0 +1,243 @@
+"""Overview and violations in a real browser: charts, their tables, marks that lead to calls."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.audit.pages.calls.test_call_list_browser import XSS, send_hostile
+from tests.pages.test_accessibility_browser import findings
+from tests.support.browser_errors import complaints
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.server import LiveServer
+from tests.support.sign_in import sign_in
+
+MAX_TRANSFER = 400_000
+"""Bytes of a page with charts, as they come over the line."""
+
+
+@pytest.fixture
+def busy(acme: Cast) -> Cast:
+    """Two hours of calls: some fail, some break their schema."""
+    now = datetime.now(UTC)
+    failed = {"status": "error", "error": {"type": "FATAL", "message": "no"}, "meta": {}}
+    failed["meta"] = {"took_ms": 1}
+    found = {"path": "$.items[2].name", "severity": "error", "code": "WRONG_TYPE"}
+    found |= {"expected": "string", "received": "number"}
+    guard = {"strategy": "coerce-and-warn", "outcome": "coerced", "violations": [found]}
+    events = []
+    for n in range(60):
+        more: dict[str, Any] = {"output": failed} if n % 6 == 0 else {}
+        more |= {"guard": guard} if n % 10 == 0 else {}
+        at = now - timedelta(minutes=2 * n, seconds=1)
+        events += make_call(started_at=at, tool_name="search", tool_version="4", **more)
+    send_events(acme.tenant, events, key=make_ingest_key(acme.tenant))
+    return acme
+
+
+def painted(page: Page, chart: str) -> int:
+    """How many different colours a chart's canvas shows."""
+    colours: int = page.evaluate(
+        """(id) => {
+            const canvas = document.querySelector(`#chart-${id} canvas`);
+            if (!canvas) return 0;
+            const { width, height } = canvas;
+            const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+            const seen = new Set();
+            for (let at = 0; at < data.length; at += 4) {
+                if (data[at + 3] === 255) seen.add(data.slice(at, at + 3).join());
+            }
+            return seen.size;
+        }""",
+        chart,
+    )
+    return colours
+
+
+def test_charts_are_drawn_and_a_mark_leads_to_its_calls(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    heard = complaints(page)
+    sizes: list[int] = []
+    page.on(
+        "requestfinished",
+        lambda request: sizes.append(
+            request.sizes()["responseBodySize"] + request.sizes()["responseHeadersSize"]
+        ),
+    )
+    page.goto("/?range=6h")
+    expect(page.locator(".chart-canvas canvas")).to_have_count(4)
+    for chart in ("calls", "errors", "latency", "violations"):
+        assert painted(page, chart) > 2, chart
+    page.wait_for_load_state("networkidle")
+    assert sum(sizes) <= MAX_TRANSFER
+    box = page.locator("#chart-calls canvas").bounding_box()
+    assert box is not None
+    # Near the right edge, where the newest calls are, from the bottom up to the first mark.
+    canvas = page.locator("#chart-calls canvas")
+    for up in range(30, 120, 6):
+        page.mouse.move(box["x"] + box["width"] - 24, box["y"] + box["height"] - up)
+        if canvas.evaluate("(it) => getComputedStyle(it).cursor") == "pointer":
+            break
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_url("**/calls/?q=since*")
+    expect(page.locator(".call-rows tbody tr").first).to_be_visible()
+    assert heard == []
+
+
+def test_every_figure_leads_to_as_many_calls_as_it_says(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    page.goto("/?range=6h&pause=1")
+    addresses = {
+        text: page.locator(selector).first.get_attribute("href")
+        for selector, text in (
+            (".tile:nth-child(1) .value a", "60"),
+            (".tile:nth-child(2) .value a", "10"),
+            (".tile:nth-child(3) .value a", "6"),
+        )
+    }
+    expect(page.locator(".tile:nth-child(2) .value")).to_have_text("16.7\u00a0%")
+    for count, address in addresses.items():
+        assert address is not None
+        page.goto(address)
+        expect(page.locator(".tally")).to_have_text(count)
+
+
+def test_the_table_behind_a_chart_opens_by_keyboard_and_stays_open(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    heard = complaints(page)
+    page.goto("/?range=6h")
+    summary = page.locator(".chart-table summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    table = page.get_by_role("region", name="Calls by state as a table")
+    expect(table).to_be_visible()
+    link = table.get_by_role("link").first
+    link.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/calls/?q=since*")
+    assert heard == []
+
+
+def test_a_range_is_chosen_without_leaving_the_page_and_redrawn(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    heard = complaints(page)
+    page.goto("/")
+    page.get_by_role("link", name="15 min", exact=True).click()
+    page.wait_for_url("**/?range=15m")
+    expect(page.locator(".chart-canvas canvas")).to_have_count(4)
+    expect(page.locator(".chart figcaption").first).to_contain_text("per minute")
+    page.get_by_text("Custom", exact=True).click()
+    page.get_by_label("From").fill("2020-01-01T00:00")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("alert")).to_contain_text("at most 400 days")
+    expect(page.locator(".tile .value").first).to_have_text("60")
+    assert heard == []
+
+
+def test_a_page_looks_again_unless_it_is_hidden_or_paused(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    page.goto("/?range=1h")
+    calls = page.locator(".tile .value").first
+    before = calls.inner_text()
+    poll = "document.querySelector('[hx-trigger*=\"every\"]').dispatchEvent(new Event('every'))"
+    send_events(busy.tenant, make_call(tool_name="fresh"))
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.evaluate(poll)
+    page.wait_for_timeout(400)
+    expect(calls).to_have_text(before)
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: false})")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(calls).not_to_have_text(before)
+    expect(page.locator(".chart-canvas canvas")).to_have_count(4)
+    page.get_by_role("link", name="pause").click()
+    page.wait_for_url("**pause=1*")
+    expect(page.locator('[hx-trigger*="every"]')).to_have_count(0)
+
+
+def test_without_a_script_the_tables_are_the_charts(
+    browser: Browser, live_server: LiveServer, busy: Cast
+) -> None:
+    context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
+    page = context.new_page()
+    sign_in(page, busy.viewer)
+    page.goto("/?range=6h")
+    expect(page.locator(".chart-canvas").first).to_be_hidden()
+    expect(page.get_by_role("region", name="Calls by state as a table")).to_be_visible()
+    page.get_by_role("link", name="1 h", exact=True).click()
+    expect(page.locator(".chart figcaption").first).to_contain_text("per minute")
+    page.goto("/violations/?range=6h")
+    page.locator(".heat td a").first.click()
+    expect(page.locator(".chips li")).to_have_count(2)
+    context.close()
+
+
+def test_nothing_an_agent_wrote_runs_on_pages_of_figures(page: Page, acme: Cast) -> None:
+    send_hostile(acme)
+    found = {"severity": "error", "code": "WRONG_TYPE"}
+    for text in XSS:
+        hostile = [{**found, "path": f"$.{text}", "expected": text, "received": text}]
+        guard = {"strategy": text[:32], "outcome": "passed", "violations": hostile}
+        send_events(acme.tenant, make_call(tool_name=text, tool_version=text, guard=guard))
+    sign_in(page, acme.admin)
+    heard = complaints(page)
+    for address in ("/", "/?range=30d", "/violations/", "/violations/?range=30d&path=<b>x"):
+        page.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        for fold in page.locator("main details > summary").all():
+            if fold.is_visible():
+                fold.click()
+        assert page.evaluate("window.hacked") is None, address
+        assert page.locator("main iframe, main img, main [onload], main [onerror]").count() == 0
+        assert page.locator("main script:not([type='application/json'])").count() == 0
+    page.goto("/violations/")
+    page.locator(".kinds .where a").first.click()
+    expect(page.locator(".chips li")).to_have_count(3)
+    assert page.evaluate("window.hacked") is None
+    assert heard == []
+
+
+def test_violations_are_narrowed_down_to_the_call_that_has_one(page: Page, busy: Cast) -> None:
+    sign_in(page, busy.viewer)
+    heard = complaints(page)
+    page.goto("/violations/?range=6h")
+    expect(page.locator(".heat td a")).to_have_text("6")
+    expect(page.get_by_text("coerced silently")).to_be_visible()
+    page.locator(".kinds .where a").press("Enter")
+    expect(page.locator(".chips li")).to_have_count(3)
+    expect(page.locator(".kinds .r").nth(4)).to_contain_text("10.0")  # of the version's calls
+    page.locator(".samples .when a").first.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Call of trace")
+    expect(page.locator("mark, .is-violation").first).to_be_visible()
+    assert heard == []
+
+
+def test_pages_of_figures_fit_a_telephone(page: Page, acme: Cast) -> None:
+    long = "x" * 250
+    found = {"path": f"$.{long}", "severity": "error", "code": "WRONG_TYPE"}
+    found |= {"expected": long, "received": long}
+    guard = {"strategy": "warn", "outcome": "passed", "violations": [found]}
+    send_events(acme.tenant, make_call(tool_name=long, tool_version=long, guard=guard))
+    page.set_viewport_size({"width": 390, "height": 844})
+    sign_in(page, acme.viewer)
+    for address in ("/", "/violations/", f"/violations/?tool={long}", "/?from=x"):
+        page.goto(address)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Page, busy: Cast, scheme: str) -> None:
+    sign_in(page, busy.viewer)
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    for address in ("/?range=6h", "/violations/?range=6h", "/violations/?tool=search&from=x"):
+        page.goto(address)
+        for fold in page.locator("main details:not(.menu) > summary").all():
+            fold.click()
+        assert findings(page) == [], address

@@ -1,0 +1,124 @@
+"""Reports over the API: the same as on the pages."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.test import Client
+
+from tenants.keys import create_key
+from tenants.models import Scope
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.pages import signed_in
+from tests.support.reports import (
+    days_ago,
+    make,
+    record,
+    stored,
+)
+
+NOW = datetime.now(UTC)
+
+
+def key(cast: Cast, *scopes: Scope) -> Client:
+    text = create_key(cast.tenant, "wallboard", list(scopes or (Scope.READ,)))[1]
+    return Client(headers={"Authorization": f"Bearer {text}"})
+
+
+def post(client: Client, body: Any) -> Any:
+    text = body if isinstance(body, bytes) else json.dumps(body)
+    return client.post("/api/v1/reports", text, content_type="application/json")
+
+
+def test_a_report_is_made_and_read(acme: Cast) -> None:
+    record(acme, NOW - timedelta(days=2), NOW, 60)
+    client = key(acme)
+    asked = {"kind": "day", "day": days_ago(NOW, 1), "time_zone": "Asia/Kathmandu"}
+    answer = post(client, asked)
+    assert answer.status_code == 201
+    made = answer.json()
+    assert (made["made_by"], made["made_as"], made["kind"]) == ("wallboard", "key", "day")
+    assert made["from"].endswith("T18:15:00.000Z")
+    assert client.get(f"/api/v1/reports/{made['id']}").json() == made
+    report = stored(acme, UUID(made["id"]))
+    assert report.figures == made["figures"]
+    file = signed_in(acme.viewer).get(f"/reports/{made['id']}/export.json").json()
+    assert {name: value for name, value in file.items() if name != "tenant"} == made
+    page = signed_in(acme.viewer).get(f"/reports/{made['id']}").content.decode()
+    assert "the API key wallboard" in page
+
+
+def test_one_made_again_tells_what_arrived(acme: Cast) -> None:
+    client = key(acme)
+    first = post(client, {"range": "24h"}).json()
+    send_events(acme.tenant, make_call())
+    second = post(client, {"again_of": first["id"]}).json()
+    assert (second["from"], second["to"], second["again_of"]) == (
+        first["from"],
+        first["to"],
+        first["id"],
+    )
+    since = second["figures"]["since"]
+    assert (since["ledger_size"], second["ledger_size"]) == (0, 2)
+    assert {"figure": "Calls", "unit": "count", "before": 0, "now": 1} in since["changes"]
+
+
+def test_the_list_is_paged_and_made_on_pages_and_here(acme: Cast) -> None:
+    client = key(acme)
+    on_page = make(signed_in(acme.editor), kind="day", day=days_ago(NOW, 1))
+    made = [str(on_page), *(post(client, {"range": "1h"}).json()["id"] for _ in range(4))]
+    seen, cursor = [], ""
+    while True:
+        page = client.get(f"/api/v1/reports?limit=2&cursor={cursor}").json()
+        seen += [one["id"] for one in page["reports"]]
+        if page["next"] is None:
+            break
+        cursor = page["next"]
+        post(client, {"range": "1h"})  # what comes meanwhile shifts nothing
+    assert seen == made[::-1]
+
+
+def test_another_tenants_reports_are_not_there(acme: Cast, globex: Cast) -> None:
+    pk = post(key(acme), {"range": "1h"}).json()["id"]
+    theirs = key(globex)
+    assert theirs.get(f"/api/v1/reports/{pk}").status_code == 404
+    assert theirs.get("/api/v1/reports").json()["reports"] == []
+    assert post(theirs, {"again_of": pk}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "malformed"),
+        (b"{", 400, "malformed"),
+        (b"[]", 400, "malformed"),
+        (b"[" * 9_000, 400, "malformed"),
+        (b'"' + b"x" * 20_000 + b'"', 400, "malformed"),
+        (b"\xff", 400, "malformed"),
+        ({"kind": "year"}, 400, "malformed"),
+        ({"day": 20261120}, 400, "malformed"),
+        ({"range": "7d", "tool": "x"}, 400, "malformed"),
+        ({}, 422, "range"),
+        ({"kind": "day"}, 422, "range"),
+        ({"kind": "day", "day": "\x00"}, 422, "range"),
+        ({"range": "1y"}, 422, "range"),
+        ({"from": "2026-11-20", "to": "2026-11-19"}, 422, "range"),
+        ({"range": "1h", "time_zone": "Mars"}, 422, "range"),
+        ({"again_of": "x"}, 404, "not_found"),
+        ({"again_of": str(uuid4())}, 404, "not_found"),
+    ],
+)
+def test_what_cannot_be_made_is_a_problem(acme: Cast, body: Any, status: int, code: str) -> None:
+    client = key(acme)
+    answer = post(client, body)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert answer["Content-Type"] == "application/problem+json"
+    assert client.get("/api/v1/reports").json()["reports"] == []
+
+
+def test_a_key_needs_the_scope_read(acme: Cast) -> None:
+    client = key(acme, Scope.INGEST)
+    assert client.get("/api/v1/reports").status_code == 403
+    assert post(client, {"range": "1h"}).status_code == 403

@@ -1,0 +1,122 @@
+"""Keys, members and the switcher in a real browser."""
+
+from playwright.sync_api import Browser, Page, expect
+
+from tenants.keys import authenticate, create_key
+from tenants.models import Membership, Role, Scope, TenantSetting
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.server import LiveServer
+from tests.support.sign_in import sign_in
+
+
+def test_a_key_is_made_copied_and_revoked(page: Page, acme: Cast) -> None:
+    sign_in(page, acme.admin)
+    page.get_by_role("link", name="API keys").click()
+    page.get_by_label("Name").fill("crawler")
+    page.get_by_label("Send events").check()
+    page.get_by_role("button", name="Create key").click()
+    text = page.get_by_label("Your new key").input_value()
+    assert authenticate(text, Scope.INGEST).tenant_id == acme.tenant.id
+    page.get_by_role("link", name="API keys").click()
+    expect(page.get_by_label("Your new key")).to_have_count(0)
+    page.locator("summary", has_text="Revoke").click()
+    page.get_by_role("button", name="Revoke crawler").click()
+    expect(page.get_by_text("no longer opens anything")).to_be_visible()
+
+
+def test_a_key_is_rotated_and_both_work(page: Page, acme: Cast) -> None:
+    _, text = create_key(acme.tenant, "crawler", [Scope.INGEST])
+    sign_in(page, acme.admin)
+    page.get_by_role("link", name="API keys").click()
+    page.locator("summary", has_text="Rotate").click()
+    page.get_by_label("The old one").select_option(label="works for a week more")
+    page.get_by_role("button", name="Make the new key").click()
+    new = page.get_by_label("Your new key").input_value()
+    for each in (text, new):
+        assert authenticate(each, Scope.INGEST).tenant_id == acme.tenant.id
+    expect(page.get_by_text("which works until")).to_be_visible()
+    expect(page.locator("summary", has_text="Rotate")).to_have_count(1)
+
+
+def test_what_erases_is_confirmed_and_rules_are_tried_before_they_are_saved(
+    page: Page, acme: Cast
+) -> None:
+    sign_in(page, acme.admin)
+    page.get_by_role("link", name="Tenant", exact=True).click()
+    page.get_by_label("Keep payloads, days").fill("90")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Under 183 days")).to_be_visible()
+    page.get_by_label("What is older is erased").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    page.get_by_role("link", name="Redaction").click()
+    page.get_by_label("Members, by name").fill("iban")
+    page.get_by_label("Try it on a sample").fill('{"iban": "DE89"}')
+    page.get_by_role("button", name="Try on the sample").click()
+    expect(page.get_by_text("1 value would be removed")).to_be_visible()
+    expect(page.locator("#result")).to_contain_text('{"iban": "[redacted]"}')
+    box = page.get_by_label("Remove from OpenTelemetry spans")
+    expect(box).to_be_checked()
+    box.uncheck()
+    page.get_by_role("button", name="Save rules").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    with tenant_scope(acme.tenant.id):
+        setting = TenantSetting.objects.get(tenant=acme.tenant)
+    assert (setting.payload_days, setting.redact_names) == (90, ["iban"])
+    assert setting.redact_otlp is False
+
+
+def test_a_viewers_theme_and_zone_are_theirs_on_every_page(page: Page, acme: Cast) -> None:
+    send_events(acme.tenant, make_call())
+    sign_in(page, acme.viewer)
+    expect(page.get_by_role("link", name="Redaction")).to_have_count(0)
+    page.locator(".nav-foot summary").click()
+    page.get_by_role("link", name="Preferences").click()
+    page.get_by_label("Time zone").select_option("Asia/Kathmandu")
+    page.locator("#id_theme").select_option("dark")
+    page.get_by_label("Range of pages").select_option("7d")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("html[data-theme=dark]")).to_have_count(1)
+    page.get_by_role("link", name="Overview").click()
+    expect(page.locator(".segments [aria-current=true]")).to_have_text("7 d")
+    expect(page.locator("html[data-theme=dark]")).to_have_count(1)
+
+
+def test_the_switcher_leads_to_the_other_tenant(page: Page, acme: Cast, globex: Cast) -> None:
+    with tenant_scope(globex.tenant.id):
+        Membership.objects.create(tenant=globex.tenant, user=acme.admin, role=Role.ADMIN)
+    sign_in(page, acme.admin)
+    page.locator(".nav-tenant summary").click()
+    page.get_by_role("button", name="Globex").click()
+    page.get_by_role("link", name="Members").click()
+    expect(page.get_by_text(globex.viewer.username, exact=True)).to_be_visible()
+    expect(page.get_by_text(acme.viewer.username)).to_have_count(0)
+
+
+def test_somebody_is_invited_and_joins_without_javascript(
+    page: Page, browser: Browser, live_server: LiveServer, acme: Cast
+) -> None:
+    sign_in(page, acme.admin)
+    page.get_by_role("link", name="Members").click()
+    page.get_by_label("Who it is for").fill("Nina from Support")
+    page.get_by_label("Role", exact=True).select_option(label="Auditor")
+    page.get_by_role("button", name="Make the link").click()
+    link = page.get_by_label("Invitation link").input_value()
+    assert link.startswith(live_server.url)
+    row = page.get_by_role("row").filter(has_text="Nina from Support")
+    expect(row).to_contain_text("Auditor")
+    with browser.new_context(java_script_enabled=False) as plain:
+        joining = plain.new_page()
+        joining.goto(link)
+        expect(joining.get_by_text("invites you as Auditor")).to_be_visible()
+        joining.get_by_label("Username").fill("nina")
+        joining.get_by_label("Password", exact=True).fill("a password of their own")
+        joining.get_by_label("Password confirmation").fill("a password of their own")
+        joining.get_by_role("button", name="Make the account and join").click()
+        expect(joining.get_by_text("You are now a member of")).to_be_visible()
+        joining.goto(link)
+        expect(joining.get_by_text("It has been accepted already")).to_be_visible()
+    page.get_by_role("link", name="Members").click()
+    expect(page.get_by_text(f"nina@{acme.tenant.slug}", exact=True)).to_be_visible()
+    expect(page.get_by_text("Nina from Support")).to_have_count(0)

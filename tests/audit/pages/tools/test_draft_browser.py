@@ -1,0 +1,177 @@
+"""An editor writes a draft, sees what would break, and publishes it; in a real browser."""
+
+import json
+import re
+from uuid import UUID
+
+from playwright.sync_api import Browser, Dialog, Page, expect
+
+from audit.models import Replay
+from tenants.scope import tenant_scope
+from tests.audit.work.replay.test_job import publish, run, send
+from tests.support.browser_errors import complaints
+from tests.support.factories import Cast
+from tests.support.server import LiveServer
+from tests.support.sign_in import sign_in
+from tools_registry.changes import Publisher, timeline
+from tools_registry.drafts import create_draft, find_draft
+from tools_registry.models import Tool
+from tools_registry.versions import contract_of
+
+TAKEN_AWAY = '{"type": "object", "required": ["celsius"]}'
+
+
+def write(page: Page, name: str, text: str) -> None:
+    """Put a text into an editor as a person does, over what is there."""
+    page.locator(f"[data-editor-of={name}] .cm-content").click()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.insert_text(text)
+
+
+def replay_of(cast: Cast, page: Page) -> UUID:
+    page.wait_for_url(re.compile("/replays/"))
+    pk = UUID(page.url.rpartition("/")[2])
+    with tenant_scope(cast.tenant.id):
+        assert Replay.objects.for_tenant(cast.tenant.id).filter(id=pk).exists()
+    return pk
+
+
+def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> None:
+    heard = complaints(page)
+    tool = publish(acme)
+    send(acme, [{"celsius": 1}] * 4 + [{}] * 3)
+    sign_in(page, acme.editor)
+    page.goto(f"/tools/{tool.pk}/draft")
+    page.get_by_role("button", name="Begin a draft").click()
+    check = page.locator("#check")
+    expect(check).to_contain_text("A contract that can be published")
+
+    write(page, "output_schema", '{"type": "objekt", "required": "celsius"}')
+    expect(check.locator("[data-pointer='/type']")).to_be_visible()
+    marked = page.locator("[data-editor-of=output_schema] .cm-lintRange-error")
+    expect(marked).to_have_text(['"objekt"', '"celsius"'])
+    write(page, "output_schema", '{"type": ')
+    expect(check).to_contain_text("is no JSON")
+    write(page, "output_schema", '{\n  "type": "object",\n  "required": ]\n}')
+    expect(check).to_contain_text("in line 3")
+    expect(marked).to_have_text(["]"])
+    write(page, "output_schema", TAKEN_AWAY)
+    page.get_by_label("Outputs to try").fill('{"celsius": 20}\n---\n{}')
+    expect(check).to_contain_text("Output 1 fits")
+    expect(check).to_contain_text('Required field "celsius" is missing')
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.get_by_text("Revision 2")).to_be_visible()
+    with tenant_scope(acme.tenant.id):
+        draft = find_draft(tool)
+        assert draft is not None
+        assert draft.output_schema == json.loads(TAKEN_AWAY)
+
+    page.get_by_role("button", name="Review and publish").click()
+    expect(page.get_by_text("This draft was not replayed as it is now")).to_be_visible()
+    page.get_by_role("button", name="Replay").click()
+    pk = replay_of(acme, page)
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    run(acme, pk)  # the worker
+    outputs = page.get_by_role("region", name="Outputs")
+    expect(outputs.locator("dd").first).to_contain_text("3", timeout=10_000)
+    expect(page.get_by_role("progressbar")).to_have_count(0)
+    outputs.get_by_text("3 calls").click()
+    expect(outputs.get_by_text('Required field "celsius" is missing').first).to_be_visible()
+    page.get_by_role("link", name="Review and publish").click()
+    expect(page.get_by_text("Of 7 calls replayed, 3 would newly violate.")).to_be_visible()
+    publishing = page.get_by_role("button", name="Publish all the same")
+    page.get_by_label("Reason").evaluate("field => field.removeAttribute('required')")
+    publishing.click()
+    expect(page.get_by_text("say why it is published all the same")).to_be_visible()
+    page.get_by_label("Reason").fill("Stations without a thermometer are gone.")
+    publishing.click()
+    expect(page.get_by_text("Version 2 is published, and the current one.").first).to_be_visible()
+    with tenant_scope(acme.tenant.id):
+        assert timeline(tool, size=1)[0].reason == "Stations without a thermometer are gone."
+    # A refused form is answered 422, which the browser says; nothing else may be wrong.
+    assert [one for one in heard if "422" not in one] == []
+
+
+def test_all_of_it_works_without_a_script(
+    browser: Browser, live_server: LiveServer, acme: Cast
+) -> None:
+    tool = publish(acme)
+    send(acme, [{"celsius": 1}] * 2 + [{}])
+    context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
+    context.set_default_timeout(10_000)
+    page = context.new_page()
+    sign_in(page, acme.editor)
+    page.goto(f"/tools/{tool.pk}/draft")
+    page.get_by_role("button", name="Begin a draft").click()
+    page.get_by_label("Output schema").fill('{"type": "objekt"}')
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("#check")).to_contain_text("/type")
+    page.get_by_label("Output schema").fill(TAKEN_AWAY)
+    page.get_by_role("button", name="Save draft").click()
+    page.get_by_role("button", name="Review and publish").click()
+    page.get_by_role("button", name="Replay").click()
+    run(acme, replay_of(acme, page))
+    page.get_by_role("link", name="Look again").click()
+    expect(page.get_by_role("region", name="Outputs").locator("dd").first).to_contain_text("1")
+    page.get_by_role("link", name="Review and publish").click()
+    page.get_by_label("Reason").fill("It must.")
+    page.get_by_role("button", name="Publish all the same").click()
+    expect(page.get_by_text("Version 2 is published, and the current one.").first).to_be_visible()
+    context.close()
+
+
+def test_unsaved_edits_are_saved_by_the_review_and_never_left_in_silence(
+    page: Page, acme: Cast
+) -> None:
+    tool = publish(acme)
+    begin(acme, tool)
+    sign_in(page, acme.editor)
+    page.goto(f"/tools/{tool.pk}/draft")
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    page.get_by_role("link", name="get_weather").click()  # nothing was edited
+    page.wait_for_url(f"**/tools/{tool.pk}")
+    assert asked == []
+    page.goto(f"/tools/{tool.pk}/draft")
+    write(page, "output_schema", TAKEN_AWAY)
+    page.locator("h1 a").click()
+    expect(page.get_by_label("Output schema").first).to_be_attached()
+    assert asked == ["beforeunload"]
+    page.get_by_role("button", name="Review and publish").click()
+    page.wait_for_url("**/draft/review")
+    assert asked == ["beforeunload"]
+    with tenant_scope(acme.tenant.id):
+        draft = find_draft(tool)
+        assert draft is not None
+        assert draft.output_schema == json.loads(TAKEN_AWAY)
+
+
+def test_who_saves_second_in_the_browser_keeps_their_text(page: Page, acme: Cast) -> None:
+    tool = publish(acme)
+    begin(acme, tool)
+    sign_in(page, acme.editor)
+    page.goto(f"/tools/{tool.pk}/draft")
+    write(page, "output_schema", TAKEN_AWAY)
+    other = page.context.new_page()
+    other.goto(f"/tools/{tool.pk}/draft")
+    other.get_by_label("Description").fill("Faster.")
+    other.get_by_role("button", name="Save draft").click()
+    expect(other.get_by_text("Revision 2")).to_be_visible()
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was overwritten")
+    expect(page.locator("[data-editor-of=output_schema] .cm-content")).to_contain_text("celsius")
+    expect(page.get_by_label("Description, as").first).to_have_value("Faster.")
+    page.get_by_role("button", name="Save over revision 2").click()
+    expect(page.get_by_text("Revision 3")).to_be_visible()
+
+
+def begin(cast: Cast, tool: Tool) -> None:
+    """A draft as the current version is."""
+    with tenant_scope(cast.tenant.id):
+        version = tool.versions.select_related("tool").get()
+        create_draft(tool, contract_of(version), Publisher(cast.admin))

@@ -1,0 +1,39 @@
+"""An editor looks at what a tool really returns, and drafts it; in a real browser."""
+
+from playwright.sync_api import Page, expect
+
+from tenants.scope import tenant_scope
+from tests.audit.work.drift.test_analysis import contract, send
+from tests.support.browser_errors import complaints
+from tests.support.factories import Cast
+from tests.support.sign_in import sign_in
+from tools_registry.changes import Publisher
+from tools_registry.drafts import find_draft
+from tools_registry.models import Tool
+from tools_registry.versions import publish_version
+
+
+def test_what_was_observed_becomes_a_draft(page: Page, acme: Cast) -> None:
+    heard = complaints(page)
+    with tenant_scope(acme.tenant.id):
+        tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
+        publish_version(tool, contract(), Publisher(acme.editor))
+    send(acme, [{"celsius": 3.5, "sky": "clear"}] * 3 + [{"sky": "rain", "wind": 3}] * 2)
+    sign_in(page, acme.editor)
+    page.goto(f"/tools/{tool.pk}")
+    page.get_by_role("link", name="Drift").click()
+    page.get_by_role("button", name="Look", exact=True).click()
+    outputs = page.get_by_role("region", name="Outputs")
+    wind = outputs.get_by_role("row").filter(has_text="$.wind")
+    expect(wind).to_contain_text("Undeclared")
+    expect(outputs.get_by_role("row").filter(has_text="$.sky")).to_contain_text('"rain"')
+    wind.get_by_text("2 calls").click()
+    expect(wind.locator("a[href^='/calls/']").first).to_be_visible()
+    page.get_by_role("button", name="Draft what was observed").click()
+    expect(page.locator("#check")).to_contain_text("A contract that can be published")
+    expect(page.locator("[data-editor-of=output_schema] .cm-content")).to_contain_text("wind")
+    with tenant_scope(acme.tenant.id):
+        draft = find_draft(tool)
+        assert draft is not None
+        assert draft.output_schema["properties"]["wind"] == {"type": "integer"}
+    assert heard == [], "the policy forbids something the page does"

@@ -1,0 +1,185 @@
+"""The page and the API of a version's effect: which calls are counted, and what is said of them."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from audit.effect.comparison import Verdict, effect_of, windows
+from audit.effect.queries import count_calls, version_before
+from tenants.keys import create_key
+from tenants.models import Scope
+from tenants.scope import tenant_scope
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast
+from tests.support.pages import signed_in
+from tests.support.versions import send_calls, two_versions
+from tools_registry.changes import Publisher
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.states import set_current
+from tools_registry.versions import find_version, publish_version
+
+
+@pytest.fixture
+def at() -> datetime:
+    """When version 2 was published: off the hour, whatever the time is."""
+    return datetime.now(UTC) - timedelta(days=2, minutes=7)
+
+
+def page(cast: Cast, tool: Tool, **query: str) -> str:
+    answer = signed_in(cast.viewer).get(f"/tools/{tool.pk}/effect", query)
+    assert answer.status_code == 200
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
+
+
+def asked(cast: Cast, tool: Tool, **query: str) -> Any:
+    key = create_key(cast.tenant, "reader", [Scope.READ])[1]
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    answer = client.get(f"/api/v1/tools/{tool.pk}/effect", {"version": "2", **query})
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def test_calls_of_both_versions_are_told_apart_to_the_second(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    send_calls(acme, at - timedelta(seconds=40), 40, failed=3, violating=5, tool_version="1")
+    send_calls(acme, at, 50, failed=20, violating=6, tool_version="2", duration_ms=900)
+    send_calls(acme, at - timedelta(hours=30), 7, tool_version="1")
+    send_calls(acme, at + timedelta(hours=30), 9, tool_version="2")
+    send_calls(acme, at + timedelta(hours=1), 4, tool_version="1")  # not changed over yet
+    send_calls(acme, at - timedelta(hours=1), 5, tool_version="2")  # before it was published
+    send_calls(acme, at - timedelta(hours=1), 6)  # say nothing
+    send_calls(acme, at - timedelta(hours=1), 8, tool_name="another", tool_version="1")
+
+    found = asked(acme, tool, range="24h")
+    assert (found["before"], found["after"]) == (
+        {"calls": 40, "failed": 3, "violating": 5, "p95_ms": pytest.approx(20, rel=0.05)},
+        {"calls": 50, "failed": 20, "violating": 6, "p95_ms": pytest.approx(900, rel=0.05)},
+    )
+    assert [one["verdict"] for one in found["measures"]] == [
+        "higher",
+        "no_significant_difference",
+        "not_enough_data",
+    ]
+    assert asked(acme, tool, range="7d")["before"]["calls"] == 47
+    everything = asked(acme, tool, range="24h", calls="all")
+    assert everything["before"]["calls"] == 40 + 5 + 6
+    assert everything["after"]["calls"] == 50 + 4
+    assert (found["version"], found["before_version"]) == (2, 1)
+
+
+def test_a_version_is_known_by_its_digest_too(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    with tenant_scope(acme.tenant.id):
+        digests = [version.digest for version in tool.versions.order_by("number")]
+    send_calls(acme, at - timedelta(hours=1), 3, tool_version=digests[0])
+    send_calls(acme, at + timedelta(hours=1), 4, tool_version=digests[1])
+    found = asked(acme, tool)
+    assert (found["before"]["calls"], found["after"]["calls"]) == (3, 4)
+
+
+def test_what_the_page_says_is_no_more_than_what_a_test_says(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    send_calls(acme, at - timedelta(hours=2), 200, failed=30, violating=9, tool_version="1")
+    send_calls(acme, at + timedelta(hours=2), 29, tool_version="2")
+    few = page(acme, tool)
+    assert few.count("Not enough data") == 3
+    assert "Improved" not in few
+    send_calls(acme, at + timedelta(hours=3), 171, violating=8, duration_ms=300, tool_version="2")
+    said = page(acme, tool)
+    assert re.search(r"Failed 15\.0 % 0 % −15\.00 pt Improved z-test, p &lt; 0\.001", said)
+    assert re.search(
+        r"Break their schema 4\.50 % 4\.00 % −0\.50 pt No significant difference", said
+    )
+    assert re.search(r"p95 of durations .* Worse bootstrap at 99 %: \+", said)
+    assert "n = 200" in said
+
+
+def test_calls_that_name_another_version_are_counted_as_such(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    send_calls(acme, at - timedelta(hours=2), 3, tool_version="6")
+    send_calls(acme, at + timedelta(hours=2), 4, tool_version="7")
+    said = page(acme, tool)
+    assert "n = 0" in said
+    assert re.search(r"7 calls of these .* named other versions, and are not counted", said)
+
+
+def test_a_new_version_has_windows_as_long_as_it_has_been_there() -> None:
+    now = datetime(2026, 11, 22, 12, tzinfo=UTC)
+    of = windows(now - timedelta(hours=3), timedelta(days=7), now, UTC)
+    assert of is not None
+    assert (of.before.length, of.after.length) == (timedelta(hours=3), timedelta(hours=3))
+    assert (of.before.end, of.after.end, of.is_short) == (of.after.start, now, True)
+    assert windows(now, timedelta(days=7), now, UTC) is None
+    of = windows(now - timedelta(days=8), timedelta(days=7), now, UTC)
+    assert of is not None
+    assert (of.after.end, of.is_short) == (now - timedelta(days=1), False)
+
+
+def test_the_version_before_is_the_one_that_was_current(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    with tenant_scope(acme.tenant.id):
+        first, second = find_version(tool, 1), find_version(tool, 2)
+        assert first is not None
+        assert second is not None
+        assert version_before(first) is None
+        assert version_before(second) == first
+        set_current(first, Publisher(acme.editor))
+        contract = ToolContract.model_validate(make_contract(description="Again."))
+        third = publish_version(tool, contract, Publisher(acme.editor))
+        assert version_before(third) == first
+
+
+def test_the_first_version_and_a_new_one_are_no_error(acme: Cast) -> None:
+    tool = two_versions(acme, timezone.now())
+    assert "Version 1 is the first" in page(acme, tool, version="1", calls="named")
+    assert "n = 0" in page(acme, tool, version="1")
+    assert "Not enough data" in page(acme, tool, version="1")
+    for query in (
+        {"version": "99"},
+        {"version": "0"},
+        {"version": "x", "range": "y", "calls": "z"},
+    ):
+        status = signed_in(acme.viewer).get(f"/tools/{tool.pk}/effect", query).status_code
+        assert status == (404 if query["version"] == "99" else 200)
+
+
+def test_nothing_published_yet_is_said(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        tool = Tool.objects.create(tenant=acme.tenant, name="new")
+    assert "No version yet" in page(acme, tool)
+
+
+def test_calls_that_name_no_version_are_told_of(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    send_calls(acme, at - timedelta(hours=2), 5)
+    assert "5 calls" in page(acme, tool)
+    assert "named no version" in page(acme, tool)
+
+
+def test_a_statement_counts_both_windows(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    with tenant_scope(acme.tenant.id):
+        version = find_version(tool, 2)
+        assert version is not None
+        of = windows(at, timedelta(hours=6), datetime.now(UTC), UTC)
+        assert of is not None
+        effect = effect_of(count_calls(of, tool.name, version_before(version), version), "named")
+    assert [one.verdict for one in effect.measures] == [Verdict.NOT_ENOUGH] * 3
+
+
+def test_one_click_drafts_from_an_old_version(acme: Cast, at: datetime) -> None:
+    tool = two_versions(acme, at)
+    client = signed_in(acme.editor)
+    shown = client.get(f"/tools/{tool.pk}").content.decode()
+    assert "Draft from it" in shown
+    assert "Draft from version 1" in client.get(f"/tools/{tool.pk}/1").content.decode()
+    assert "Draft from it" not in signed_in(acme.viewer).get(f"/tools/{tool.pk}").content.decode()
+    client.post(f"/tools/{tool.pk}/draft/begin", {"number": "1"})
+    with tenant_scope(acme.tenant.id):
+        draft = tool.drafts.get()
+        assert (draft.base_number, draft.description) == (1, "Tells the weather.")

@@ -1,0 +1,240 @@
+"""The pages of replays and reviews: asking for one, reading it, and publishing what it says."""
+
+import re
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from procrastinate.contrib.django.models import ProcrastinateJob
+
+from audit.work.replay import job
+from tenants.models import Action
+from tenants.scope import tenant_scope
+from tests.audit.work.replay.test_job import (
+    ARGS,
+    LOOSE,
+    NOW,
+    STRICT,
+    publish,
+    run,
+    send,
+    state,
+)
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.pages import HOSTILE, signed_in, text
+from tools_registry.changes import Publisher, timeline
+from tools_registry.drafts import create_draft, find_draft, save_draft
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+
+ASKED = {"limit": "100", "range": "24h"}
+
+
+def contract_with(output: Any) -> ToolContract:
+    return ToolContract(name="get_weather", description="", input_schema=ARGS, output_schema=output)
+
+
+@pytest.fixture
+def tool(acme: Cast) -> Tool:
+    """Whose draft is stricter than its version."""
+    tool = publish(acme)
+    with tenant_scope(acme.tenant.id):
+        create_draft(tool, contract_with(STRICT), Publisher(acme.editor))
+    return tool
+
+
+def start(cast: Cast, tool: Tool, **asked: str) -> UUID:
+    answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/replays", ASKED | asked)
+    found = re.fullmatch(rf"/tools/{tool.pk}/replays/([0-9a-f-]{{36}})", answer.headers["Location"])
+    assert found is not None, answer.headers["Location"]
+    return UUID(found[1])
+
+
+def test_a_replay_is_asked_for_watched_and_read(acme: Cast, tool: Tool) -> None:
+    send(acme, [{"celsius": 1}] * 3 + [{}] * 2 + [{"celsius": "72 degrees", "wind": 1}])
+    pk = start(acme, tool)
+    assert ProcrastinateJob.objects.filter(args__replay_id=str(pk), status="todo").count() == 1
+    editor = signed_in(acme.editor)
+    page = editor.get(f"/tools/{tool.pk}/replays/{pk}").content.decode()
+    assert 'hx-trigger="click, every 1s"' in page
+    assert "Cancel" in text(page)
+    run(acme, pk)
+    page = editor.get(f"/tools/{tool.pk}/replays/{pk}").content.decode()
+    assert "every 1s" not in page
+    shown = text(page)
+    for said in ("Newly violate 2", "Still violate 1", "Pass 3", "$.celsius", "MISSING_REQUIRED"):
+        assert said in shown
+    assert 'Required field "celsius" is missing' in shown
+    assert len(re.findall(r'href="/calls/\d{4}-\d\d-\d\d/[0-9a-f-]{36}"', page)) >= 2
+    with tenant_scope(acme.tenant.id):
+        assert Action.objects.filter(verb="tool.replay", tenant=acme.tenant).exists()
+
+
+def test_a_viewer_reads_figures_and_no_words(acme: Cast, tool: Tool) -> None:
+    send(acme, [{"celsius": 1, "wind": "secret weather"}])
+    with tenant_scope(acme.tenant.id):
+        draft = find_draft(tool)
+        assert draft is not None
+        wind = {"type": "object", "properties": {"wind": {"enum": ["calm"]}}}
+        save_draft(draft, contract_with(wind), Publisher(acme.editor), expected_revision=1)
+    pk = start(acme, tool)
+    run(acme, pk)
+    address = f"/tools/{tool.pk}/replays/{pk}"
+    assert "secret weather" in signed_in(acme.editor).get(address).content.decode()
+    for path in (address, f"/tools/{tool.pk}/draft/review"):
+        page = signed_in(acme.viewer).get(path).content.decode()
+        assert "secret weather" not in page
+        assert "ENUM_MISMATCH" in page
+        assert "Your role does not show payloads" in page
+        assert "Replay calls" not in text(page)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"limit": "0"}, "greater than or equal to 1"),
+        ({"limit": "100001"}, "less than or equal to 100000"),
+        ({"range": "own"}, "Say from when"),
+        ({"range": "own", "since": "yesterday"}, "Times are written as"),
+        ({"range": "never"}, "not one of the available choices"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said(
+    acme: Cast, tool: Tool, asked: dict[str, str], said: str
+) -> None:
+    path = f"/tools/{tool.pk}/replays"
+    answer = signed_in(acme.editor).post(path, ASKED | asked, follow=True)
+    shown = text(answer.content.decode())
+    assert "Nothing was replayed" in shown
+    assert said in shown
+
+
+def test_a_range_of_ones_own_bounds_the_replay(acme: Cast, tool: Tool) -> None:
+    since = f"{NOW - timedelta(days=3):%Y-%m-%dT%H:%M}"
+    replay = state(acme, start(acme, tool, range="own", since=since))
+    assert timedelta(days=2) < replay.until - replay.since < timedelta(days=4)
+
+
+def test_without_a_draft_nothing_is_replayed_or_published(acme: Cast) -> None:
+    tool = publish(acme)
+    editor = signed_in(acme.editor)
+    for deed, said in (("replays", "no draft to replay"), ("draft/publish", "no draft to publish")):
+        answer = editor.post(f"/tools/{tool.pk}/{deed}", ASKED, follow=True)
+        assert said in text(answer.content.decode())
+
+
+def test_a_replay_is_stopped(acme: Cast, tool: Tool) -> None:
+    pk = start(acme, tool)
+    signed_in(acme.editor).post(f"/tools/{tool.pk}/replays/{pk}/cancel")
+    assert state(acme, pk).state == "cancelled"
+    assert not job.run_slice(acme.tenant.id, pk)
+
+
+def test_what_breaks_is_published_with_a_reason_which_stays(acme: Cast, tool: Tool) -> None:
+    send(acme, [{"celsius": 1}] * 3 + [{}] * 2)
+    run(acme, start(acme, tool))
+    editor = signed_in(acme.editor)
+    review, deed = f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/draft/publish"
+    assert "2 would newly violate" in text(editor.get(review).content.decode())
+    answer = editor.post(deed, {"revision": "1", "reason": "  "})
+    assert answer.status_code == 422
+    assert "say why it is published all the same" in text(answer.content.decode())
+    answer = editor.post(deed, {"revision": "9", "reason": "It must."}, follow=True)
+    assert "not the one you read" in text(answer.content.decode())
+    answer = editor.post(deed, {"revision": "1", "reason": "The new station measures it."})
+    assert answer.headers["Location"] == f"/tools/{tool.pk}/2"
+    with tenant_scope(acme.tenant.id):
+        last = timeline(tool, size=1)[0]
+    assert (last.kind, last.number, last.reason, last.user_name) == (
+        "published",
+        2,
+        "The new station measures it.",
+        acme.editor.username,
+    )
+
+
+def test_what_breaks_nothing_is_published_without_one(acme: Cast) -> None:
+    tool = publish(acme)
+    with tenant_scope(acme.tenant.id):
+        narrower = LOOSE | {"maxProperties": 50}
+        create_draft(tool, contract_with(narrower), Publisher(acme.editor))
+    send(acme, [{"celsius": 1}])
+    run(acme, start(acme, tool))
+    editor = signed_in(acme.editor)
+    review = text(editor.get(f"/tools/{tool.pk}/draft/review").content.decode())
+    assert "Only results come that could have come before" in review
+    assert "Nothing is known to break" in review
+    answer = editor.post(f"/tools/{tool.pk}/draft/publish", {"revision": "1"})
+    assert answer.headers["Location"] == f"/tools/{tool.pk}/2"
+
+
+def test_a_replay_of_nothing_says_nothing_about_the_draft(acme: Cast) -> None:
+    tool = publish(acme)
+    with tenant_scope(acme.tenant.id):
+        create_draft(tool, contract_with(LOOSE | {"maxProperties": 50}), Publisher(acme.editor))
+    run(acme, start(acme, tool))
+    review = text(signed_in(acme.editor).get(f"/tools/{tool.pk}/draft/review").content.decode())
+    assert "No call could be judged" in review
+    assert "Nothing is known to break" not in review
+
+
+def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) -> None:
+    tool = publish(acme)
+    with tenant_scope(acme.tenant.id):
+        create_draft(tool, contract_with(LOOSE | {"properties": {}}), Publisher(acme.editor))
+    editor = signed_in(acme.editor)
+    answer = editor.post(f"/tools/{tool.pk}/draft/publish", {"revision": "1"})
+    assert answer.status_code == 422
+    shown = text(answer.content.decode())
+    assert "Results may come that could not have come before" in shown
+    assert "say why it is published all the same" in shown
+
+
+def test_an_old_replay_says_that_the_draft_has_changed(acme: Cast, tool: Tool) -> None:
+    send(acme, [{}])
+    pk = start(acme, tool)
+    run(acme, pk)
+    with tenant_scope(acme.tenant.id):
+        draft = find_draft(tool)
+        assert draft is not None
+        save_draft(draft, contract_with(LOOSE), Publisher(acme.editor), expected_revision=1)
+    page = text(signed_in(acme.editor).get(f"/tools/{tool.pk}/replays/{pk}").content.decode())
+    assert "have changed since" in page
+    review = text(signed_in(acme.editor).get(f"/tools/{tool.pk}/draft/review").content.decode())
+    assert "This draft was not replayed as it is now" in review
+
+
+def test_a_version_that_is_one_already_is_not_published_twice(acme: Cast) -> None:
+    tool = publish(acme)
+    with tenant_scope(acme.tenant.id):
+        create_draft(tool, contract_with(LOOSE), Publisher(acme.editor))
+    path = f"/tools/{tool.pk}/draft/publish"
+    answer = signed_in(acme.editor).post(path, {"revision": "1", "reason": "x"}, follow=True)
+    assert "This is version 1 already" in text(answer.content.decode())
+
+
+@pytest.mark.parametrize("hostile", [one for one in HOSTILE if "\x00" not in one])
+def test_hostile_names_and_values_stay_text(acme: Cast, tool: Tool, hostile: str) -> None:
+    output = {"status": "ok", "data": {hostile: 1, "celsius": hostile, "sky": hostile}}
+    send_events(acme.tenant, make_call(started_at=NOW - timedelta(minutes=1), output=output))
+    pk = start(acme, tool)
+    run(acme, pk)
+    assert state(acme, pk).read_count == 1
+    page = signed_in(acme.editor).get(f"/tools/{tool.pk}/replays/{pk}").content.decode()
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert "\u202e" not in page
+
+
+def test_anothers_replay_is_not_there(acme: Cast, globex: Cast, tool: Tool) -> None:
+    pk = start(acme, tool)
+    other = publish(acme, name="other")
+    for user, path in (
+        (globex.admin, f"/tools/{tool.pk}/replays/{pk}"),
+        (acme.admin, f"/tools/{other.pk}/replays/{pk}"),
+    ):
+        assert signed_in(user).get(path).status_code == 404
+        assert signed_in(user).post(f"{path}/cancel").status_code == 404
+    assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/replays", ASKED).status_code == 403
+    assert state(acme, pk).state == "waiting"

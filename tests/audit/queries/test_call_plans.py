@@ -1,0 +1,232 @@
+"""How PostgreSQL answers the questions of the list of calls, as the application role.
+
+Row-level security lets only leakproof operators reach an index; one that is not would read
+every tenant's rows. Asked with sequential scans made dear: what is left of them has no other way.
+"""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from itertools import batched
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection, connections
+
+from audit import sql
+from audit.queries.call_list import Budget, Cursor, Walk
+from audit.queries.call_query import parse
+from audit.sql.rows import rows_of_all_days
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast, make_call, send_events
+
+NOW = datetime.now(UTC) - timedelta(days=2)
+"""On a day that few other tests write on: the planner's statistics are of these calls."""
+TODAY = NOW.date()
+STATEMENTS = ["calls_before", "calls_after", "calls_counted_before"]
+FAILED = {"status": "error", "error": {"type": "UPSTREAM", "code": "E1", "message": "no"}}
+CURSOR = Cursor(NOW - timedelta(minutes=30), UUID(int=7))
+
+
+def explained(cast: Cast, statement: str, query: str) -> str:
+    wanted = parse(query)
+    assert wanted.problems == ()
+    direction = statement.rpartition("_")[2]
+    walk = Walk(wanted.wanted, NOW, Budget())
+    parameters: dict[str, Any] = {
+        **walk.stretch(direction, CURSOR),
+        "tenant_id": cast.tenant.id,
+        "page_limit": 51,
+    }
+    with tenant_scope(cast.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SELECT current_user")
+        assert cursor.fetchone() == ("tooltrail_app",)
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        asked = sql.QUERIES[statement].replace(sql.CONDITIONS, walk.conditions)
+        cursor.execute(f"EXPLAIN {asked}", parameters)
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+def days_read(plan: str, table: str = "invocation") -> set[date]:
+    """The days whose partitions a plan touches."""
+    return {
+        datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC).date()
+        for day in re.findall(rf" on {table}_(\d{{8}})", plan)
+    }
+
+
+def conditions(plan: str) -> str:
+    return "\n".join(re.findall(r"Index Cond: .*", plan))
+
+
+@pytest.fixture(scope="module")
+def told() -> Cast:
+    """A tenant with a thousand calls, which PostgreSQL has statistics of, as it has in life."""
+    from tests.support.factories import make_cast
+
+    cast = make_cast("acme")
+    calls = (
+        make_call(
+            started_at=NOW - timedelta(seconds=3 * n),
+            trace_id=f"t{n}",
+            run_id=f"r{n}",
+            call_id=f"c{n}",
+            tool_name=f"tool-{n}",
+            output=FAILED if n % 4 == 0 else None,
+        )
+        for n in range(1000)
+    )
+    for events in batched((event for call in calls for event in call), 1000):
+        send_events(cast.tenant, events)
+    with connections["owner"].cursor() as cursor:
+        for day in {NOW.date(), (NOW - timedelta(hours=1)).date()}:
+            cursor.execute(f"ANALYZE invocation_{day:%Y%m%d}")
+    return cast
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize(
+    ("query", "served"),
+    [
+        ("", ["started_at"]),
+        ("tool:tool-7", ["tool_name = 'tool-7'"]),
+        ("trace:t7", ["trace_id = 't7'"]),
+        ("run:r7", ["run_id = 'r7'"]),
+        ("call:c7", ["call_id = 'c7'"]),
+        ("code:NEVER", ["error_code = 'NEVER'"]),
+        ("state:open", ["started_at"]),
+        ("is:orphan", ["started_at"]),
+        ("state:failed violation:WRONG_TYPE duration:>2s", ["started_at"]),
+    ],
+)
+def test_an_index_serves_the_question(
+    told: Cast, statement: str, query: str, served: list[str]
+) -> None:
+    plan = explained(told, statement, f"{query} since:1h")
+    assert "Seq Scan on invocation" not in plan, plan
+    assert "Seq Scan on violation" not in plan, plan
+    for condition in served:
+        assert condition in conditions(plan), plan
+    assert all("tenant_id = " in line for line in conditions(plan).splitlines()), plan
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize(
+    ("query", "known"),
+    [
+        ("state:failed", "state = 'failed'"),
+        ("tool:tool-* state:failed", "state = 'failed'"),
+        ("error:TIMEOUT", "state = 'failed'"),
+        ("code:*", "state = 'failed'"),
+        ("upstream:>=500", "state = 'failed'"),
+        ("violation:WRONG_TYPE", "violation_count > 0"),
+        ("path:data.*", "violation_count > 0"),
+    ],
+)
+def test_failed_and_violating_calls_have_an_index_of_their_own(
+    told: Cast, statement: str, query: str, known: str
+) -> None:
+    """What an index is of by its predicate, no row is asked for again."""
+    plan = explained(told, statement, f"{query} since:1h")
+    assert "Index Scan" in plan, plan
+    assert known not in "\n".join(re.findall(r" Filter: .*", plan)), plan
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_only_the_days_that_are_asked_for_are_read(told: Cast, statement: str) -> None:
+    plan = explained(told, statement, "since:3h violation:*")
+    asked = {(NOW - timedelta(hours=3)).date(), TODAY, TODAY + timedelta(days=1)}
+    asked |= {TODAY + timedelta(days=2)}  # what a clock ahead of ours may have sent
+    assert days_read(plan)
+    assert days_read(plan) <= asked
+    assert days_read(plan, "violation") <= asked
+    assert days_read(plan, "violation") or "walked" in statement
+    if not statement.endswith("after"):  # which begins at its cursor anyway
+        assert min(days_read(explained(told, statement, "violation:*"))) < min(asked)
+
+
+@pytest.mark.parametrize("name", ["tool", "trace", "run", "call"])
+def test_the_beginning_of_a_text_is_a_range_of_its_index(told: Cast, name: str) -> None:
+    column = {"tool": "tool_name", "trace": "trace_id", "run": "run_id", "call": "call_id"}[name]
+    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(
+            f"EXPLAIN SELECT FROM invocation WHERE tenant_id = %s AND started_on = %s"
+            f" AND {column} >= 'abc' AND {column} < 'abd'",
+            [told.tenant.id, TODAY],
+        )
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert f"{column} >= 'abc'" in conditions(plan), plan
+
+
+@pytest.mark.parametrize(
+    "name", ["known_tools", "known_error_types", "known_violations", "known_error_codes"]
+)
+def test_what_completes_a_query_reads_its_days_alone(told: Cast, name: str) -> None:
+    days = {"first_day": TODAY - timedelta(days=6), "last_day": TODAY}
+    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", {"tenant_id": told.tenant.id, **days})
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Seq Scan" not in plan, plan
+    table = re.findall(r" on (\w+)_\d{8}", plan)[0]
+    assert days_read(plan, table) <= {TODAY - timedelta(days=n) for n in range(7)}
+
+
+@pytest.mark.parametrize("name", ["open_tally", "orphan_tally", "producers_heard", "calls_by_id"])
+def test_open_calls_and_found_ones_are_read_by_index(told: Cast, name: str) -> None:
+    parameters: dict[str, Any] = {
+        "tenant_id": told.tenant.id,
+        "now": NOW,
+        "silent_since": NOW - timedelta(minutes=15),
+        "last_day": TODAY,
+        "count_limit": 100,
+        "producer_ids": ["web-1"],
+        "days": [TODAY],
+        "invocation_ids": [UUID(int=7), UUID(int=8)],
+    }
+    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", parameters)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Seq Scan" not in plan, plan
+    assert all("tenant_id = " in line for line in conditions(plan).splitlines()), plan
+    if name == "calls_by_id":
+        assert days_read(plan) == {TODAY}
+    assert TODAY + timedelta(days=1) not in days_read(plan)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "served"),
+    [
+        ("trace_calls", {"trace_id": "t7", "limit": 5001}, "trace_id >= $2"),
+        (
+            "calls_alike",
+            {"call_id": "c7", "started_on": TODAY, "invocation_id": UUID(int=7), "limit": 21},
+            "call_id >= $2",
+        ),
+    ],
+)
+def test_what_names_no_days_is_planned_once_for_any_parameters(
+    told: Cast, name: str, parameters: dict[str, Any], served: str
+) -> None:
+    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+        for _ in range(2):
+            assert rows_of_all_days(name, parameters)
+        cursor.execute(
+            "SELECT name, generic_plans, custom_plans FROM pg_prepared_statements"
+            " WHERE statement LIKE %s",
+            [f"{sql.QUERIES[name].splitlines()[0]}%"],
+        )
+        ((prepared, generic, custom),) = cursor.fetchall()
+        assert generic >= 2
+        assert custom == 0
+        cursor.execute(
+            f"EXPLAIN EXECUTE {prepared}(%s{', %s' * len(parameters)})",
+            [told.tenant.id, *parameters.values()],
+        )
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Seq Scan" not in plan, plan
+    read = conditions(plan).splitlines()
+    assert len(read) >= 50
+    assert all("tenant_id = $1" in line and served in line for line in read), plan

@@ -1,0 +1,396 @@
+"""Figures of any range equal what the log says when its events are read back and counted."""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import batched, pairwise
+from typing import Any
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.utils import timezone
+
+from audit.log.payload import unpack
+from audit.models import Batch
+from audit.queries.over_time import Counts, OverTime, over_time
+from audit.queries.summary import summary
+from audit.queries.time_range import LENGTHS, TimeRange
+from audit.queries.violations import ViolationFilter, new_violations, violations
+from tenants.models import Tenant
+from tenants.scope import tenant_scope
+from tests.support.factories import (
+    make_call,
+    make_ingest_key,
+    make_tenant,
+    send_events,
+)
+from tests.support.recount import assert_consistent
+
+NOW = timezone.now()
+TOOLS = ["search", "fetch", "calculate"]
+KINDS = [
+    ("$.items[{}].name", "WRONG_TYPE"),
+    ("$.unit", "ENUM_MISMATCH"),
+    ("$.id", "MISSING_REQUIRED"),
+]
+OUTCOMES = [("warn", "passed"), ("throw", "failed"), ("fallback", "fallback")]
+
+
+class TurnedBack(tzinfo):
+    """A zone whose clocks were put back from UTC+2 to UTC+1 yesterday: a day of 25 hours."""
+
+    at = (NOW - timedelta(days=1)).replace(hour=1, minute=0, second=0, microsecond=0)
+
+    def utcoffset(self, dt: datetime | None) -> timedelta:
+        assert dt is not None
+        wall, turned = dt.replace(tzinfo=None), self.at.replace(tzinfo=None)
+        is_later = wall >= turned + timedelta(hours=2) or (
+            wall >= turned + timedelta(hours=1) and dt.fold
+        )
+        return timedelta(hours=1 if is_later else 2)
+
+    def fromutc(self, dt: datetime) -> datetime:
+        is_later = dt.replace(tzinfo=UTC) >= self.at
+        wall = dt + timedelta(hours=1 if is_later else 2)
+        is_twice = is_later and dt.replace(tzinfo=UTC) < self.at + timedelta(hours=1)
+        return wall.replace(fold=int(is_twice))
+
+    def tzname(self, dt: datetime | None) -> str:
+        return "turned back"
+
+    def dst(self, dt: datetime | None) -> timedelta:
+        return timedelta(0)
+
+
+ZONES: list[tzinfo] = [
+    *(ZoneInfo(name) for name in ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")),
+    ZoneInfo("Asia/Kolkata"),
+    TurnedBack(),
+]
+
+
+@dataclass
+class Told:
+    """A call as the log tells it."""
+
+    tool: str
+    version: str
+    at: datetime
+    end: dict[str, Any] | None = None
+
+    @property
+    def found(self) -> list[dict[str, Any]]:
+        return self.end["guard"]["violations"] if self.end and "guard" in self.end else []
+
+    @property
+    def is_failed(self) -> bool:
+        assert self.end is not None
+        guard = self.end.get("guard", {})
+        return (
+            self.end["is_error"]
+            or self.end["output"]["status"] == "error"
+            or guard.get("outcome") in {"failed", "error-result"}
+        )
+
+
+@dataclass
+class Log:
+    """A tenant and its calls, read back from what is stored."""
+
+    tenant: Tenant
+    calls: list[Told] = field(default_factory=list)
+
+    def within(self, start: datetime, end: datetime) -> list[Told]:
+        return [call for call in self.calls if start <= call.at < end]
+
+
+def instants(rng: random.Random) -> Iterator[datetime]:
+    """Moments around every edge there is, and anywhere."""
+    hour = NOW.replace(minute=0, second=0, microsecond=0)
+    for n in range(-50, 1):
+        for minutes in (0, 7.5, 15, 30, 45):
+            edge = hour + n * timedelta(hours=1) + timedelta(minutes=minutes)
+            yield from (edge - timedelta(microseconds=1), edge)
+    for _, length in LENGTHS.values():
+        for away in (-1, 0, 1):
+            if length < timedelta(days=34):
+                yield NOW - length + timedelta(microseconds=away)
+    for _ in range(500):
+        yield NOW - timedelta(seconds=rng.uniform(0, 34 * 86_400) ** rng.choice([0.6, 1]))
+
+
+def one_call(rng: random.Random, at: datetime) -> list[dict[str, Any]]:
+    kind = rng.random()
+    outcome: dict[str, Any] = {"status": "ok", "data": {}, "meta": {"took_ms": 1}}
+    if kind < 0.2:
+        outcome = {"status": "error", "error": {"type": "FATAL", "message": "no"}, "meta": {}}
+        outcome["meta"] = {"took_ms": 1}
+    outcome["meta"]["token_usage"] = {"prompt": rng.randrange(99), "completion": rng.randrange(9)}
+    found = [
+        {
+            "path": path.format(n),
+            "severity": "error",
+            "code": code,
+            "expected": "string",
+            "received": "number",
+        }
+        for path, code in rng.sample(KINDS, rng.choice([0, 0, 1, 2]))
+        for n in range(rng.choice([1, 3]) if "{}" in path else 1)
+    ]
+    strategy, treated = rng.choice(OUTCOMES)
+    return make_call(
+        started_at=at,
+        duration_ms=rng.lognormvariate(4, 1.5),
+        tool_name=rng.choice(TOOLS),
+        tool_version=rng.choice(["1", "2"]),
+        is_open=rng.random() < 0.05,
+        output=outcome,
+        guard={
+            "strategy": strategy,
+            "outcome": treated if found else "passed",
+            "violations": found,
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    """Some 800 calls of a month, sent in any order: ends before starts, twice, and late."""
+    rng = random.Random(7)
+    tenant = make_tenant("figures")
+    key = make_ingest_key(tenant)
+    events = [event for at in instants(rng) if at < NOW for event in one_call(rng, at)]
+    events += rng.sample(events, 40)
+    rng.shuffle(events)
+    for some in batched(events, 300):
+        assert send_events(tenant, some, key=key)["rejected"] == []
+    told: dict[str, Told] = {}
+    ends: dict[str, dict[str, Any]] = {}
+    with tenant_scope(tenant.id):
+        for batch in Batch.objects.for_tenant(tenant.id):
+            assert batch.payload is not None
+            for _, raw in unpack(bytes(batch.payload)):
+                event = json.loads(raw)
+                if event["type"] == "toolExecutionEnd":
+                    ends[event["invocation_id"]] = event
+                at = datetime.fromisoformat(event["started_at"])
+                told.setdefault(
+                    event["invocation_id"], Told(event["tool_name"], event["tool_version"], at)
+                )
+    for invocation_id, end in ends.items():
+        told[invocation_id].end = end
+    return Log(tenant, list(told.values()))
+
+
+def recounted(calls: list[Told]) -> Counts:
+    ended = [call for call in calls if call.end is not None]
+    usage = [call.end["output"]["meta"]["token_usage"] for call in ended if call.end]
+    return Counts(
+        ok=sum(not call.is_failed for call in ended),
+        failed=sum(call.is_failed for call in ended),
+        open=len(calls) - len(ended),
+        violating=sum(bool(call.found) for call in ended),
+        violations=sum(len(call.found) for call in ended),
+        prompt_tokens=sum(one["prompt"] for one in usage),
+        completion_tokens=sum(one["completion"] for one in usage),
+    )
+
+
+def as_counts(found: Counts) -> Counts:
+    return Counts(**{name: getattr(found, name) for name in Counts.__dataclass_fields__})
+
+
+def assert_equal(found: OverTime, log: Log) -> None:
+    of = found.of
+    calls = log.within(of.start, of.end)
+    assert as_counts(found.total) == recounted(calls)
+    assert as_counts(found.previous) == recounted(log.within(of.previous.start, of.start))
+    for part, (start, end) in zip(found.parts, of.parts, strict=True):
+        assert as_counts(part) == recounted(log.within(start, end)), (start, end)
+        assert_percentiles(part.duration_ms, log.within(start, end))
+    for tool in TOOLS:
+        own = [call for call in calls if call.tool == tool]
+        if own:
+            assert as_counts(found.tools[tool].total) == recounted(own)
+            assert_percentiles(found.tools[tool].total.duration_ms, own)
+            for calls_of_part, (start, end) in zip(found.tools[tool].calls, of.parts, strict=True):
+                assert calls_of_part == recounted([c for c in own if start <= c.at < end]).calls
+    assert_percentiles(found.total.duration_ms, calls)
+
+
+def assert_percentiles(duration_ms: Any, calls: list[Told]) -> None:
+    took = sorted(call.end["duration_ms"] for call in calls if call.end is not None)
+    for share in (0.5, 0.95, 0.99):
+        found = duration_ms(share)
+        if not took:
+            assert found is None
+            continue
+        exact = took[max(0, -(-int(share * 1000) * len(took) // 1000) - 1)]
+        if exact >= 1:
+            assert abs(found - exact) <= 0.05 * exact + 0.002, (share, found, exact)
+        else:
+            assert found <= 1
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=lambda zone: str(zone.tzname(NOW)))
+@pytest.mark.parametrize("name", LENGTHS)
+def test_figures_of_every_range_equal_a_recount_of_the_log(
+    log: Log, name: str, zone: tzinfo
+) -> None:
+    of = TimeRange(NOW - LENGTHS[name][1], NOW, zone, name)
+    with tenant_scope(log.tenant.id):
+        assert_equal(over_time(of), log)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_figures_of_any_range_of_ones_own_do_so_too(log: Log, seed: int) -> None:
+    rng = random.Random(seed)
+    start = NOW - timedelta(seconds=rng.uniform(1, 33 * 86_400))
+    length = timedelta(seconds=rng.uniform(1, 40 * 86_400) ** rng.choice([0.5, 1]))
+    of = TimeRange(start, start + length, rng.choice(ZONES))
+    with tenant_scope(log.tenant.id):
+        assert_equal(over_time(of), log)
+
+
+def test_hours_and_quarters_are_what_the_calls_add_up_to(log: Log) -> None:
+    assert_consistent(log.tenant)
+
+
+def test_what_comes_late_counts_where_it_happened() -> None:
+    tenant = make_tenant("late")
+    key = make_ingest_key(tenant)
+    at = NOW - timedelta(days=9, minutes=7)
+    start, end = make_call(started_at=at, tool_name="late")
+    of = TimeRange(NOW - timedelta(days=30), NOW, ZoneInfo("Asia/Kathmandu"), "30d")
+    for event, expected in ((end, (1, 0)), (start, (1, 0)), (end, (1, 0))):
+        send_events(tenant, [event], key=key)
+        with tenant_scope(tenant.id):
+            found = over_time(of)
+        assert (found.total.calls, found.total.open) == expected
+        (part,) = [n for n, one in enumerate(found.parts) if one.calls]
+        assert of.parts[part][0] <= at < of.parts[part][1]
+
+
+def test_the_summary_of_the_api_says_the_same(log: Log) -> None:
+    start = NOW - timedelta(days=3, minutes=17)
+    with tenant_scope(log.tenant.id):
+        said = summary(start, NOW)
+        found = over_time(TimeRange(start, NOW, UTC)).total
+    assert (said.calls, said.open, said.errors) == (found.calls, found.open, found.failed)
+    assert list(said.latency) == found.latency
+
+
+@pytest.mark.parametrize("zone", ZONES[1:3], ids=str)
+@pytest.mark.parametrize("hours", [0.3, 24, 47, 49, 7 * 24, 30 * 24 + 0.21, 34.5 * 24])
+def test_violations_equal_a_recount_of_the_log(log: Log, hours: float, zone: tzinfo) -> None:
+    of = TimeRange(NOW - timedelta(hours=hours), NOW - timedelta(seconds=1), zone)
+    with tenant_scope(log.tenant.id):
+        found = violations(of, ViolationFilter())
+    expected: dict[tuple[str, ...], list[tuple[datetime, str]]] = {}
+    treated: dict[tuple[str, str], int] = {}
+    for call in log.within(of.start, of.end):
+        for one in call.found:
+            pattern = "$.items[*].name" if "items" in one["path"] else one["path"]
+            key = (call.tool, call.version, pattern, one["code"])
+            expected.setdefault(key, []).append(
+                (call.at, str(call.end and call.end["invocation_id"]))
+            )
+            assert call.end is not None
+            how = (call.end["guard"]["strategy"], call.end["guard"]["outcome"])
+            treated[how] = treated.get(how, 0) + 1
+    by_version: dict[tuple[str, str], int] = {}
+    for call in log.within(of.start, of.end):
+        by_version[call.tool, call.version] = by_version.get((call.tool, call.version), 0) + 1
+    assert {
+        (one.tool_name, one.tool_version, one.path_pattern, one.code): (
+            one.violations,
+            one.calls,
+            one.of_calls,
+            one.first_at,
+            one.last_at,
+            sum(value or 0 for value in one.course),
+        )
+        for one in found.kinds
+    } == {
+        key: (
+            len(seen),
+            len({invocation_id for _, invocation_id in seen}),
+            by_version[key[0], key[1]],
+            min(seen)[0],
+            max(seen)[0],
+            len(seen),
+        )
+        for key, seen in expected.items()
+    }
+    assert {(one.strategy, one.outcome): one.violations for one in found.treatments} == treated
+    assert found.total == sum(map(len, expected.values()))
+
+
+def test_violations_can_be_narrowed_down(log: Log) -> None:
+    of = TimeRange(NOW - timedelta(days=10), NOW, UTC)
+    with tenant_scope(log.tenant.id):
+        everything = violations(of, ViolationFilter())
+        for wanted in (
+            ViolationFilter(tool="search", code="MISSING_REQUIRED"),
+            ViolationFilter(version="2", path="$.items[*].name"),
+            ViolationFilter(tool=str(uuid4())),
+        ):
+            expected = [
+                (one.tool_name, one.tool_version, one.code, one.violations, one.of_calls)
+                for one in everything.kinds
+                if wanted.tool in {None, one.tool_name}
+                and wanted.version in {None, one.tool_version}
+                and wanted.code in {None, one.code}
+                and wanted.path in {None, one.path_pattern}
+            ]
+            assert [
+                (one.tool_name, one.tool_version, one.code, one.violations, one.of_calls)
+                for one in violations(of, wanted).kinds
+            ] == expected
+
+
+def test_what_breaks_for_the_first_time_is_new_and_says_with_which_version_it_came() -> None:
+    tenant = make_tenant("fresh")
+    found = {"severity": "error", "expected": "a", "received": "b"}
+
+    def broken(version: str, code: str, **ago: float) -> list[dict[str, Any]]:
+        guard = {"strategy": "warn", "outcome": "passed"}
+        return make_call(
+            tool_name="search",
+            tool_version=version,
+            started_at=NOW - timedelta(**ago),
+            guard=guard
+            | {"violations": [{"path": "$.a[0]", "code": code, **found}] if code else []},
+        )
+
+    calls = [
+        *broken("9", "WRONG_TYPE", days=20),
+        *broken("9", "WRONG_TYPE", hours=2),
+        *broken("10", "WRONG_TYPE", hours=1),
+        *broken("10", "COERCED", hours=1),
+        *broken("11", "COERCED", minutes=30),
+        *broken("8", "", days=20),
+    ]
+    send_events(tenant, calls)
+    day = TimeRange(NOW - timedelta(days=1), NOW, UTC)
+    with tenant_scope(tenant.id):
+        new = new_violations(day, limit=5)
+        kinds = violations(day, ViolationFilter()).kinds
+        narrowed = violations(day, ViolationFilter(version="11")).kinds
+    assert [(one.code, one.violations) for one in new] == [("COERCED", 2)]
+    assert {(one.tool_version, one.code): one.new_since for one in kinds} == {
+        ("9", "WRONG_TYPE"): None,
+        ("10", "WRONG_TYPE"): None,
+        ("10", "COERCED"): "10",
+        ("11", "COERCED"): "10",
+    }
+    assert [one.new_since for one in narrowed] == ["10"]
+
+
+def test_bounds_of_parts_are_the_ranges_for_every_zone() -> None:
+    for zone in ZONES:
+        of = TimeRange(NOW - timedelta(days=3), NOW, zone)
+        assert all(start < end for start, end in pairwise(of.bounds))

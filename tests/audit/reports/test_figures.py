@@ -1,0 +1,288 @@
+"""Every figure of a report is what the pages and the API say of the same range."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.db import connections
+from django.test import Client
+
+from audit.index.partitions import PARTITIONED_TABLES, Partition, apply
+from audit.index.window import INDEX_DAYS
+from audit.queries.latency import latency
+from audit.reports.queries import Report
+from tenants.keys import create_key
+from tenants.models import Scope
+from tenants.scope import tenant_scope
+from tests.audit.pages.calls.test_open_list_page import kinds, send_each
+from tests.support.contracts import make_contract
+from tests.support.event_requests import post
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_cast,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.pages import signed_in, text
+from tests.support.reports import days_ago, record, report_of
+from tools_registry.changes import Publisher
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import register_contracts
+
+NOW = datetime.now(UTC)
+ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu")
+
+
+@pytest.fixture(scope="module")
+def cast() -> Cast:
+    """900 calls of ten days, a declared gap, two numbers that never came, a refused line."""
+    made = make_cast("reports")
+    record(made, NOW - timedelta(days=10), NOW - timedelta(minutes=1), 900)
+    key = make_ingest_key(made.tenant)
+    gap = {"type": "gap", "producer_id": "q", "from_seq": 5, "to_seq": 9, "count": 5}
+    send_events(made.tenant, [gap | {"reason": "spool full"}], key=key)
+    post(key, b"this is no event")
+    with tenant_scope(made.tenant.id):
+        register_contracts(
+            made.tenant,
+            [ToolContract.model_validate(make_contract(name=f"new {n}")) for n in range(3)],
+            Publisher(made.editor),
+        )
+        assert Tool.objects.count() >= 3
+    signed_in(made.auditor).get("/calls/export.csv?q=tool:search")
+    signed_in(made.editor).get("/latency/export.ndjson?range=7d")
+    return made
+
+
+def asked_for(report: Report) -> str:
+    start, end = (at.isoformat().replace("+00:00", "Z") for at in (report.of.start, report.of.end))
+    return urlencode({"from": start, "to": end})
+
+
+def api(cast: Cast, address: str) -> dict[str, Any]:
+    key = create_key(cast.tenant, "reader", [Scope.READ])[1]
+    answer = Client().get(address, headers={"Authorization": f"Bearer {key}"})
+    assert answer.status_code == 200, answer.content
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def which(one: dict[str, Any]) -> tuple[str, str]:
+    return one["tool_name"], one["tool_version"] or ""
+
+
+REPORTS = [
+    pytest.param(zone, asked, id=f"{zone}-{asked['kind']}")
+    for zone in ZONES
+    for asked in (
+        {"kind": "day", "day": days_ago(NOW, 2)},
+        {"kind": "week", "day": days_ago(NOW, 5)},
+        {"kind": "month", "day": days_ago(NOW, 1)},
+        {"kind": "range", "from": f"{NOW - timedelta(days=9):%Y-%m-%dT%H:%M:%S}"},
+    )
+]
+
+
+@pytest.mark.parametrize(("zone", "asked"), REPORTS)
+def test_every_figure_is_the_apis(cast: Cast, zone: str, asked: dict[str, str]) -> None:
+    report = report_of(cast, zone, **asked)
+    found, at = report.figures, asked_for(report)
+    latency = api(cast, f"/api/v1/latency?{at}")
+    total = latency["total"]
+    assert found["volume"]["calls"] == total["calls"] > 0
+    assert found["reliability"]["failed"] == total["failed"]
+    assert {name: found["latency"][f"{name}_ms"] for name in ("p50", "p90", "p95", "p99")} == {
+        name: total[f"{name}_ms"] for name in ("p50", "p90", "p95", "p99")
+    }
+    assert {name: found["tokens"][name] for name in found["tokens"] if name != "previous"} == {
+        name: total[name] for name in ("prompt_tokens", "completion_tokens", "cache_hits")
+    }
+    assert found["latency"]["version_count"] == len(latency["versions"])
+    assert sorted(found["latency"]["versions"], key=which) == latency["versions"]
+
+    violations = api(cast, f"/api/v1/violations?{at}")["violations"]
+    assert found["violations"]["kinds"] == violations[:50]
+    assert found["violations"]["kind_count"] == len(violations)
+    assert found["violations"]["violations"] == sum(one["violations"] for one in violations)
+
+    repeats = api(cast, f"/api/v1/repeats?{at}")
+    assert {name: found["repeats"][name] for name in ("loops", "loop_calls", "repeated")} == {
+        name: repeats[name] for name in ("loops", "loop_calls", "repeated")
+    }
+    for kind in ("loop", "repeat"):
+        listed = [one for one in repeats["listed"] if one["kind"] == kind][:20]
+        assert [one for one in found["repeats"]["listed"] if one["kind"] == kind] == listed
+
+    assert sum(part["calls"] for part in found["volume"]["parts"]) == found["volume"]["calls"]
+    assert sum(part["failed"] for part in found["volume"]["parts"]) == total["failed"]
+    assert sum(one["calls"] for one in found["reliability"]["errors"]) == total["failed"]
+
+
+@pytest.mark.parametrize(("zone", "asked"), REPORTS)
+def test_every_figure_is_the_pages(cast: Cast, zone: str, asked: dict[str, str]) -> None:
+    report = report_of(cast, zone, **asked)
+    client = signed_in(cast.viewer)
+    client.cookies["timezone"] = zone
+    context = client.get(f"/?{asked_for(report)}").context
+    page, found, losses = context["found"].total, report.figures, context["losses"]
+    assert (
+        found["volume"]["calls"],
+        found["reliability"]["failed"],
+        found["reliability"]["error_rate"],
+        found["violations"]["violations"],
+        found["violations"]["violating"],
+        found["violations"]["violation_rate"],
+        found["open"]["started_in_range"],
+        found["tokens"]["prompt_tokens"],
+    ) == (
+        page.calls,
+        page.failed,
+        page.error_rate,
+        page.violations,
+        page.violating,
+        page.violation_rate,
+        page.open,
+        page.prompt_tokens,
+    )
+    assert found["latency"]["p95_ms"] == pytest.approx(page.duration_ms(0.95), abs=0.001)
+    assert [one["tool_name"] for one in found["reliability"]["tools"]][:8] == [
+        tool.name for tool in context["tools"]
+    ]
+    own = found["completeness"]
+    assert (own["lost"], own["missing"], own["inbox"], own["producers"]) == (
+        losses.lost,
+        losses.missing,
+        losses.inbox,
+        losses.producer_count,
+    )
+    # Two calls' numbers never came, nor did the ends of those that are open.
+    assert own["missing"] == 4 + found["open"]["open"]
+    assert (own["inbox"], own["is_complete"]) == (1, False)
+    tally = {
+        kind.value or "open": kind.count for kind in client.get("/calls/open").context["kinds"]
+    }
+    assert {name: f"{found['open'][name]:,}" for name in tally} == tally
+    repeats = client.get(f"/repeats/?{asked_for(report)}").context["found"]
+    assert found["repeats"]["repeated_calls"] == repeats.repeated_calls
+
+
+def test_open_calls_are_the_open_pages(acme: Cast) -> None:
+    """Overdue, crashed and orphan ones, too, which no random call is."""
+    send_each(acme)
+    found = report_of(acme, kind="range", **{"from": f"{NOW - timedelta(days=1):%Y-%m-%d}"}).figures
+    own = {
+        name: count
+        for name, count in found["open"].items()
+        if name in kinds(acme) or name == "open"
+    }
+    listed = {kind or "open": len(tools) for kind, tools in kinds(acme).items()}
+    assert own == listed
+    assert listed == {"open": 7, "running": 4, "overdue": 2, "crashed": 2, "orphan": 1}
+    for kind, number in listed.items():
+        assert len(api(acme, f"/api/v1/open?kind={kind}")["calls"]) == number
+
+
+def test_the_range_before_is_the_overviews(cast: Cast) -> None:
+    report = report_of(cast, kind="day", day=days_ago(NOW, 3))
+    page = signed_in(cast.viewer).get(f"/?{asked_for(report)}").context
+    assert page["is_comparable"]
+    found = report.figures
+    assert found["volume"]["previous"] == page["found"].previous.calls
+    shown = text(signed_in(cast.viewer).get(f"/reports/{report.id}").content.decode())
+    assert text(page["tiles"][0].change.text) in shown
+
+
+def test_registry_changes_and_exports_are_those_of_the_range(cast: Cast) -> None:
+    now = f"{NOW - timedelta(hours=1):%Y-%m-%dT%H:%M:%S}"
+    found = report_of(cast, kind="range", **{"from": now}).figures
+    assert (found["registry"]["published"], found["registry"]["new_tools"]) == (3, 3)
+    assert {one["tool_name"] for one in found["registry"]["versions"]} == {
+        "new 0",
+        "new 1",
+        "new 2",
+    }
+    assert all(one["by"] == cast.editor.username for one in found["registry"]["versions"])
+    assert found["completeness"]["gaps"] == [{"reason": "spool full", "lost": 5, "producers": 1}]
+    mine = [one for one in found["exports"]["listed"] if one["what"] == "call"]
+    assert [(one["user"], one["form"], one["query"]) for one in mine] == [
+        (cast.auditor.username, "csv", "tool:search")
+    ]
+    assert ("latency", cast.editor.username) in [
+        (one["what"], one["user"]) for one in found["exports"]["listed"]
+    ]
+    before = report_of(cast, kind="day", day=days_ago(NOW, 4)).figures
+    assert (before["registry"]["published"], before["exports"]["exports"]) == (0, 0)
+    assert before["completeness"]["lost"] == 0
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "hours"),
+    [("Europe/Berlin", "2026-10-25", 25), ("Asia/Kathmandu", "2026-10-25", 24)],
+)
+def test_a_day_of_25_hours_and_one_off_the_hour(zone: str, day: str, hours: int) -> None:
+    cast = make_cast("clocks")
+    start = datetime.fromisoformat(day).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    end = start + timedelta(hours=hours)
+    first = (start - timedelta(days=1)).date()
+    apply(
+        Partition(first + timedelta(days=n), table)
+        for n in range(4)
+        for table in PARTITIONED_TABLES
+    )
+    INDEX_DAYS.refresh()
+    inside = [start, start + timedelta(hours=hours) / 2, end - timedelta(microseconds=1)]
+    outside = [start - timedelta(microseconds=1), end]
+    for at in [*inside, *outside]:
+        send_events(cast.tenant, make_call(started_at=at))
+    report = report_of(cast, zone, kind="day", day=day)
+    assert report.figures["volume"]["calls"] == 3
+    assert report.of.length == timedelta(hours=hours)
+    assert len(report.figures["volume"]["parts"]) == hours
+
+
+def test_figures_and_the_ledgers_size_are_of_one_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is stored while a report is made is in none of its figures."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from audit.reports import figures
+
+    cast = make_cast("moment")
+    key = make_ingest_key(cast.tenant)
+    send_events(cast.tenant, make_call(), key=key)
+    asked = latency
+
+    def meanwhile(*given: Any) -> Any:
+        def send() -> None:
+            send_events(cast.tenant, make_call(), key=key)
+            connections.close_all()
+
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(send).result()
+        return asked(*given)
+
+    monkeypatch.setattr(figures, "latency", meanwhile)
+    report = report_of(cast, kind="range", range="1h")
+    assert report.ledger_size == 2
+    assert report.figures["volume"]["calls"] == 1
+    assert [one["calls"] for one in report.figures["latency"]["versions"]] == [1]
+
+
+def test_a_report_reads_no_more_than_the_pages(cast: Cast) -> None:
+    """Bounded however large the range: invocation is read at its edges and its newest alone."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    client = signed_in(cast.auditor)
+    client.cookies["timezone"] = "UTC"
+    with CaptureQueriesContext(connection) as captured:
+        client.post("/reports/create", {"kind": "month", "day": days_ago(NOW, 1)})
+    assert len(captured.captured_queries) < 50
+    statements = [query["sql"] for query in captured.captured_queries]
+    assert any(re.search("ISOLATION LEVEL REPEATABLE READ", one) for one in statements)

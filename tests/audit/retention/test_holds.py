@@ -1,0 +1,381 @@
+"""What a hold covers stays, whatever is over; what it does not cover goes; released, all goes."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import uuid_utils.compat
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from audit.index.window import INDEX_DAYS
+from audit.ledger import checks
+from audit.log.payload import read_events
+from audit.models import Batch, Invocation, LegalHold, RejectedEvent, Trace, Violation
+from audit.retention import retention
+from audit.retention.hold_match import covers_line
+from tenants.scope import tenant_scope
+from tests.audit.retention.test_retention import (
+    DAY,
+    actions,
+    agrees,
+    apply,
+    keep,
+    long_ago,
+    rows_before,
+    send_on,
+    send_violating,
+    setting_of,
+)
+from tests.support.event_requests import post
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_ingest_key,
+    send_events,
+)
+from tests.support.ledger_log import as_owner
+from tests.support.ledger_log import sign as sign_ledger
+from tests.support.pages import signed_in
+
+__all__ = ["long_ago"]
+
+
+def hold(cast: Cast, **covers: Any) -> LegalHold:
+    """A hold set on its page."""
+    data = {"name": "Case 7", "reason": "court order", **covers}
+    answer = signed_in(cast.auditor).post(reverse("hold_list"), data)
+    assert answer.status_code == 302, answer.content.decode()
+    with tenant_scope(cast.tenant.id):
+        found = LegalHold.objects.for_tenant(cast.tenant.id).order_by("-id").first()
+    assert found is not None
+    return found
+
+
+def release(cast: Cast, one: LegalHold) -> None:
+    address = reverse("hold_release", args=[one.id])
+    answer = signed_in(cast.admin).post(address, {"reason": "settled"}, follow=True)
+    assert "was released" in answer.content.decode()
+
+
+def send_old(cast: Cast, events: list[dict[str, Any]], age: timedelta) -> None:
+    """One batch that came so long ago."""
+    answer = send_events(cast.tenant, events)
+    as_owner(
+        "UPDATE batch SET received_at = %s WHERE tenant_id = %s AND batch_id = %s",
+        [timezone.now() - age, cast.tenant.id, answer["batch_id"]],
+    )
+
+
+def texts(cast: Cast) -> list[bytes]:
+    """What is left of executors' events, in the order of the log."""
+    with tenant_scope(cast.tenant.id):
+        batches = Batch.objects.for_tenant(cast.tenant.id).filter(is_own=False)
+        found = []
+        for batch in batches.order_by("first_index"):
+            places = [(batch.batch_id, position) for position in range(batch.event_count)]
+            events = read_events(cast.tenant.id, places)
+            found += [events[place].raw or b"" for place in places]
+    return found
+
+
+def gone(cast: Cast) -> list[str]:
+    """What reading the whole ledger finds missing; a batch put back in time is altered, too."""
+    sign_ledger(cast.tenant)
+    with tenant_scope(cast.tenant.id):
+        one = checks.start_check("auditor", timezone.now())
+    assert one is not None
+    while checks.run_slice(cast.tenant.id, one.id):
+        pass
+    with tenant_scope(cast.tenant.id):
+        found = checks.find_check(one.id)
+    assert found is not None
+    return [each for each in found.findings if "gone" in each]
+
+
+CALLS: list[dict[str, Any]] = [
+    {"trace_id": "trace-held", "case_id": "case-7", "tool_name": "search"},
+    {"trace_id": "trace-other", "case_id": "case-8", "tool_name": "weather"},
+]
+
+
+@pytest.mark.parametrize(
+    "covers",
+    [
+        {"trace_id": "trace-held"},
+        {"case_id": "case-7"},
+        {"tool_name": "search"},
+        {"tool_name": "search", "case_id": "case-7", "trace_id": "trace-held"},
+    ],
+)
+def test_payloads_that_are_held_stay_among_those_that_go(
+    acme: Cast, covers: dict[str, str]
+) -> None:
+    at = timezone.now() - 9 * DAY
+    (start, end), (other, _) = (make_call(started_at=at, **call) for call in CALLS)
+    end.pop("case_id")  # an end need not repeat it
+    send_old(acme, [other, start], 9 * DAY)
+    send_old(acme, [end], 9 * DAY)
+    send_on(acme, 9 * DAY)
+    one = hold(acme, **covers)
+    keep(acme, payload_days=5)
+    apply(acme)
+    left = texts(acme)
+    assert [bool(each) for each in left] == [False, True, True, False, False]
+    assert b"trace-held" in left[1]
+    assert agrees(acme)
+    assert gone(acme) == []
+    told = actions(acme, "retention.payloads")
+    assert sum(each["events"] for each in told) == 3
+    apply(acme)
+    assert len(actions(acme, "retention.payloads")) == len(told), "what is held is not told again"
+    release(acme, one)
+    apply(acme)
+    assert not any(texts(acme))
+    assert agrees(acme)
+    assert gone(acme) == []
+    assert sum(each["events"] for each in actions(acme, "retention.payloads")) == 5
+
+
+def test_a_range_holds_what_started_in_it(acme: Cast) -> None:
+    now = timezone.now().replace(second=0, microsecond=0)
+    for days in (9, 8, 7):
+        at = now - days * DAY
+        send_old(acme, make_call(started_at=at, trace_id=f"of-{days}"), days * DAY)
+    since, until = (f"{now - days * DAY:%Y-%m-%dT%H:%M}" for days in (8, 7))
+    hold(acme, since=since, until=until)
+    keep(acme, payload_days=5)
+    apply(acme)
+    assert [bool(each) for each in texts(acme)] == [False, False, True, True, False, False]
+
+
+def test_two_holds_of_one_call_and_the_last_decides(acme: Cast) -> None:
+    send_on(acme, 9 * DAY)
+    first, second = hold(acme, trace_id="trace-123"), hold(acme, tool_name="get_weather")
+    keep(acme, payload_days=5)
+    apply(acme)
+    release(acme, first)
+    apply(acme)
+    assert all(texts(acme))
+    release(acme, second)
+    apply(acme)
+    assert not any(texts(acme))
+
+
+def test_a_call_the_index_has_forgotten_is_held_by_its_events(acme: Cast) -> None:
+    send_old(acme, make_call(started_at=timezone.now() - 9 * DAY, **CALLS[0]), 9 * DAY)
+    as_owner("DELETE FROM invocation WHERE tenant_id = %s", [acme.tenant.id])
+    hold(acme, trace_id="trace-held")
+    keep(acme, payload_days=5)
+    apply(acme)
+    assert all(texts(acme))
+
+
+def test_a_damaged_payload_is_left_while_anything_is_held(acme: Cast) -> None:
+    send_on(acme, 9 * DAY)
+    as_owner(
+        "UPDATE batch SET payload = '\\x00' WHERE tenant_id = %s AND NOT is_own", [acme.tenant.id]
+    )
+    hold(acme, trace_id="whatever")
+    keep(acme, payload_days=5)
+    apply(acme)
+    with tenant_scope(acme.tenant.id):
+        batches = Batch.objects.for_tenant(acme.tenant.id).filter(is_own=False)
+        assert [each.payload is not None for each in batches] == [True]
+
+
+def test_refused_lines_that_are_held_keep_their_text(acme: Cast) -> None:
+    then = timezone.now() - 5 * DAY
+    raws = [
+        b'{"traceId": "trace-held", broken',
+        b'{"trace_id": "trace-other", broken',
+        '{"trace_id": "schrödinger"'.encode(),
+        b'{"trace_id": "schr\\u00f6dinger"',
+    ]
+    ids = []
+    with tenant_scope(acme.tenant.id):
+        for number, raw in enumerate(raws):
+            ids.append(
+                UUID(int=(int(then.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62) | number)
+            )
+            RejectedEvent.objects.create(
+                tenant_id=acme.tenant.id,
+                id=ids[-1],
+                received_at=then,
+                batch_id=uuid_utils.compat.uuid7(),
+                line=1,
+                code="not_json",
+                message="expected value",
+                raw=raw,
+                raw_length=len(raw),
+            )
+    one, other = hold(acme, trace_id="trace-held"), hold(acme, trace_id="schrödinger")
+    keep(acme, payload_days=2)
+    apply(acme)
+    with tenant_scope(acme.tenant.id):
+        lines = RejectedEvent.objects.for_tenant(acme.tenant.id)
+        assert [bytes(lines.get(id=pk).raw) for pk in ids] == [raws[0], b"", raws[2], raws[3]]
+    release(acme, one)
+    release(acme, other)
+    apply(acme)
+    with tenant_scope(acme.tenant.id):
+        assert {bytes(each.raw) for each in lines.all()} == {b""}
+
+
+CASES = ["Müller", "a&b", "a/b", 'say "hi"', "C:\\temp", "two\nlines", "\U0001f600 case"]
+UPPER = {"&": "\\u0026", "/": "\\/", "ü": "\\u00FC", "\n": "\\u000A", "c": "\\u0063"}
+
+
+def spellings(case: str) -> list[str]:
+    """The case as JSON, in the ways of several languages."""
+    plain = json.dumps(case, ensure_ascii=False)
+    upper = "".join(UPPER.get(each, each) for each in plain)
+    return [plain, json.dumps(case), upper, json.dumps(json.dumps(case)), json.dumps(upper)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_refused_line_is_held_however_its_producer_escapes(case: str) -> None:
+    now = timezone.now()
+    for written in spellings(case):
+        for raw in (f'{{"case_id": {written}, broken', f'{{"case_id": {written}}}'):
+            assert covers_line([LegalHold(case_id=case)], raw.encode(), now), raw
+            assert not covers_line([LegalHold(case_id="another")], raw.encode(), now)
+
+
+def test_a_refused_line_is_held_as_the_event_it_would_be() -> None:
+    """What the index has for a text that it cannot hold stands nowhere in the line."""
+    now = timezone.now()
+    raw = json.dumps(make_call(case_id="a\x00b", started_at=now - DAY)[0]).encode()
+    assert covers_line([LegalHold(case_id="a\ufffdb")], raw, now)
+    assert not covers_line([LegalHold(case_id="a\ufffdb", until=now - 2 * DAY)], raw, now)
+    assert not covers_line([], raw, now)
+
+
+def test_many_held_lines_do_not_keep_retention_from_those_behind(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "_READ_LINES", 2)
+    then = timezone.now() - 5 * DAY
+    with tenant_scope(acme.tenant.id):
+        for number in range(7):
+            RejectedEvent.objects.create(
+                tenant_id=acme.tenant.id,
+                id=UUID(int=(int(then.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62) | number),
+                received_at=then,
+                batch_id=uuid_utils.compat.uuid7(),
+                line=1,
+                code="not_json",
+                message="expected value",
+                raw=b"of case-7" if number < 6 else b"of another",
+                raw_length=10,
+            )
+    hold(acme, case_id="case-7")
+    keep(acme, payload_days=2)
+    apply(acme)
+    with tenant_scope(acme.tenant.id):
+        lines = RejectedEvent.objects.for_tenant(acme.tenant.id).order_by("id")
+        assert [bytes(each.raw) for each in lines] == [b"of case-7"] * 6 + [b""]
+
+
+def test_an_index_that_is_held_stays_with_the_figures_of_its_day(
+    acme: Cast, long_ago: date
+) -> None:
+    send_violating(acme, long_ago)
+    at = datetime(long_ago.year, long_ago.month, long_ago.day, 12, tzinfo=UTC)
+    violation = {"path": "$.a", "code": "WRONG_TYPE", "received": "string"}
+    guard = {"strategy": "throw", "outcome": "failed", "violations": [violation]}
+    send_events(acme.tenant, make_call(started_at=at, guard=guard, **CALLS[0]))
+    one = hold(acme, case_id="case-7")
+    keep(acme, index_days=40)
+    apply(acme)
+    INDEX_DAYS.refresh()
+    with tenant_scope(acme.tenant.id):
+        (call,) = Invocation.objects.for_tenant(acme.tenant.id)
+        (broken,) = Violation.objects.for_tenant(acme.tenant.id)
+        (trace,) = Trace.objects.for_tenant(acme.tenant.id)
+    assert (call.case_id, broken.invocation_id) == ("case-7", call.invocation_id)
+    assert trace.trace_id == "trace-held"
+    assert rows_before(acme, long_ago)["rollup"] > 0
+    assert actions(acme, "retention.index") == []
+    assert not {each.table for each in retention.drop_empty_days()} & {"invocation", "violation"}
+    apply(acme)
+    assert agrees(acme)
+    release(acme, one)
+    apply(acme)
+    assert set(rows_before(acme, long_ago).values()) == {0}
+    (told,) = actions(acme, "retention.index")
+    assert told["calls"] == 4
+
+
+def test_setting_and_releasing_are_on_record(acme: Cast) -> None:
+    one = hold(acme, trace_id="trace-held")
+    release(acme, one)
+    (was_set,) = actions(acme, "hold.set")
+    assert was_set["covers"] == {"trace_id": "trace-held"}
+    assert [each["reason"] for each in actions(acme, "hold.release")] == ["settled"]
+    with tenant_scope(acme.tenant.id):
+        own = Batch.objects.for_tenant(acme.tenant.id).filter(is_own=True).order_by("first_index")
+        places = [(batch.batch_id, 0) for batch in own]
+        raws = [event.raw or b"" for event in read_events(acme.tenant.id, places).values()]
+    assert sorted(b'"state":"released"' in raw for raw in raws if b'"hold"' in raw) == [False, True]
+    assert all(str(one.id).encode() in raw for raw in raws if b'"type":"hold"' in raw)
+    page = signed_in(acme.auditor).get(reverse("hold_list")).content.decode()
+    assert "settled" in page
+    assert "Release…" not in page
+    again = signed_in(acme.admin).post(
+        reverse("hold_release", args=[one.id]), {"reason": "x"}, follow=True
+    )
+    assert "released before" in again.content.decode()
+
+
+def test_a_hold_of_everything_or_of_nothing_is_refused(acme: Cast) -> None:
+    client = signed_in(acme.auditor)
+    for covers in ({}, {"since": "2026-11-02T00:00", "until": "2026-11-01T00:00"}):
+        data = {"name": "n", "reason": "r", **covers}
+        assert client.post(reverse("hold_list"), data).status_code == 200
+    with tenant_scope(acme.tenant.id):
+        assert not LegalHold.objects.for_tenant(acme.tenant.id).exists()
+
+
+def test_a_release_says_why(acme: Cast) -> None:
+    one = hold(acme, trace_id="t")
+    address = reverse("hold_release", args=[one.id])
+    answer = signed_in(acme.admin).post(address, {"reason": " "}, follow=True)
+    assert "Nothing was released" in answer.content.decode()
+
+
+@pytest.mark.parametrize("role", ["viewer", "editor"])
+def test_who_may_not(acme: Cast, role: str) -> None:
+    client: Client = signed_in(getattr(acme, role))
+    one = hold(acme, trace_id="t")
+    assert client.get(reverse("hold_list")).status_code == 403
+    assert client.post(reverse("hold_release", args=[one.id])).status_code == 403
+
+
+def test_a_call_says_that_it_is_held(acme: Cast) -> None:
+    (start, _) = send_on(acme, DAY)
+    hold(acme, tool_name="get_weather", since="2020-01-01T00:00")
+    day = datetime.fromisoformat(start["started_at"]).astimezone(UTC).date()
+    page = signed_in(acme.viewer).get(f"/calls/{day}/{start['invocation_id']}").content.decode()
+    assert "Under the hold" in page
+
+
+def test_a_call_says_when_and_why_its_payloads_went(acme: Cast) -> None:
+    (start, _) = send_on(acme, 9 * DAY)
+    keep(acme, payload_days=5)
+    apply(acme)
+    day = datetime.fromisoformat(start["started_at"]).astimezone(UTC).date()
+    page = signed_in(acme.viewer).get(f"/calls/{day}/{start['invocation_id']}").content.decode()
+    assert "were erased by retention" in page
+    assert "Backups keep them until they expire" in page
+    entry = signed_in(acme.viewer).get(reverse("ledger_entry", args=[0])).content.decode()
+    assert "Its payload was erased on" in entry
+
+
+def test_a_tenant_that_never_decided_anything_can_hold(acme: Cast) -> None:
+    post(make_ingest_key(acme.tenant), b"{ broken\n")
+    hold(acme, case_id="c")
+    assert setting_of(acme).payload_days is None

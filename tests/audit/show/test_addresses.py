@@ -1,0 +1,57 @@
+"""Addresses made fast are those `reverse()` makes, and lead back to what they were made of."""
+
+import uuid
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from django.urls import resolve, reverse, set_script_prefix
+
+from audit.show.addresses import (
+    Place,
+    address_in_trace,
+    call_address,
+    trace_address,
+)
+
+TRACES = [
+    "trace-123",
+    "a/b",
+    "..",
+    ".",
+    "%2F",
+    "a b?c#d&e'f\"<g>",
+    "ü\u202e",
+    ":@!$,;=()*~_",
+    "x" * 128,
+]
+
+
+def place(trace_id: str) -> Place:
+    made = SimpleNamespace(
+        started_on=datetime(2026, 1, 2, tzinfo=UTC).date(),
+        invocation_id=uuid.uuid4(),
+        trace_id=trace_id,
+    )
+    return cast(Place, made)
+
+
+@pytest.mark.parametrize("prefix", ["/", "/tools/"])
+@pytest.mark.parametrize("trace_id", TRACES)
+def test_addresses_are_those_of_the_routes(trace_id: str, prefix: str) -> None:
+    one = place(trace_id)
+    set_script_prefix(prefix)
+    try:
+        trace = reverse("trace_detail", args=[trace_id])
+        assert trace_address(trace_id) == trace
+        assert address_in_trace(one) == f"{trace}?call={one.invocation_id}#c-{one.invocation_id}"
+        assert call_address(one) == reverse("call_detail", args=[one.started_on, one.invocation_id])
+    finally:
+        set_script_prefix("/")
+
+
+def test_the_address_of_a_call_leads_to_it() -> None:
+    one = place("t")
+    found = resolve(call_address(one))
+    assert found.kwargs == {"started_on": one.started_on, "invocation_id": one.invocation_id}

@@ -1,0 +1,146 @@
+"""Charts as values: what is drawn, and the table that says the same. Pure."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from audit.queries.call_query import parse
+from audit.queries.over_time import Figures, OverTime
+from audit.queries.time_range import TimeRange
+from audit.show.charts import (
+    Chart,
+    Series,
+    Slot,
+    Unit,
+    range_query,
+    sparkline,
+    time_slots,
+    value_text,
+)
+from audit.show.tiles import tiles
+from audit.templatetags.charts import table_rows, with_term
+
+END = datetime(2026, 11, 21, 12, 30, 0, 250_000, tzinfo=UTC)
+
+
+def make_chart() -> Chart:
+    slots = [Slot("a", "in full a", "tool:a"), Slot("b", "in full b", "tool:b")]
+    series = [
+        Series("OK", "ok", [2, 0], "state:ok"),
+        Series("Failed", "failed", [None, 1200], "state:failed"),
+    ]
+    return Chart("calls", "Calls", "bars", "count", slots, series)
+
+
+def test_the_island_and_the_table_say_the_same() -> None:
+    chart = make_chart()
+    assert [one["texts"] for one in chart.island["series"]] == [["2", "0"], ["—", "1,200"]]
+    assert [[text for text, _ in cells] for _, cells in chart.rows] == [["2", "—"], ["0", "1,200"]]
+
+
+def test_what_is_counted_leads_to_its_calls_and_nothing_else_does() -> None:
+    links = [query for _, cells in make_chart().rows for _, query in cells]
+    assert links == ["tool:a state:ok", "", "", "tool:b state:failed"]
+
+
+def test_the_table_is_drawn_with_nothing_of_an_agent_left_as_it_came() -> None:
+    slots = [Slot("a", "<b>a</b>", 'tool:"<i>&"')]
+    series = [Series("OK", "ok", [2], "state:ok"), Series("Failed", "failed", [None], "x")]
+    assert table_rows(Chart("calls", "Calls", "bars", "count", slots, series)) == (
+        '<tr><th scope="row">&lt;b&gt;a&lt;/b&gt;</th><td class="r">'
+        '<a href="/calls/?q=tool%3A%22%3Ci%3E%26%22+state%3Aok">2</a></td>'
+        '<td class="r">—</td></tr>\n'
+    )
+
+
+def test_an_address_takes_a_term_more() -> None:
+    assert with_term("?range=24h", {"tool": "a&b", "version": ""}) == (
+        "?range=24h&tool=a%26b&version="
+    )
+    assert with_term("?", {"tool": "a"}) == "?tool=a"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0, "share", "0 %"),
+        (0.0142, "share", "1.42 %"),
+        (0.00001, "share", "< 0.01 %"),
+        (0.63, "share", "63.0 %"),
+        (0.9999, "share", "99.9 %"),
+        (1, "share", "100 %"),
+        (301.4, "duration", "301 ms"),
+        (1880, "duration", "1.88 s"),
+        (12345, "count", "12,345"),
+        (None, "share", "—"),
+    ],
+)
+def test_values_are_read_with_their_unit(value: float | None, unit: Unit, text: str) -> None:
+    assert value_text(value, unit).replace("\xa0", " ") == text
+
+
+def test_slots_are_named_by_the_viewers_clock_and_ask_for_exactly_their_calls() -> None:
+    of = TimeRange(END - timedelta(hours=24), END, ZoneInfo("Asia/Kathmandu"))
+    slots = time_slots(of)
+    assert [slots[0].label, slots[1].label] == ["18:15", "19:00"]
+    assert any(slot.label == "21\xa0Nov" for slot in slots)
+    assert slots[1].name.replace("\u2060", "") == "Fri 20\xa0Nov 19:00–20:00 UTC+5:45"
+    for slot, (start, end) in zip(slots, of.parts, strict=True):
+        query = parse(slot.query)
+        assert query.problems == ()
+        assert (query.wanted.since, query.wanted.until) == (start, end)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "partial"),
+    [
+        ("2026-11-21T12:30Z", "2026-11-22T12:01Z", "both"),
+        ("2026-11-21T12:00Z", "2026-11-22T12:01Z", "last"),
+        ("2026-11-21T12:00Z", "2026-11-22T12:00Z", "none"),
+    ],
+)
+def test_parts_of_a_step_are_marked(start: str, end: str, partial: str) -> None:
+    """One minute of calls drawn like an hour's made an error rate the peak of the day."""
+    of = TimeRange(datetime.fromisoformat(start), datetime.fromisoformat(end), UTC)
+    slots = time_slots(of)
+    expected = {"both": [0, len(slots) - 1], "last": [len(slots) - 1], "none": []}[partial]
+    assert [n for n, slot in enumerate(slots) if slot.is_partial] == expected
+    assert all(("(part of an hour)" in slot.name) is slot.is_partial for slot in slots)
+    chart = Chart("c", "C", "bars", "count", slots, [Series("a", "ok", [1] * len(slots))])
+    assert chart.island["partial"] == expected
+    assert of.whole(range(len(slots))) == [n for n in range(len(slots)) if n not in expected]
+
+
+def test_the_course_of_a_tile_has_no_part_of_a_step() -> None:
+    """One failed call in the last minute was the peak of the day's error rate."""
+    of = TimeRange(
+        datetime(2026, 11, 21, 12, tzinfo=UTC), datetime(2026, 11, 22, 12, 1, tzinfo=UTC), UTC
+    )
+    parts = [Figures(ok=int(end < of.end), failed=int(end == of.end)) for _, end in of.parts]
+    made = tiles(OverTime(of, Figures(), Figures(), parts, {}), is_comparable=False)
+    assert [tile.course for tile in made if tile.name in {"Calls", "Failed"}] == [
+        [1] * 24,
+        [0] * 24,
+    ]
+
+
+def test_a_day_with_an_hour_less_is_whole() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    of = TimeRange(
+        datetime(2026, 3, 20, tzinfo=berlin), datetime(2026, 4, 10, tzinfo=berlin), berlin
+    )
+    assert len(of.is_whole) == 21
+    assert all(of.is_whole)
+
+
+def test_a_query_of_a_stretch_loses_no_microsecond() -> None:
+    wanted = parse(range_query(END - timedelta(microseconds=1), END)).wanted
+    assert (wanted.since, wanted.until) == (END - timedelta(microseconds=1), END)
+
+
+def test_a_sparkline_stays_within_its_box() -> None:
+    points = [tuple(map(float, each.split(","))) for each in sparkline([1, None, 5, 0]).split()]
+    assert len(points) == 4
+    assert all(0 <= x <= 96 and 0 <= y <= 22 for x, y in points)
+    assert sparkline([0, 0]) == sparkline([]) == sparkline([3]) == ""

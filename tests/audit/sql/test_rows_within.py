@@ -1,0 +1,65 @@
+"""A statement that has so much time: cut off, its transaction goes on as if it had not been."""
+
+import pytest
+from django.db import OperationalError, connection
+from psycopg.errors import QueryCanceled
+
+from audit import sql
+from audit.sql.rows import rows, rows_within
+from config.postgresql.base import DatabaseWrapper
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast
+
+WAITING = "SELECT pg_sleep(%(seconds)s)::text, %(tenant_id)s::text"
+
+
+@pytest.fixture(autouse=True)
+def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement that takes as long as it is told."""
+    monkeypatch.setitem(sql.QUERIES, "waiting", WAITING)
+
+
+def timeout() -> str:
+    """What is in force."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        return str(cursor.fetchone()[0])
+
+
+def test_who_is_in_time_is_answered_and_the_setting_goes_back(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        before = timeout()
+        assert rows_within("waiting", {"seconds": 0}, 20_000) == [("", str(acme.tenant.id))]
+        assert timeout() == before
+
+
+def test_who_is_late_is_cut_off_and_the_transaction_goes_on(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        before = timeout()
+        with pytest.raises(TimeoutError):
+            rows_within("waiting", {"seconds": 60}, 20)
+        assert timeout() == before
+        assert rows("waiting", {"seconds": 0})
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_going_back_may_be_cut_off_too(
+    acme: Cast, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """The same clock runs for it: a page failed with 500 where the machine was busy."""
+    does, cut_off = DatabaseWrapper.savepoint_rollback, [True, True, False]
+
+    def go_back(self: DatabaseWrapper, savepoint: str) -> None:
+        if cut_off.pop(0):
+            raise OperationalError("cut off") from QueryCanceled("cut off")
+        does(self, savepoint)
+
+    monkeypatch.setattr(DatabaseWrapper, "savepoint_rollback", go_back)
+    with tenant_scope(acme.tenant.id):
+        if seconds:
+            with pytest.raises(TimeoutError):
+                rows_within("waiting", {"seconds": seconds}, 20)
+        else:
+            assert rows_within("waiting", {"seconds": seconds}, 20_000)
+        assert cut_off == []
+        assert rows("waiting", {"seconds": 0})

@@ -1,0 +1,54 @@
+"""The named statements: every one is found, distributable, and fits what reads its rows."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from audit import sql
+from tenants.scope import tenant_scope
+from tests.support.factories import Cast
+
+
+def test_a_name_given_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("-- one --\nSELECT 1\n")
+    (tmp_path / "b.sql").write_text("-- two --\nSELECT 2\n\n-- one --\nSELECT 3\n")
+    with pytest.raises(ValueError, match=r"b.sql: one is defined twice"):
+        sql.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", sql.QUERIES)
+def test_a_statement_names_the_tenant_and_uses_no_operator_that_hides_indexes(name: str) -> None:
+    statement = re.sub(r"--.*", "", sql.QUERIES[name])
+    assert "%(tenant_id)s" in statement
+    assert not re.search(
+        r"\bLIKE\b|@>|\bOFFSET\b|\bnow\(\)|SELECT count\(\*\)\s+FROM \w+\s+WHERE", statement
+    )
+
+
+def test_a_prefix_of_a_trace_id_is_found_by_an_index_under_row_level_security(acme: Cast) -> None:
+    """LIKE is not leakproof and would scan every tenant's rows; ranges are."""
+    statement = (
+        "EXPLAIN SELECT trace_id FROM trace WHERE tenant_id = %s AND started_on = %s"
+        " AND trace_id >= 'abc' AND trace_id < 'abd'"
+    )
+    with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(statement, [acme.tenant.id, acme.tenant.created_at.date()])
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    condition = re.search(r"Index Cond: .*", plan)
+    assert condition is not None, plan
+    assert "trace_id >= 'abc'" in condition[0]
+
+
+def test_a_part_stands_in_every_statement_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text(
+        "-- {{inner}} --\n-- Why it is so.\nb = 1\n\n"
+        "-- {{outer}} --\n-- Of both.\na AND {{inner}}\n\n"
+        "-- one --\nSELECT 1 WHERE {{outer}}\n"
+    )
+    assert sql.load(tmp_path) == {"one": "SELECT 1 WHERE a AND b = 1"}
+    (tmp_path / "b.sql").write_text("-- two --\nSELECT {{nowhere}}\n")
+    with pytest.raises(KeyError, match="nowhere"):
+        sql.load(tmp_path)

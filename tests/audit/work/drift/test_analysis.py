@@ -1,0 +1,319 @@
+"""Looks at stored calls: their numbers, in the worker and at once; the page, the API, drafts."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test import Client
+from procrastinate.contrib.django.models import ProcrastinateJob
+
+from audit.models import DriftLook
+from audit.tasks import look_for_drift
+from audit.work.drift import job
+from audit.work.drift.shape import loads
+from audit.work.sightings import note_tools
+from tenants.keys import create_key
+from tenants.models import Action, Scope, User
+from tenants.scope import tenant_scope
+from tests.support.contracts import make_contract
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.pages import signed_in
+from tools_registry.changes import Publisher
+from tools_registry.drafts import find_draft
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import publish_version, register_contracts
+
+ASKED = {"limit": "1000", "range": "24h"}
+OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "celsius": {"type": "number"},
+        "sky": {"enum": ["clear", "grey"]},
+        "station": {"type": "string"},
+    },
+}
+
+
+def contract(**members: Any) -> ToolContract:
+    return ToolContract.model_validate(make_contract(output_schema=OUTPUT, **members))
+
+
+@pytest.fixture
+def tool(acme: Cast) -> Tool:
+    """`get_weather` with one version."""
+    with tenant_scope(acme.tenant.id):
+        tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
+        publish_version(tool, contract(), Publisher(acme.editor))
+    return tool
+
+
+def send(cast: Cast, outputs: Iterable[Any], **members: Any) -> None:
+    now = datetime.now(UTC)
+    send_events(
+        cast.tenant,
+        (
+            event
+            for n, data in enumerate(outputs)
+            for event in make_call(
+                started_at=now - timedelta(seconds=n + 60),
+                output={"status": "ok", "data": data, "meta": {}},
+                **members,
+            )
+        ),
+    )
+
+
+def look(cast: Cast, tool: Tool, **asked: str) -> DriftLook:
+    answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/drift/look", ASKED | asked)
+    assert answer.status_code == 302
+    with tenant_scope(cast.tenant.id):
+        found = job.last_look(tool)
+        assert found is not None
+        return found
+
+
+def page(user: User, tool: Tool) -> str:
+    answer = signed_in(user).get(f"/tools/{tool.pk}/drift")
+    assert answer.status_code == 200
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
+
+
+def api(cast: Cast, tool: Tool) -> Any:
+    key = create_key(cast.tenant, "reader", [Scope.READ])[1]
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    answer = client.get(f"/api/v1/tools/{tool.pk}/drift")
+    return answer.json() if answer.status_code == 200 else answer.status_code
+
+
+def test_few_calls_are_looked_at_at_once(acme: Cast, tool: Tool) -> None:
+    good = {"celsius": 3.5, "sky": "clear"}
+    send(acme, [good] * 6 + [{"celsius": "warm", "sky": "rain", "wind": 3}] * 2)
+    send(acme, [{"other": 1}], tool_name="another")
+    found = look(acme, tool)
+    assert (found.state, found.read_count, found.call_count) == ("done", 8, 8)
+    told = {(one["side"], one["kind"], one["path"]): one for one in api(acme, tool)["differences"]}
+    assert {key: (one["calls"], one["of"]) for key, one in told.items()} == {
+        ("output", "type", "$.celsius"): (2, 8),
+        ("output", "value", "$.sky"): (2, 8),
+        ("output", "undeclared", "$.wind"): (2, 8),
+        ("output", "unseen", "$.station"): (0, 8),
+    }
+    assert told["output", "type", "$.celsius"]["share"] == 0.25
+    (sample, _) = told["output", "undeclared", "$.wind"]["samples"]
+    shown = signed_in(acme.viewer).get(f"/tools/{tool.pk}/drift").content.decode()
+    assert f"/calls/{sample['started_on']}/{sample['invocation_id']}" in shown
+
+
+def test_who_sees_no_payloads_is_told_no_value(acme: Cast, tool: Tool) -> None:
+    send(acme, [{"sky": "tropical storm"}, {"sky": "clear"}])
+    found = look(acme, tool)
+    assert '"tropical storm"' in page(acme.editor, tool).replace("&quot;", '"')
+    seen = page(acme.viewer, tool)
+    with tenant_scope(acme.tenant.id):
+        (shown,) = Action.objects.filter(tenant=acme.tenant, verb="tool.show-values")
+        assert (shown.user_name, shown.subject) == (acme.editor.username, "get_weather")
+    assert "tropical" not in seen
+    assert "Your role does not show payloads" in seen
+    assert "Other value" in seen
+    assert "tropical" not in str(api(acme, tool))
+    assert "tropical" not in found.found, "nor is any kept"
+
+
+def test_many_calls_are_the_workers(
+    acme: Cast, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "AT_ONCE", 5)
+    monkeypatch.setattr(job, "CHUNK", 4)
+    monkeypatch.setattr(job.run_slice, "__kwdefaults__", {"seconds": 0.0})
+    send(acme, [{"celsius": n} for n in range(10)])
+    found = look(acme, tool)
+    assert (found.state, found.read_count, found.call_count) == ("waiting", 0, 10)
+    ids = {"tenant_id": str(acme.tenant.id), "look_id": str(found.id)}
+    counts = []
+    while True:
+        look_for_drift(**ids)
+        with tenant_scope(acme.tenant.id):
+            now = job.last_look(tool)
+            assert now is not None
+        counts.append(now.read_count)
+        if now.state == "done":
+            break
+        assert "Look again" in page(acme.viewer, tool)
+    assert counts == [4, 8, 10]
+    assert loads(now.found)["output"].shape.members["celsius"].seen.calls == 10
+    assert ProcrastinateJob.objects.filter(args__look_id=str(found.id)).exists()
+
+
+def test_a_look_can_be_stopped_and_another_stops_it(
+    acme: Cast, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "AT_ONCE", 0)
+    monkeypatch.setattr(job, "CHUNK", 4)
+    send(acme, [{}] * 10)
+    first = look(acme, tool)
+    assert job.run_slice(acme.tenant.id, first.id, seconds=0)
+    signed_in(acme.editor).post(f"/tools/{tool.pk}/drift/looks/{first.id}/cancel")
+    with tenant_scope(acme.tenant.id):
+        stopped = job.last_look(tool)
+        assert stopped is not None
+    assert (stopped.state, stopped.read_count) == ("cancelled", 4)
+    assert not job.run_slice(acme.tenant.id, first.id)
+    second, third = look(acme, tool), look(acme, tool)
+    with tenant_scope(acme.tenant.id):
+        looks = DriftLook.objects.for_tenant(acme.tenant.id)
+        assert looks.get(id=second.id).state == "cancelled"
+        assert looks.get(id=third.id).state == "waiting"
+
+
+def test_only_the_newest_looks_are_kept(acme: Cast, tool: Tool) -> None:
+    for _ in range(job.KEPT + 2):
+        look(acme, tool)
+    with tenant_scope(acme.tenant.id):
+        assert DriftLook.objects.for_tenant(acme.tenant.id).count() == job.KEPT
+
+
+def test_erased_and_missing_payloads_are_counted_as_that(acme: Cast, tool: Tool) -> None:
+    send(acme, [{}] * 3)
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
+    found = loads(look(acme, tool).found)
+    assert (found["output"].skipped, found["args"].skipped) == ({"erased": 3}, {"erased": 3})
+    assert "3 calls not read: their payload is no longer in the log" in page(acme.viewer, tool)
+
+
+def test_a_damaged_log_ends_the_look_with_the_reason(acme: Cast, tool: Tool) -> None:
+    send(acme, [{}])
+    with connections["owner"].cursor() as cursor:
+        cursor.execute("UPDATE batch SET payload = 'x' WHERE tenant_id = %s", [acme.tenant.id])
+    found = look(acme, tool)
+    assert (found.state, "cannot be inflated" in found.problem) == ("failed", True)
+    assert "cannot be inflated" in page(acme.viewer, tool)
+
+
+def test_executors_on_an_old_version_are_named(acme: Cast, tool: Tool) -> None:
+    with tenant_scope(acme.tenant.id):
+        first = tool.versions.get()
+        publish_version(tool, contract(description="Again.", trusted=True), Publisher(acme.editor))
+    send(acme, [{}] * 4, tool_version="2", producer_id="new-1")
+    send(acme, [{}] * 2, tool_version=first.digest, producer_id="old-1")
+    send(acme, [{}], tool_version="1", producer_id="old-2")
+    send(acme, [{}] * 3, tool_version="v9-beta", producer_id="odd")
+    send(acme, [{}] * 5)
+    look(acme, tool)
+    versions = {one["named"]: one for one in api(acme, tool)["versions"]}
+    assert {
+        name: (one["version"], one["is_current"], one["calls"], one["executors"])
+        for name, one in versions.items()
+    } == {
+        "2": (2, True, 4, ["new-1"]),
+        first.digest: (1, False, 2, ["old-1"]),
+        "1": (1, False, 1, ["old-2"]),
+        "v9-beta": (None, False, 3, ["odd"]),
+        "": (None, False, 5, []),
+    }
+    seen = page(acme.viewer, tool)
+    assert "old: version 1" in seen
+    assert "unregistered" in seen
+    assert "old-2" in seen
+    assert api(acme, tool)["flags"] == [
+        {"flag": "trusted", "registered": "yes", "found": "no", "version": 1}
+    ]
+
+
+def test_flags_of_what_was_brought_in_vain_are_told(acme: Cast, tool: Tool) -> None:
+    with tenant_scope(acme.tenant.id):
+        register_contracts(
+            acme.tenant, [contract(ephemeral=True, on_collision="keep")], Publisher(key_id="key-7")
+        )
+    look(acme, tool)
+    flags = {one["flag"]: (one["registered"], one["found"]) for one in api(acme, tool)["flags"]}
+    assert flags == {"ephemeral": ("no", "yes"), "on_collision": ("throw", "keep")}
+    assert "key-7" in page(acme.viewer, tool)
+
+
+def test_a_draft_is_made_of_what_was_observed(acme: Cast, tool: Tool) -> None:
+    send(acme, [{"celsius": None, "wind": {"speed": 3}}, {"celsius": 1.5}])
+    look(acme, tool)
+    path = f"/tools/{tool.pk}/drift/draft"
+    assert signed_in(acme.viewer).post(path).status_code == 403
+    assert signed_in(acme.editor).post(path)["Location"] == f"/tools/{tool.pk}/draft"
+    with tenant_scope(acme.tenant.id):
+        draft = find_draft(tool)
+        assert draft is not None
+        properties = draft.output_schema["properties"]
+    assert properties["celsius"] == {"type": ["null", "number"]}
+    assert properties["wind"]["properties"] == {"speed": {"type": "integer"}}
+    assert properties["sky"] == OUTPUT["properties"]["sky"]
+    assert draft.base_number == 1
+    answer = signed_in(acme.editor).post(path, follow=True).content.decode()
+    assert "works on a draft of this tool already" in answer
+
+
+def test_a_tool_without_a_version_is_drafted_from_its_calls(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
+    send(acme, [{"celsius": 1}, {"celsius": 2.5}])
+    path = f"/tools/{tool.pk}/drift/draft"
+    said = signed_in(acme.editor).post(path, follow=True).content.decode()
+    assert "Nothing was observed yet" in said
+    look(acme, tool)
+    assert "Nothing is declared of them" in page(acme.viewer, tool)
+    signed_in(acme.editor).post(path)
+    with tenant_scope(acme.tenant.id):
+        draft = find_draft(tool)
+        assert draft is not None
+        assert draft.output_schema == {
+            "type": "object",
+            "properties": {"celsius": {"type": "number"}},
+            "required": ["celsius"],
+        }
+        assert draft.input_schema["properties"] == {"city": {"type": "string"}}
+
+
+def test_a_schema_that_cannot_be_read_is_told_and_no_error(acme: Cast) -> None:
+    with tenant_scope(acme.tenant.id):
+        tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
+        old = make_contract(output_schema={"$schema": "http://json-schema.org/draft-04/schema#"})
+        publish_version(tool, ToolContract.model_validate(old), Publisher(acme.editor))
+    send(acme, [{"a": 1}])
+    assert look(acme, tool).state == "done"
+    assert "cannot be held against calls" in page(acme.viewer, tool)
+
+
+def test_before_any_look_the_page_says_what_one_is(acme: Cast, tool: Tool) -> None:
+    assert "Nobody has looked at its calls yet" in page(acme.viewer, tool)
+    assert api(acme, tool) == 404
+    answer = signed_in(acme.editor).post(
+        f"/tools/{tool.pk}/drift/look", {"limit": "0", "range": "24h"}, follow=True
+    )
+    assert "Nothing was looked at" in answer.content.decode()
+
+
+def test_the_list_tells_tools_that_were_never_called(acme: Cast, tool: Tool) -> None:
+    with tenant_scope(acme.tenant.id):
+        register_contracts(acme.tenant, [contract(name="quiet")], Publisher(key_id="key"))
+    send(acme, [{}])
+    send(acme, [{}], tool_name="stranger")
+
+    def listed(state: str) -> set[str]:
+        shown = signed_in(acme.viewer).get("/tools/", {"state": state}).content.decode()
+        return {name for name in ("get_weather", "quiet", "stranger") if f">{name}</a>" in shown}
+
+    with tenant_scope(acme.tenant.id):
+        note_tools(datetime.now(UTC))
+    assert listed("uncalled") == {"quiet"}
+    assert listed("observed") == {"stranger"}
+
+
+def test_anothers_look_is_not_there(acme: Cast, globex: Cast, tool: Tool) -> None:
+    found = look(acme, tool)
+    for path in ("/drift", f"/drift/looks/{found.id}/cancel", "/drift/look", "/drift/draft"):
+        client = signed_in(globex.admin)
+        address = f"/tools/{tool.pk}{path}"
+        answer = client.get(address) if path == "/drift" else client.post(address, ASKED)
+        assert answer.status_code == 404
+    assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/drift/look", ASKED).status_code == 403

@@ -1,0 +1,170 @@
+"""Senders and readers through PgBouncer in transaction mode: Debian 12's 1.18, Debian 13's 1.24."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+from config.postgresql import base, database
+from config.postgresql.embedded import EmbeddedPostgres
+from tests.config.postgresql.test_schema import Senders, count
+from tests.config.process.test_own_database import initialise, manage
+from tests.config.process.test_up import status
+from tests.support.installation import (
+    Installation,
+    announcement,
+    end,
+    new_installation,
+    until,
+)
+
+PROGRAM = "/usr/sbin/pgbouncer"
+READ = ("/api/v1/traces", "/api/v1/calls", "/api/v1/tools", "/api/v1/summary?range=24h")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+def need(package: str, program: str) -> None:
+    """Install a package of this Debian where its program is missing."""
+    if not Path(program).exists():
+        apt = ["apt-get", "-qq", "install", "--no-install-recommends", package]
+        subprocess.run(["apt-get", "-qq", "update"], check=True)
+        subprocess.run(apt, check=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})
+
+
+def debian_13(folder: Path) -> Path:
+    """A root with Debian 13's PgBouncer, from the mirror that this machine's apt uses."""
+    need("mmdebstrap", "/usr/bin/mmdebstrap")
+    sources = [
+        path.read_text()
+        for pattern in ("*.sources", "*.list")
+        for path in sorted(Path("/etc/apt/sources.list.d").glob(pattern))
+    ]
+    single = Path("/etc/apt/sources.list")
+    sources += [single.read_text()] if single.exists() else []
+    mirror = re.search(r"^(?:URIs:|deb)\s+(http\S*/debian/?)\s", "\n".join(sources), re.MULTILINE)
+    assert mirror is not None, "apt knows no mirror of Debian"
+    root = folder / "trixie"
+    subprocess.run(
+        [
+            *("mmdebstrap", "--quiet", "--variant=apt", "--include=pgbouncer"),
+            *("trixie", str(root), f"deb {mirror[1]} trixie main"),
+        ],
+        check=True,
+    )
+    return root
+
+
+@contextmanager
+def pgbouncer(root: Path, server_port: int, passwords: dict[str, str]) -> Iterator[int]:
+    """PgBouncer of this root, in transaction mode, with fewer server connections than clients."""
+    port = free_port()
+    folder = root / "tmp" / f"pgbouncer-{port}"
+    folder.mkdir()
+    inside = Path("/") / folder.relative_to(root)
+    users = "".join(f'"{user}" "{password}"\n' for user, password in passwords.items())
+    (folder / "users").write_text(users)
+    (folder / "ini").write_text(
+        f"[databases]\n* = host=127.0.0.1 port={server_port}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+        f"auth_type = scram-sha-256\nauth_file = {inside}/users\npool_mode = transaction\n"
+        "default_pool_size = 3\nmax_client_conn = 200\n"
+    )
+    command = [PROGRAM, "-u", "nobody", f"{inside}/ini"]
+    if root != Path("/"):
+        command = ["chroot", str(root), *command]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        until(lambda: f":{port}" in (folder / "log").read_text())
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+        shutil.rmtree(folder)
+
+
+def through(url: str, port: int) -> str:
+    """The same address with the pooler's port."""
+    parts = urlsplit(url)
+    address = f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{port}"
+    return urlunsplit(parts._replace(netloc=address))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="it installs packages and makes a root of Debian 13")
+@pytest.mark.parametrize("release", [12, 13])
+def test_senders_and_readers_share_a_pooler(release: int, tmp_path: Path) -> None:
+    need("pgbouncer", PROGRAM)
+    tmp_path.chmod(0o755)
+    root = Path("/") if release == 12 else debian_13(tmp_path)
+    with new_installation() as installation:
+        server_port = free_port()
+        server = EmbeddedPostgres(
+            installation.var.parent / "own",
+            settings=("fsync = off", "listen_addresses = '127.0.0.1'", f"port = {server_port}"),
+        )
+        server.start()
+        try:
+            socket_url = server.admin_url + f"&port={server_port}"
+            admin = socket_url.partition("/postgres?")[0].removesuffix("@")
+            addresses = initialise(f"{admin}@127.0.0.1:{server_port}/postgres", installation.var)
+            passwords = {
+                role: str(urlsplit(addresses[variable]).password)
+                for variable, role in database.VARIABLES.items()
+            }
+            with pgbouncer(root, server_port, passwords) as port:
+                pooled = {name: through(url, port) for name, url in addresses.items()}
+                with psycopg.connect(pooled["DATABASE_URL"], autocommit=True) as connection:
+                    assert base.is_pooled(connection)
+                    assert base._carries_prepared(connection) == (release == 13)
+                _share(installation, pooled, addresses)
+        finally:
+            server.stop()
+
+
+def _share(installation: Installation, pooled: dict[str, str], direct: dict[str, str]) -> None:
+    pooled["DATABASE_OWNER_URL"] = direct["DATABASE_OWNER_URL"]
+    process = installation.up("--json", "--dev-tenant", "acme", **pooled)
+    facts = announcement(process)
+    seen: Counter[tuple[str, int]] = Counter()
+    over = threading.Event()
+
+    def read() -> None:
+        while not over.is_set():
+            for path in READ:
+                code = status(facts["url"] + path, Authorization=f"Bearer {facts['api_key']}")
+                seen[path, code] += 1
+
+    readers = [threading.Thread(target=read) for _ in range(5)]
+    with Senders(facts, count=4) as senders:
+        for reader in readers:
+            reader.start()
+        until(lambda: senders.answers[200] > 60 and sum(seen.values()) > 200)
+        over.set()
+        for reader in readers:
+            reader.join()
+    assert {code for _, code in seen} == {200}, seen
+    assert senders.answers.keys() <= {200, 503}, senders.answers
+    with psycopg.connect(direct["DATABASE_OWNER_URL"]) as owner:
+        assert count(owner, "invocation") == senders.answers[200]
+        until(lambda: owner.execute("SELECT FROM procrastinate_workers").fetchone() is not None)
+        # Signed by a task, which the worker finds without LISTEN.
+        until(lambda: owner.execute("SELECT FROM ledger_checkpoint").fetchone() is not None)
+    checked = manage("reindex", "--check", **pooled)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert end(process) == 0

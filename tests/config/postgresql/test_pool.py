@@ -1,0 +1,103 @@
+"""The pool a web server's threads share: what it lends, and what it does without PostgreSQL."""
+
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from config.postgresql.base import ConnectionPool
+from tests.support.installation import until
+
+type Connection = psycopg.Connection[Any]
+
+
+def connect() -> Connection:
+    return psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
+
+
+@pytest.fixture
+def pool() -> Iterator[ConnectionPool]:
+    pool = ConnectionPool(connect, max_idle=300)
+    yield pool
+    pool.close()
+
+
+def test_what_is_given_back_is_lent_again(pool: ConnectionPool) -> None:
+    first, second = pool.getconn(), pool.getconn()
+    assert first is not second
+    pool.putconn(first)
+    assert pool.getconn() is first
+    pool.putconn(first)
+    pool.putconn(second)
+    pool.close()
+    assert first.closed
+    assert second.closed
+
+
+def test_what_is_in_a_transaction_is_not_lent_again(pool: ConnectionPool) -> None:
+    connection = pool.getconn()
+    connection.execute("BEGIN")
+    pool.putconn(connection)
+    assert connection.closed
+
+
+def test_a_connection_the_server_has_ended_is_replaced_unseen(pool: ConnectionPool) -> None:
+    ended = pool.getconn()
+    pid = ended.info.backend_pid
+    pool.putconn(ended)
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [pid])
+        is_there = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+        until(lambda: other.execute(is_there, [pid]).fetchone() is None)
+    replaced = pool.getconn()
+    assert replaced.execute("SELECT 1").fetchone() == (1,)
+    assert ended.closed
+    pool.putconn(replaced)
+
+
+def test_what_is_unused_for_long_is_closed_when_another_comes_back() -> None:
+    pool = ConnectionPool(connect, max_idle=0)
+    first, second = pool.getconn(), pool.getconn()
+    pool.putconn(first)
+    pool.putconn(second)
+    assert first.closed
+    pool.close()
+
+
+def test_while_the_database_is_away_one_thread_tries_and_the_others_are_told_at_once() -> None:
+    may_answer = threading.Event()
+    tries: list[int] = []
+    failures: list[str] = []
+
+    def away() -> Connection:
+        tries.append(threading.get_ident())
+        if len(tries) == 1:
+            raise psycopg.OperationalError("refused")
+        may_answer.wait()
+        return connect()
+
+    pool = ConnectionPool(away, max_idle=300)
+    with pytest.raises(psycopg.OperationalError, match="refused"):
+        pool.getconn()
+
+    def again() -> None:
+        while len(tries) < 2:  # soon after the first it is not even tried
+            try:
+                pool.putconn(pool.getconn())
+            except psycopg.OperationalError as error:
+                failures.append(str(error))
+
+    other = threading.Thread(target=again)
+    other.start()
+    until(lambda: len(tries) == 2)
+    with pytest.raises(psycopg.OperationalError, match="is being tried"):
+        pool.getconn()
+    assert set(failures) == {"the database was away a moment ago"}
+    may_answer.set()
+    other.join()
+    pool.putconn(pool.getconn())
+    assert len(tries) == 2  # the one that came back is lent again
+    pool.close()

@@ -1,0 +1,315 @@
+"""A backup restored into an empty database is the database: table by table, log and pages."""
+
+import json
+import os
+import secrets
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from config.instance import BASE_DIR
+from config.postgresql import database
+from config.postgresql.embedded import EmbeddedPostgres
+from config.process import backup
+from config.process.backup import BackupError, find_program
+from tests.config.postgresql.test_schema import post
+from tests.config.process.test_up import status
+from tests.isolation.world import make_world
+from tests.support.factories import (
+    Cast,
+    make_call,
+    make_cast,
+    send_events,
+)
+from tests.support.installation import (
+    Installation,
+    announcement,
+    clean_environment,
+    end,
+    new_installation,
+    until,
+)
+from tests.support.server import running_server
+
+_SHAPE: LiteralString = """
+SELECT tablename, policyname, roles::text, cmd, qual, with_check FROM pg_policies;
+SELECT relname, relrowsecurity, relforcerowsecurity, relowner::regrole, coalesce(
+    relacl, acldefault(CASE relkind WHEN 'S' THEN 's'::"char" ELSE 'r'::"char" END, relowner)
+)::text[] FROM pg_class WHERE relnamespace = 'public'::regnamespace;
+SELECT indexdef FROM pg_indexes WHERE schemaname = 'public';
+SELECT conname, conrelid::regclass, contype, confrelid::regclass, confdeltype, convalidated
+FROM pg_constraint WHERE connamespace = 'public'::regnamespace;
+SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace;
+SELECT attrelid::regclass, attname, attacl::text[] FROM pg_attribute
+WHERE attacl IS NOT NULL AND attrelid >= 16384;
+SELECT attname, attstorage FROM pg_attribute WHERE attrelid = 'batch'::regclass;
+SELECT defaclrole::regrole, defaclobjtype, defaclacl::text[] FROM pg_default_acl
+"""
+
+
+def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=BASE_DIR,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def session(**more: str) -> dict[str, str]:
+    """The environment of the session's own database."""
+    return dict(os.environ) | more
+
+
+def content(url: str) -> dict[str, tuple[int, str]]:
+    """Every table by name: how many rows, and a digest of them all."""
+    with psycopg.connect(url) as connection:
+        tables = connection.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r'"
+            " AND relnamespace = 'public'::regnamespace ORDER BY 1"
+        ).fetchall()
+        found = {}
+        for (table,) in tables:
+            row = connection.execute(
+                sql.SQL(
+                    "SELECT count(*), coalesce(md5(string_agg(md5(t::text), '' ORDER BY"
+                    " md5(t::text))), '') FROM {} t"
+                ).format(sql.Identifier(table))
+            ).fetchone()
+            assert row is not None
+            found[table] = row
+        return found
+
+
+def schema(url: str) -> list[Any]:
+    """What rows are not: policies, grants, indexes, constraints and functions."""
+    with psycopg.connect(url) as connection:
+        return [sorted(map(_in_order, connection.execute(each))) for each in _SHAPE.split(";")]
+
+
+def _in_order(row: tuple[Any, ...]) -> str:
+    """A row as text; grants in an order of their own, as they mean the same in any."""
+    return str([sorted(each) if isinstance(each, list) else each for each in row])
+
+
+@pytest.fixture
+def installation() -> Iterator[Installation]:
+    """One that nobody has started."""
+    with new_installation() as made:
+        yield made
+
+
+@pytest.fixture
+def target(installation: Installation) -> Iterator[tuple[EmbeddedPostgres, dict[str, str]]]:
+    """Somebody's own PostgreSQL with an empty database and the roles, and their addresses."""
+    server = EmbeddedPostgres(installation.var.parent / "own", settings=("fsync = off",))
+    server.start()
+    passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+    database.initialise(server.admin_url, passwords)
+    yield (
+        server,
+        {
+            variable: database.role_url(server.admin_url, role, passwords[role])
+            for variable, role in database.VARIABLES.items()
+        },
+    )
+    server.stop()
+
+
+def test_a_backup_of_ones_own_fills_the_embedded_one_and_that_ones_another(
+    installation: Installation, target: tuple[EmbeddedPostgres, dict[str, str]], tmp_path: Path
+) -> None:
+    make_world("backup")
+    cast: Cast = make_cast("backup")
+    send_events(cast.tenant, [event for _ in range(20) for event in make_call()])
+    first, second = tmp_path / "first", tmp_path / "second"
+    done = manage("backup", str(first), "--json", **session())
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["size"] == first.stat().st_size
+    assert stat.S_IMODE(first.stat().st_mode) == 0o600
+    source = os.environ["DATABASE_OWNER_URL"]
+    expected, shape = content(source), schema(source)
+    assert expected["batch"][0] > 1
+
+    # An installation's own, which is made for it, started and stopped again.
+    embedded = clean_environment(TOOLTRAIL_VAR=str(installation.var))
+    done = manage("restore", str(first), "--json", **embedded)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["tables"] == len(expected)
+    assert installation.postgres.running_pid() is None
+    again = manage("restore", str(first), **embedded)
+    assert again.returncode == 1
+    assert "the database is not empty" in again.stderr
+    done = manage("backup", str(second), **embedded)
+    assert done.returncode == 0, done.stderr
+
+    _, addresses = target
+    done = manage("restore", str(second), **clean_environment(**addresses))
+    assert done.returncode == 0, done.stderr
+    assert content(addresses["DATABASE_OWNER_URL"]) == expected
+    for told, known in zip(schema(addresses["DATABASE_OWNER_URL"]), shape, strict=True):
+        assert told == known
+
+    slug = ("--tenant", cast.tenant.slug)
+    checked = manage("reindex", "--check", *slug, "--json", **session(**addresses))
+    assert checked.returncode == 0, checked.stderr
+    report = json.loads(checked.stdout)[cast.tenant.slug]
+    assert (report["agrees"], report["calls"]) == (True, 20)
+    with running_server(**addresses) as server:
+        assert status(server.url + "/readyz") == 200
+        assert status(server.url + "/login") == 200
+        assert status(server.url + "/traces/") in (200, 302)
+
+
+def test_what_is_in_the_way_is_said_in_a_line_and_nothing_is_lost(
+    target: tuple[EmbeddedPostgres, dict[str, str]], tmp_path: Path
+) -> None:
+    server, addresses = target
+    environment = clean_environment(**addresses)
+    file = tmp_path / "kept"
+    file.write_text("not a dump")
+
+    def refusal(*arguments: str, **more: str) -> str:
+        done = manage(*arguments, **environment | more)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    assert "exists; --force" in refusal("backup", str(file))
+    assert "has no tables" in refusal("backup", str(file), "--force")
+    assert file.read_text() == "not a dump"
+    assert "is no dump" in refusal("restore", str(file))
+    assert "there is no file" in refusal("restore", str(tmp_path / "nowhere"))
+    assert "set DATABASE_OWNER_URL" in refusal("backup", str(tmp_path / "x"), DATABASE_OWNER_URL="")
+    wrong = addresses["DATABASE_OWNER_URL"].replace("tooltrail_owner:", "tooltrail_owner:x")
+    said = refusal("backup", str(tmp_path / "x"), DATABASE_OWNER_URL=wrong)
+    assert "password authentication failed" in said
+    assert not (tmp_path / "x").exists()
+    assert not list(tmp_path.glob("*.partial"))
+    dumped = manage("backup", str(tmp_path / "good"), **session())
+    assert dumped.returncode == 0, dumped.stderr
+    bare = server.url("postgres", (server.root / "superuser-password").read_text(), "template1")
+    with psycopg.connect(bare, autocommit=True) as connection:
+        connection.execute("DROP DATABASE tooltrail")
+        for role in database.ROLES:
+            connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+    admin = server.admin_url
+    said = refusal("restore", str(tmp_path / "good"), DATABASE_OWNER_URL=admin)
+    assert "database init" in said
+
+
+def test_a_program_is_chosen_that_fits_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(on_path: int | None, in_wheel: int | None, server: int) -> str:
+        paths = {}
+        for name, major in (("path", on_path), ("wheel", in_wheel)):
+            if major is not None:
+                program = tmp_path / f"{name}-{major}"
+                program.write_text(f"#!/bin/sh\necho 'pg_dump (PostgreSQL) {major}.2'\n")
+                program.chmod(0o755)
+                paths[name] = str(program)
+        monkeypatch.setattr("shutil.which", lambda name: paths.get("path"))
+        monkeypatch.setattr(backup, "_of_wheel", lambda name: paths.get("wheel"))
+        return Path(find_program("pg_dump", server)).name
+
+    assert found(16, 18, 16) == "path-16"
+    assert found(16, 18, 17) == "wheel-18"
+    assert found(None, 18, 15) == "wheel-18"
+    assert found(18, None, 18) == "path-18"
+    with pytest.raises(BackupError, match=r"18 or newer is needed .*path-16 is of 16"):
+        found(16, None, 18)
+    with pytest.raises(BackupError, match="there is none"):
+        found(None, None, 18)
+
+
+@contextmanager
+def older_postgres(folder: Path) -> Iterator[str]:
+    """A superuser's address of an older PostgreSQL: that of TEST_DATABASE_URL, or Debian's 15."""
+    script = BASE_DIR / ".ci" / "postgres15"
+    if os.environ.get("TEST_DATABASE_URL"):
+        yield os.environ["TEST_DATABASE_URL"]
+        return
+    address, over = folder / "address", folder / "over"
+    waiting = f'echo "$TEST_DATABASE_URL" > {address}; until [ -e {over} ]; do sleep 0.1; done'
+    with subprocess.Popen([str(script), "sh", "-c", waiting], env=clean_environment()) as server:
+        try:
+            until(lambda: server.poll() is None and address.exists() and address.read_text())
+            yield address.read_text().strip()
+        finally:
+            over.touch()
+
+
+def test_the_embedded_18_moves_to_an_older_one(installation: Installation, tmp_path: Path) -> None:
+    process = installation.up("--json", "--dev-tenant", "acme")
+    facts = announcement(process)
+    for _ in range(20):
+        assert post(facts, make_call()) == 200
+    embedded = clean_environment(TOOLTRAIL_VAR=str(installation.var))
+
+    def ledger(environment: dict[str, str]) -> Any:
+        done = manage("ledger", "status", "--json", **environment)
+        return json.loads(done.stdout)["acme"]
+
+    # What is signed later is not in the copy.
+    until(lambda: ledger(embedded)["signed"] == 40)
+    file = tmp_path / "dump"
+    done = manage("backup", str(file), **embedded)
+    assert done.returncode == 0, done.stderr
+    assert end(process) == 0
+    with older_postgres(tmp_path) as admin_url:
+        with psycopg.connect(admin_url) as connection:
+            version = connection.info.server_version // 10_000
+        assert 15 <= version <= 17
+        passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
+        database.initialise(admin_url, passwords, "moved")
+        addresses = {
+            variable: database.role_url(admin_url, role, passwords[role], "moved")
+            for variable, role in database.VARIABLES.items()
+        }
+        own = clean_environment(TOOLTRAIL_VAR=str(installation.var), **addresses)
+        done = manage("restore", str(file), "--json", **own)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["server"] == version
+        checked = manage("reindex", "--check", "--json", **own)
+        assert checked.returncode == 0, checked.stderr
+        report = json.loads(checked.stdout)["acme"]
+        assert (report["agrees"], report["calls"]) == (True, 20)
+        there = ledger(own)
+        assert there == ledger(embedded)
+        assert there["entries"] == 40
+        assert there["refusal"] is None
+
+
+def test_a_restore_that_failed_says_postgresqls_reason(
+    installation: Installation,
+    target: tuple[EmbeddedPostgres, dict[str, str]],
+    tmp_path: Path,
+) -> None:
+    process = installation.up("--json", "--dev-tenant", "acme")
+    announcement(process)
+    superuser = installation.postgres.url(
+        "postgres", (installation.postgres.root / "superuser-password").read_text()
+    )
+    with psycopg.connect(superuser) as connection:  # a row that a foreign key forbids
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("DELETE FROM tenant")
+    file = tmp_path / "dump"
+    done = manage("backup", str(file), **clean_environment(TOOLTRAIL_VAR=str(installation.var)))
+    assert done.returncode == 0, done.stderr
+    assert end(process) == 0
+    done = manage("restore", str(file), **clean_environment(**target[1]))
+    assert done.returncode == 1
+    assert "ERROR:" in done.stderr
+    assert "violates foreign key constraint" in done.stderr
+    assert "make it anew" in done.stderr

@@ -1,0 +1,90 @@
+"""`manage.py` as a program: its version, what it refuses, and Ctrl-C before anything has begun."""
+
+import importlib.metadata
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+import tooltrail
+from django.conf import settings
+from django.core.management import get_commands
+
+from config.openapi import description
+from config.process.command_line import INSTEAD, CommandLine
+from config.version import VERSION
+from tests.support.installation import clean_environment
+
+
+def _manage(*arguments: str, var: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=settings.BASE_DIR,
+        env=clean_environment(TOOLTRAIL_VAR=str(var)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("version",), ("up", "--version")])
+def test_it_tells_its_own_version(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    said = _manage(*arguments, var=tmp_path)
+    assert said.returncode == 0
+    assert said.stdout.startswith(f"Tooltrail {VERSION} (Python 3."), said.stdout
+
+
+def test_server_sdk_and_description_have_the_version_of_their_packages() -> None:
+    for folder, version in (("", VERSION), ("sdk", tooltrail.__version__)):
+        project = tomllib.loads((settings.BASE_DIR / folder / "pyproject.toml").read_text())
+        assert version == project["project"]["version"]
+    assert tooltrail.__version__ == importlib.metadata.version("tooltrail")
+    assert description()["info"]["version"] == VERSION
+
+
+@pytest.mark.parametrize("name", ["flush", "loaddata", "createsuperuser", "startapp", "runserver"])
+def test_a_command_that_would_bypass_the_ledger_refuses(name: str, tmp_path: Path) -> None:
+    said = _manage(name, "--no-input", var=tmp_path)
+    assert said.returncode == 2
+    assert said.stdout == ""
+    assert said.stderr.count("\n") == 1
+    assert said.stderr.startswith(f"tooltrail: manage.py {name} is not available: ")
+
+
+def test_help_names_ours_and_nothing_that_refuses() -> None:
+    shown = set(CommandLine(["manage.py"]).main_help_text(commands_only=True).split())
+    known = get_commands()
+    assert {name for name, app in known.items() if app == "config"} <= shown <= set(known)
+    assert not shown & set(INSTEAD)
+    assert not shown & {"sqlflush", "startproject", "testserver", "sendtestemail", "dumpdata"}
+    assert set(INSTEAD) <= set(known), "a remedy for a command that Django does not have"
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6])
+def test_ctrl_c_during_the_imports_ends_in_one_line(seconds: float, tmp_path: Path) -> None:
+    """Started with `-X importtime`, so that we know when the imports have begun."""
+    process = subprocess.Popen(
+        [sys.executable, "-X", "importtime", "manage.py", "up", "--port", "0"],
+        cwd=settings.BASE_DIR,
+        env=clean_environment(TOOLTRAIL_VAR=str(tmp_path / "var")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if line.rstrip().endswith("config.instance"):
+            break
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    stdout, rest = process.communicate(timeout=60)
+    words = [line for line in rest.splitlines() if line and not line.startswith("import time:")]
+    assert process.returncode == 130
+    assert stdout == ""
+    assert [line for line in words if not line.startswith("tooltrail: ")] == [], rest

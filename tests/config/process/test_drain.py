@@ -1,0 +1,55 @@
+"""Stopping behind a load balancer: what `TOOLTRAIL_DRAIN_S` does, with a running server."""
+
+import signal
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+
+import pytest
+
+from tests.config.postgresql.test_schema import post
+from tests.config.process.test_up import status
+from tests.support.factories import make_call
+from tests.support.installation import (
+    Installation,
+    announcement,
+    end,
+    new_installation,
+    until,
+)
+
+
+@pytest.fixture
+def installation() -> Iterator[Installation]:
+    with new_installation() as made:
+        yield made
+
+
+def test_on_sigterm_it_drains_before_it_stops_listening(installation: Installation) -> None:
+    """A load balancer sees 503 and goes elsewhere; until then nobody is refused."""
+    process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_DRAIN_S="8")
+    facts = announcement(process)
+    assert status(facts["url"] + "/readyz") == HTTPStatus.OK
+    process.send_signal(signal.SIGTERM)
+    sent_at = time.monotonic()
+    until(lambda: status(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE)
+    for _ in range(10):
+        assert post(facts, make_call()) == HTTPStatus.OK
+        assert status(facts["url"] + "/healthz") == HTTPStatus.OK
+        assert status(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
+    process.send_signal(signal.SIGTERM)  # a service manager's second one changes nothing
+    assert process.wait(60) == 0
+    assert time.monotonic() - sent_at >= 8
+    assert installation.processes() == []
+    assert not (installation.var / "draining").exists()
+
+
+def test_whoever_does_not_want_to_wait_need_not(installation: Installation) -> None:
+    installation.var.mkdir(mode=0o711)
+    (installation.var / "draining").touch()  # left behind by one that was killed
+    process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_DRAIN_S="600")
+    assert status(announcement(process)["url"] + "/readyz") == HTTPStatus.OK
+    process.send_signal(signal.SIGTERM)
+    until((installation.var / "draining").exists)
+    assert end(process, signal.SIGINT) == 0
+    assert installation.processes() == []

@@ -1,0 +1,153 @@
+"""What docs/operations.md, the Containerfile and the compose file name exists."""
+
+import configparser
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, get_commands, load_command_class
+
+from audit.intake.metrics import FAMILIES
+from config.health import _gauges
+from config.instance import BASE_DIR
+from config.postgresql.database import VARIABLES
+from tests.test_docs import DOCUMENTS
+
+OPERATIONS = BASE_DIR / "docs" / "operations.md"
+CONTAINERFILE = (BASE_DIR / "Containerfile").read_text()
+COMPOSE = (BASE_DIR / "compose.yaml").read_text()
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """The arguments of every `manage.py …` in code of a document."""
+    code = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = "\n".join(code).replace("\\\n", " ").splitlines() + re.findall(r"`([^`\n]+)`", text)
+    found = []
+    for line in lines:
+        called = re.search(r"(?:manage\.py|run --rm tooltrail) +([a-z].*)", line)
+        if called:
+            words = shlex.split(re.sub(r"\$\([^)]*\)", "x", called[1]), comments=True)
+            end = next((at for at, word in enumerate(words) if word in (">", "|", ">>")), None)
+            found.append(words[:end])
+    return found
+
+
+def parse(arguments: list[str]) -> None:
+    """As manage.py would. Raises CommandError for what the command does not know."""
+    name, *rest = arguments
+    command = load_command_class(get_commands()[name], name)
+    command.create_parser("manage.py", name).parse_args(rest)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_of_a_document_can_be_run(document: Path) -> None:
+    for arguments in commands_in(document.read_text()):
+        # A mention without its arguments, as `manage.py tenant`, is none to run.
+        if len(arguments) == 1 and document != OPERATIONS:
+            assert arguments[0] in get_commands()
+        elif arguments not in (["database", "init"], ["up"]) and "|" not in " ".join(arguments):
+            parse(arguments)
+
+
+def test_the_look_for_commands_finds_them() -> None:
+    found = commands_in(OPERATIONS.read_text())
+    assert ["tenant", "suspend", "acme"] in found
+    assert ["database", "init", "--admin-url", "postgresql://postgres:x@postgres/postgres"] in found
+    with pytest.raises(CommandError):
+        parse(["tenant", "explode", "acme"])
+
+
+def test_every_metric_to_watch_is_exposed() -> None:
+    named = set(re.findall(r"\btooltrail_[a-z_]+", OPERATIONS.read_text()))
+    exposed = set(_gauges())
+    for name, (_, _, suffixes) in FAMILIES.items():
+        exposed |= {(name + suffix).partition("{")[0] for suffix in suffixes} | {name}
+    assert named - exposed == set()
+    assert named >= set(_gauges())
+
+
+def test_every_label_to_watch_is_one() -> None:
+    lines = "".join(suffix for _, _, suffixes in FAMILIES.values() for suffix in suffixes)
+    for label, value in re.findall(r'\{(\w+)="([a-z]+)"\}', OPERATIONS.read_text()):
+        assert f'{{{label}="{value}"}}' in lines
+
+
+def test_the_container_starts_what_exists() -> None:
+    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", CONTAINERFILE, re.MULTILINE)
+    (command,) = re.findall(r"^CMD (.*)$", CONTAINERFILE, re.MULTILINE)
+    assert json.loads(entry) == [".venv/bin/python", "manage.py"]
+    parse(json.loads(command))
+    (composed,) = re.findall(r"^    command: (.*)$", COMPOSE, re.MULTILINE)
+    assert json.loads(composed) == json.loads(command)
+    assert all(name in COMPOSE for name in VARIABLES)
+    assert "dockerfile: Containerfile" in COMPOSE
+    # Of what is thrown away with the container nothing must be kept.
+    (var,) = re.findall(r"^ENV TOOLTRAIL_VAR=(.*)$", CONTAINERFILE, re.MULTILINE)
+    assert f'["tooltrail:{var}"]' in COMPOSE
+
+
+def test_the_container_is_built_with_options_that_uv_has() -> None:
+    (called,) = re.findall(r"uv sync ([^\\\n]*)", CONTAINERFILE)
+    uv = shutil.which("uv")
+    if uv is None:
+        pytest.skip("uv is not on the PATH, as where the environment was made by other means")
+    told = subprocess.run([uv, "sync", "--help"], capture_output=True, text=True, check=True)
+    for option in called.split():
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", told.stdout), option
+
+
+def test_the_containers_python_is_ours() -> None:
+    (version,) = re.findall(r"^FROM .*/python:([\d.]+)", CONTAINERFILE, re.MULTILINE)
+    assert version == (BASE_DIR / ".python-version").read_text().strip()
+    sdk = tomllib.loads((BASE_DIR / "sdk" / "pyproject.toml").read_text())["project"]
+    assert f"Programming Language :: Python :: {version}" in sdk["classifiers"]
+
+
+def test_the_service_runs_what_its_instructions_install() -> None:
+    running = (BASE_DIR / "docs" / "running.md").read_text()
+    (text,) = re.findall(r"^```ini\n(\[Unit\].*?)^```", running, re.DOTALL | re.MULTILINE)
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # systemd's names have capitals
+    unit.read_string(text)
+    service = unit["Service"]
+    python, script, *arguments = shlex.split(service["ExecStart"])
+    assert python == f"{service['WorkingDirectory']}/.venv/bin/python", "no uv, no network"
+    assert (BASE_DIR / script).exists()
+    parse(arguments)
+    # The one folder that the unit may write to.
+    assert service["Environment"] == f"TOOLTRAIL_VAR=/var/lib/{service['StateDirectory']}"
+    assert service["KillMode"] == "mixed"
+    assert unit["Install"]["WantedBy"] == "multi-user.target"
+    assert f"useradd --system --home-dir /var/lib/{service['User']}" in running
+
+
+def test_uv_downloads_no_python_by_itself() -> None:
+    project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())
+    assert project["tool"]["uv"]["python-downloads"] == "manual"
+
+
+def test_the_first_lines_of_the_readme_take_any_python_that_is_promised() -> None:
+    """The folder's `.python-version` alone would refuse a host that has only the oldest."""
+    project = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]
+    readme = (BASE_DIR / "README.md").read_text()
+    first = re.search(r"^```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    assert first is not None
+    before, run, _ = first[1].partition("uv run manage.py up")
+    assert f"export UV_PYTHON='{project['requires-python']}'" in before
+    assert run
+
+
+def test_examples_do_not_collide_in_one_registry() -> None:
+    """The demo's key is what a newcomer has: an example with another's name prints a collision."""
+    names: list[str] = []
+    decorated = re.compile(r"^ *@trail\.tool\b.*\n *(?:async )?def (\w+)", re.MULTILINE)
+    for path in ("README.md", "sdk/README.md"):
+        names += set(decorated.findall((BASE_DIR / path).read_text()))
+    names += decorated.findall((BASE_DIR / "audit" / "demo" / "tools.py").read_text())
+    assert len(names) > 10
+    assert sorted(names) == sorted(set(names))

@@ -1,0 +1,83 @@
+"""An operator's command without its database: one line, or it starts the embedded one."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from config.process import operators
+from tests.config.process.test_own_database import manage
+from tests.support.installation import (
+    Installation,
+    announcement,
+    end,
+    new_installation,
+)
+
+COMMANDS = (
+    ("reindex", "--check"),
+    ("tenant", "list"),
+    ("tenant", "suspend", "acme"),
+    ("registry", "export", "acme", os.devnull),
+    ("changepassword", "acme"),
+    ("ledger", "status"),
+    ("partitions", "plan"),
+    ("migrate", "--check"),
+)
+NOBODY = dict.fromkeys(
+    ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_KEEPER_URL"),
+    "postgresql://nobody@127.0.0.1:1/none",
+)
+
+
+@pytest.fixture
+def installation() -> Iterator[Installation]:
+    """An installation that nobody has started yet."""
+    with new_installation() as made:
+        yield made
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_it_says_one_line_when_the_database_is_away_or_is_none(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    for environment, reason in (
+        (NOBODY | {"TOOLTRAIL_VAR": str(tmp_path)}, "refused"),
+        ({"TOOLTRAIL_VAR": str(tmp_path / "none")}, "set TOOLTRAIL_VAR to its folder"),
+    ):
+        done = manage(*arguments, **environment)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert reason in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_it_starts_the_embedded_database_and_stops_it_again(installation: Installation) -> None:
+    process = installation.up("--json", "--dev-tenant", "acme")
+    announcement(process)
+    assert end(process) == 0
+    for arguments, said in (
+        (("tenant", "list"), "acme"),
+        (("reindex", "--check"), "index and log agree"),
+        (("ledger", "status"), "acme: "),
+        (("partitions", "plan"), "0 missing"),
+        (("migrate", "--check", "--database", "owner"), ""),
+        (("tenant", "suspend", "acme"), ""),
+    ):
+        done = manage(*arguments, TOOLTRAIL_VAR=str(installation.var))
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout
+        assert installation.postgres.running_pid() is None
+    done = manage("tenant", "suspend", "nobody", TOOLTRAIL_VAR=str(installation.var))
+    assert done.returncode == 1
+    assert installation.postgres.running_pid() is None
+    assert installation.processes() == []
+
+
+def test_every_command_of_ours_is_known_to_need_a_database_or_not() -> None:
+    ours = {name for name, app in get_commands().items() if app == "config"}
+    without = {"backup", "database", "procrastinate", "restore", "up"}
+    assert ours - without <= operators.NEEDS_DATABASE

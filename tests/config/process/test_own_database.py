@@ -1,0 +1,194 @@
+"""Run for real: on a PostgreSQL of one's own, with hosts and secrets from the environment."""
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from config.instance import BASE_DIR
+from config.postgresql import database
+from config.postgresql.embedded import EmbeddedPostgres
+from tests.config.process.test_up import status
+from tests.support.installation import (
+    Installation,
+    announcement,
+    clean_environment,
+    end,
+    new_installation,
+)
+
+DEPLOYED = {
+    "TOOLTRAIL_HOSTS": "tools.example",
+    "TOOLTRAIL_HTTPS": "true",
+    "TOOLTRAIL_SECRET_KEY": secrets.token_urlsafe(48),
+}
+THROUGH_THE_PROXY = {"Host": "tools.example", "X-Forwarded-Proto": "https"}
+
+
+@pytest.fixture
+def installation() -> Iterator[Installation]:
+    """An installation that nobody has started yet."""
+    with new_installation() as made:
+        yield made
+
+
+@pytest.fixture
+def own_postgres(installation: Installation) -> Iterator[EmbeddedPostgres]:
+    """Somebody's PostgreSQL: to `up` it is one among others, though we start it as ours."""
+    server = EmbeddedPostgres(
+        installation.var.parent / "own", settings=("fsync = off", "shared_buffers = 4MB")
+    )
+    server.start()
+    yield server
+    server.stop()
+
+
+def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run a management command with nothing but these variables of ours."""
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=BASE_DIR,
+        env=clean_environment(**environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def initialise(admin_url: str, var: Path, *options: str, **environment: str) -> dict[str, str]:
+    """What `manage.py database init` prints, as the environment it is meant to be."""
+    arguments = ("database", "init", "--admin-url", admin_url, *options)
+    done = manage(*arguments, TOOLTRAIL_VAR=str(var), **environment)
+    assert done.returncode == 0, done.stderr
+    addresses = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert addresses.keys() == database.VARIABLES.keys()
+    return addresses
+
+
+def test_up_serves_from_a_database_that_init_made(
+    installation: Installation, own_postgres: EmbeddedPostgres
+) -> None:
+    old = initialise(own_postgres.admin_url, installation.var)
+    new = initialise(own_postgres.admin_url, installation.var, "--rotate")
+    assert "password authentication failed" in installation.refusal(**old)
+    application = {"DATABASE_URL": new["DATABASE_URL"]}
+    assert "set DATABASE_OWNER_URL" in installation.refusal(**application)
+
+    process = installation.up("--json", **DEPLOYED, **new)
+    url = announcement(process)["url"]
+    assert status(url + "/login", **THROUGH_THE_PROXY) == HTTPStatus.OK
+    assert status(url + "/nothing", **THROUGH_THE_PROXY) == HTTPStatus.NOT_FOUND
+    assert status(url + "/login", Host="tools.example") == HTTPStatus.MOVED_PERMANENTLY
+    assert status(url + "/login", **THROUGH_THE_PROXY | {"Host": "else"}) == HTTPStatus.BAD_REQUEST
+    assert status(url + "/readyz") == HTTPStatus.OK  # a probe knows neither name nor TLS
+    web = installation.processes("config.process.web_server")
+    assert [each.environ().keys() & new.keys() for each in web] == [{"DATABASE_URL"}] * len(web)
+    assert end(process) == 0
+    assert not installation.postgres.root.exists()
+    assert installation.processes() == []
+    with psycopg.connect(new["DATABASE_OWNER_URL"]) as connection:
+        connection.execute("SELECT FROM invocation")
+
+    # Migrated once, the web server's machine needs to know no owner.
+    again = installation.up("--json", **DEPLOYED, **application)
+    assert status(announcement(again)["url"] + "/login", **THROUGH_THE_PROXY) == HTTPStatus.OK
+    assert end(again, signal.SIGTERM) == 0
+
+
+def test_a_second_database_leaves_the_passwords_of_the_first(
+    installation: Installation, own_postgres: EmbeddedPostgres
+) -> None:
+    first = initialise(own_postgres.admin_url, installation.var)
+    second = ("database", "init", "--admin-url", own_postgres.admin_url, "--name", "second")
+    done = manage(*second, TOOLTRAIL_VAR=str(installation.var))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "for the databases tooltrail" in done.stderr
+    assert "--rotate" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+    kept = initialise(own_postgres.admin_url, installation.var, "--name", "second", **first)
+    for variable, address in first.items():
+        assert kept[variable] == address.replace("/tooltrail?", "/second?")
+        for url in (address, kept[variable]):
+            with psycopg.connect(url) as connection:
+                connection.execute("SELECT 1")
+
+
+def test_addresses_of_another_server_do_not_become_this_ones(
+    installation: Installation, own_postgres: EmbeddedPostgres
+) -> None:
+    """As with staging's variables still in the shell."""
+    first = initialise(own_postgres.admin_url, installation.var)
+    stale = {name: re.sub(":[^:@]+@", ":stale@", address) for name, address in first.items()}
+    second = ("database", "init", "--admin-url", own_postgres.admin_url, "--name", "second")
+    done = manage(*second, TOOLTRAIL_VAR=str(installation.var), **stale)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "DATABASE_URL does not open this server as tooltrail_app" in done.stderr
+    assert done.stderr.count("\n") == 1
+    for url in first.values():
+        psycopg.connect(url).close()
+    with psycopg.connect(own_postgres.admin_url) as connection:
+        made = connection.execute("SELECT FROM pg_database WHERE datname = 'second'").fetchone()
+    assert made is None
+
+    # Where a password cannot be checked, as with `trust`, none is replaced either.
+    database.initialise(
+        own_postgres.admin_url, dict.fromkeys(database.ROLES, "stale"), keep_passwords=True
+    )
+    for url in first.values():
+        psycopg.connect(url).close()
+
+
+def test_init_says_in_one_line_what_is_in_the_way(tmp_path: Path) -> None:
+    for admin_url, reason in (
+        ("postgresql://nobody@127.0.0.1:1/none", "refused"),
+        (os.environ["DATABASE_URL"], "permission denied"),
+        ("no address", "missing"),
+    ):
+        arguments = ("database", "init", "--rotate", "--admin-url", admin_url)
+        done = manage(*arguments, TOOLTRAIL_VAR=str(tmp_path))
+        assert done.returncode != 0
+        assert done.stdout == ""
+        assert reason in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_the_deployment_check_is_clean_with_the_documented_variables(tmp_path: Path) -> None:
+    check = ("check", "--deploy", "--fail-level", "WARNING")
+    environment = {"DATABASE_URL": os.environ["DATABASE_URL"], "TOOLTRAIL_VAR": str(tmp_path)}
+    done = manage(*check, **environment, **DEPLOYED)
+    assert done.returncode == 0, done.stderr
+    assert "no issues" in done.stdout
+
+    for name, complaint in {
+        "TOOLTRAIL_HTTPS": "security.W008",
+        "TOOLTRAIL_SECRET_KEY": "security.W009",
+    }.items():
+        less = {other: value for other, value in DEPLOYED.items() if other != name}
+        done = manage(*check, **environment, **less)
+        assert done.returncode != 0
+        assert complaint in done.stderr
+    assert "security.W018" in manage(*check, **environment, **DEPLOYED, TOOLTRAIL_DEBUG="1").stderr
+
+
+def test_the_document_names_every_variable_that_is_read() -> None:
+    read = {
+        name
+        for module in (BASE_DIR / "config").glob("*.py")
+        for name in re.findall(
+            r"""env\.(?:text|boolean|integer|words)\(\s*"(\w+)\"""", module.read_text()
+        )
+    }
+    table = (BASE_DIR / "docs" / "running.md").read_text().partition("## For real")[2]
+    documented = set(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE))
+    assert documented == read | database.VARIABLES.keys()

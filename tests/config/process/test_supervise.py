@@ -1,0 +1,67 @@
+"""The supervisor with children made for the test, in a process of its own: it takes signals."""
+
+import subprocess
+import sys
+
+from config.instance import BASE_DIR
+from tests.support.installation import clean_environment
+
+
+def supervise(code: str) -> "subprocess.CompletedProcess[str]":
+    """Run these lines with everything of `config.process.supervise` in reach."""
+    return subprocess.run(
+        [sys.executable, "-c", f"from config.process.supervise import *\n{code}"],
+        cwd=BASE_DIR,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+
+def test_a_web_server_that_never_becomes_ready_ends_everything() -> None:
+    done = supervise("""
+supervisor = Supervisor(None)
+supervisor.add(Child("web server", ["/bin/sh", "-c", "exit 3"]))
+print(supervisor.wait_until_ready("127.0.0.1", 1), supervisor.run())
+supervisor.stop()
+""")
+    assert done.stdout == "False 1\n"
+    assert done.stderr == "tooltrail: the web server ended with exit code 3; stopping\n"
+
+
+def test_what_ignores_a_request_to_stop_is_killed_with_all_it_started() -> None:
+    done = supervise("""
+supervisor = Supervisor(None)
+stubborn = "trap '' TERM; sleep 600 & echo $! >&2; while :; do wait; done"
+for name in ("web server", "worker"):
+    supervisor.add(Child(name, ["/bin/sh", "-c", stubborn]))
+while len(psutil.Process().children(recursive=True)) < 5:  # the guardian is the fifth
+    time.sleep(0.01)
+everything = psutil.Process().children(recursive=True)
+supervisor.stop()
+deadline = time.monotonic() + 5  # a signal is sent before it has done its work
+is_left = lambda one: one.is_running() and one.status() != "zombie"
+while any(map(is_left, everything)) and time.monotonic() < deadline:
+    time.sleep(0.01)
+print(list(filter(is_left, everything)))
+""")
+    assert done.stdout == "[]\n"
+
+
+def test_a_child_that_fails_at_its_start_is_started_ever_more_slowly_and_no_other() -> None:
+    done = supervise("""
+import config.process.supervise as here
+child = Child("worker", ["true"])
+for lived_s in (60, 60, 60, 0, 0):
+    here._LIVED_S = lived_s
+    child.start()
+    child.wait()
+    child.restart_if_due()
+    print(child._restart_delay_s)
+""")
+    assert done.stdout.split() == ["2.0", "4.0", "8.0", "1.0", "1.0"]
+    assert done.stderr.splitlines()[0] == (
+        "tooltrail: the worker ended with exit code 0; starting it again"
+    )

@@ -1,0 +1,278 @@
+"""`manage.py up` as a newcomer runs it: real processes on a folder of their own."""
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import psutil
+import pytest
+
+from config.instance import child_environment
+from config.postgresql.database import APP, ROLES, VARIABLES
+from tests.support.installation import (
+    Installation,
+    announcement,
+    clean_environment,
+    end,
+    new_installation,
+    stdout,
+    until,
+)
+
+
+@pytest.fixture
+def installation() -> Iterator[Installation]:
+    """An installation that nobody has started yet."""
+    with new_installation() as made:
+        yield made
+
+
+@pytest.fixture
+def heeding_hangups() -> Iterator[None]:
+    """Whoever runs the tests under nohup hands down that SIGHUP is ignored, as `up` then does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+class _Stay(HTTPRedirectHandler):
+    def redirect_request(self, *_arguments: object) -> None:
+        return None
+
+
+def status(url: str, **headers: str) -> int:
+    """The answer's status code, of a redirection too."""
+    try:
+        with build_opener(_Stay).open(Request(url, headers=headers)) as answer:
+            code: int = answer.status
+            return code
+    except HTTPError as error:
+        with error:
+            return error.code
+
+
+def calls(facts: dict[str, str]) -> int:
+    """How many completed calls the tenant has."""
+    request = Request(
+        facts["url"] + "/api/v1/summary?range=24h",
+        headers={"Authorization": f"Bearer {facts['api_key']}"},
+    )
+    with build_opener().open(request) as answer:
+        return int(json.load(answer)["calls"])
+
+
+def test_a_first_start_a_second_and_what_both_print(installation: Installation) -> None:
+    first = installation.up("--json", "--dev-tenant", "Big Co")
+    facts = announcement(first)
+    assert set(facts) == {"url", "user", "password", "api_key", "tenant_id"}
+    assert status(facts["url"] + "/login") == HTTPStatus.OK
+    assert calls(facts) == 0
+    assert "already runs" in installation.refusal()
+    assert end(first) == 0
+    assert installation.processes() == []
+
+    # As after a power cut: the pid is somebody else's by now.
+    (installation.postgres.data / "postmaster.pid").write_text(f"{os.getpid()}\n")
+    second = installation.up("--json", "--dev-tenant", "Big Co")
+    again = announcement(second)
+    assert {**again, "url": ""} == {**facts, "url": ""}
+    assert calls(again) == 0
+    assert end(second, signal.SIGINT) == 0
+    assert installation.processes() == []
+
+
+def test_the_first_call_it_proposes_works_and_the_database_is_not_made_twice(
+    installation: Installation, heeding_hangups: None
+) -> None:
+    process = installation.up("--dev-tenant", "acme")
+    lines: list[str] = []
+    while not lines or "Ctrl-C" not in lines[-1]:
+        line = stdout(process).readline()
+        assert line, installation.errors.read_text()
+        lines.append(line.strip())
+    said = installation.errors.read_text()
+    assert f"making the database in {installation.postgres.root}" in said
+    environment = dict(
+        line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export ")
+    )
+    command = next(line for line in lines if line.startswith("uv run "))
+    subprocess.run(
+        [sys.executable, *shlex.split(command)[3:]],
+        env=clean_environment(
+            **environment, TOOLTRAIL_SPOOL_DIR=str(installation.var.parent / "spool")
+        ),
+        check=True,
+    )
+    facts = {"url": environment["TOOLTRAIL_URL"], "api_key": environment["TOOLTRAIL_API_KEY"]}
+    assert calls(facts) == 1
+    assert end(process, signal.SIGHUP) == 0
+    assert installation.processes() == []
+
+
+def test_the_demo_makes_calls_and_a_kill_takes_everything_along(
+    installation: Installation,
+) -> None:
+    process = installation.up("--json", "--demo")
+    facts = announcement(process)
+    until(lambda: calls(facts))
+    assert len(installation.processes()) > 4
+    assert list((installation.var / "spool").iterdir())
+    process.kill()
+    process.wait()
+    until(lambda: not installation.processes())
+
+    again = installation.up("--json", "--demo")
+    assert calls(announcement(again)) > 0
+    assert end(again) == 0
+    assert installation.processes() == []
+
+
+def test_whatever_dies_is_started_again_and_ends_with_us(installation: Installation) -> None:
+    process = installation.up("--json", "--dev-tenant", "acme")
+    facts = announcement(process)
+    for name, word in (("web server", "config.process.web_server"), ("worker", "procrastinate")):
+        old = until(partial(installation.processes, word))
+        min(old, key=psutil.Process.create_time).kill()
+        until(partial(_others, installation, word, {one.pid for one in old}))
+        said = f"the {name} ended with signal SIGKILL; starting it again"
+        assert said in installation.errors.read_text()
+    postmaster = installation.postgres.running_pid()
+    assert postmaster is not None
+    os.kill(postmaster, signal.SIGKILL)
+    until(lambda: installation.postgres.running_pid() not in (None, postmaster))
+    assert "the database ended; starting it again" in installation.errors.read_text()
+    until(lambda: _answers(facts["url"]))
+
+    process.kill()
+    process.wait()
+    until(lambda: not installation.processes())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_web_processes_hold_no_address_but_their_own_roles(installation: Installation) -> None:
+    process = installation.up("--json", "--demo")
+    announcement(process)
+    worker = until(partial(installation.processes, "procrastinate"))[0]
+    demo = until(partial(installation.processes, "audit.demo"))[0]
+    web = installation.processes("config.process.web_server")
+    assert len(web) > 1, "the server and what it forked"
+    kept = json.loads((installation.var / "secrets.json").read_text())
+    owner, application, keeper = (kept[role].encode() for role in ROLES)
+    for each in web:
+        environ, memory = (_read_proc(each.pid, name) for name in ("environ", "mem"))
+        assert application in environ
+        assert application in memory
+        for password in (owner, keeper):
+            assert password not in environ
+            assert password not in memory
+    until(lambda: owner in _read_proc(worker.pid, "mem"))  # once it has read its settings
+    assert not any(kept[role].encode() in _read_proc(demo.pid, "environ") for role in ROLES)
+    done = subprocess.run(
+        [sys.executable, "-c", _CONNECTIONS],
+        env=web[-1].environ(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {"default": APP}
+    assert end(process) == 0
+
+
+_CONNECTIONS = """
+import json
+from config.settings import DATABASES
+print(json.dumps({alias: database["USER"] for alias, database in DATABASES.items()}))
+"""
+
+
+def _read_proc(pid: int, name: str) -> bytes:
+    """A process's environment, or all of its memory that can be read."""
+    folder = Path("/proc") / str(pid)
+    if name != "mem":
+        return (folder / name).read_bytes()
+    parts = []
+    with (folder / "mem").open("rb", buffering=0) as memory:
+        for line in (folder / "maps").read_text().splitlines():
+            place, access, *_ = line.split()
+            first, last = (int(number, 16) for number in place.split("-"))
+            if access.startswith("rw"):
+                with contextlib.suppress(OSError):  # some of the kernel's own
+                    memory.seek(first)
+                    parts.append(memory.read(last - first))
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("ending", ["", "_FILE"])
+def test_a_child_is_given_the_address_of_its_own_role(
+    ending: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for variable in VARIABLES:
+        (tmp_path / variable).write_text(f"postgresql://{variable}@/x")
+        monkeypatch.delenv(variable, raising=False)
+        value = str(tmp_path / variable) if ending else f"postgresql://{variable}@/x"
+        monkeypatch.setenv(variable + ending, value)
+    monkeypatch.setenv("TOOLTRAIL_SECRET_KEY" + ending, str(tmp_path / "DATABASE_URL"))
+    both = {f"DATABASE_URL{ending}", f"TOOLTRAIL_SECRET_KEY{ending}"}
+    names = (*VARIABLES, "TOOLTRAIL_SECRET_KEY")
+    watched = {f"{name}{each}" for name in names for each in ("", "_FILE")}
+    assert watched & child_environment(APP).keys() == both
+    assert not watched & child_environment(None).keys()
+
+
+def _others(installation: Installation, word: str, known: set[int]) -> set[int]:
+    return {one.pid for one in installation.processes(word)} - known
+
+
+def _answers(url: str) -> bool:
+    try:
+        return status(url + "/readyz") == HTTPStatus.OK
+    except OSError:
+        return False
+
+
+def test_stopped_before_it_is_ready_it_leaves_nothing(installation: Installation) -> None:
+    process = installation.up("--json")
+    until(lambda: installation.postgres.running_pid())
+    assert end(process, signal.SIGINT) == 128 + signal.SIGINT
+    assert installation.processes() == []
+
+
+def test_refusing_it_leaves_nothing(installation: Installation) -> None:
+    assert "--dev-tenant ???: not a slug" in installation.refusal("--dev-tenant", "???")
+    assert installation.processes() == []
+
+
+def test_a_port_in_use(installation: Installation) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"port {port} is in use" in installation.refusal("--port", port)
+
+
+def test_a_var_that_cannot_be_written(installation: Installation) -> None:
+    installation.var.write_text("a file where the folder should be")
+    assert f"cannot read {installation.var}" in installation.refusal()
+    installation.var.unlink()
+    installation.var.symlink_to("/proc/nowhere")
+    assert "cannot write to" in installation.refusal()
+
+
+def test_a_database_that_is_not_there(installation: Installation) -> None:
+    said = installation.refusal(DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+    assert said.startswith("CommandError: database: ")
+
+
+def test_a_superuser_may_not_serve(installation: Installation) -> None:
+    owner = os.environ["DATABASE_OWNER_URL"]
+    said = installation.refusal(DATABASE_URL=owner, DATABASE_OWNER_URL=owner)
+    assert "tooltrail_owner bypasses row-level security" in said

@@ -1,0 +1,159 @@
+"""A tenant in which everything the API reads is to be found."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.test import Client
+
+from audit.models import RejectedEvent
+from tenants.keys import create_key
+from tenants.models import Scope
+from tenants.scope import tenant_scope
+from tests.support.contracts import make_contract
+from tests.support.event_requests import post
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.ledger_log import sign
+from tests.support.pages import signed_in
+from tools_registry.exchange.job import run_at_once, start_import
+from tools_registry.exchange.reading import open_document
+from tools_registry.models import Tool
+
+PAYLOAD = "payload7c2d"
+"""Stands in every payload, and in what quotes one."""
+ERROR = {"type": "UPSTREAM", "code": "BAD_GATEWAY", "message": PAYLOAD, "upstream_status": 502}
+VIOLATION = {
+    "path": "$.items[3].id",
+    "code": "WRONG_TYPE",
+    "severity": "error",
+    "expected": "integer",
+    "received": PAYLOAD,
+}
+
+
+@dataclass(frozen=True)
+class Record:
+    """The tenant, keys that read in it, and things to ask for by their ids."""
+
+    cast: Cast
+    reader: str
+    """Scope `read`."""
+    auditor: str
+    """Scopes `read` and `payloads`."""
+    failed: UUID
+    open: UUID
+    refused: UUID
+    tool: UUID
+    report: UUID
+    imported: UUID
+    at: datetime
+
+    def get(self, path: str, key: str = "", **query: str | int) -> Any:
+        """The answer to GET, by who sees payloads unless another key is given."""
+        authorization = {"Authorization": f"Bearer {key or self.auditor}"}
+        return Client(headers=authorization).get(f"/api/v1/{path}", query)
+
+    def ids(self) -> dict[str, dict[str, str | int]]:
+        """What each operation that names something is asked for."""
+        return {
+            "read_call": {"invocation_id": str(self.failed)},
+            "read_trace": {"trace_id": "a/trace"},
+            "read_inbox_line": {"line_id": str(self.refused)},
+            "read_tool": {"tool_id": str(self.tool)},
+            "diff_tool": {"tool_id": str(self.tool), "from_": 1, "to": 1},
+            "read_drift": {"tool_id": str(self.tool)},
+            "read_effect": {"tool_id": str(self.tool), "version": 1},
+            "define_tools": {"provider": "openai"},
+            "read_import": {"import_id": str(self.imported)},
+            "read_report": {"report_id": str(self.report)},
+            "read_tile": {"name": "0/000.p/24"},
+            "prove_inclusion": {"index": 3},
+            "prove_consistency": {"old": 24},
+            "download_proof": {"index": 3},
+        }
+
+
+def make_record(cast: Cast) -> Record:
+    """Twelve calls of which one failed, three are a loop and one is open, and the rest."""
+    key = create_key(cast.tenant, "executor", [Scope.INGEST, Scope.REGISTRY])[1]
+    at = datetime.now(UTC) - timedelta(minutes=2)
+    usage = {"prompt": 800, "completion": 60}
+    failed = make_call(
+        tool_name="search",
+        tool_version="4",
+        trace_id="a/trace",
+        call_id="f" * 64,
+        run_id="run-1",
+        started_at=at + timedelta(seconds=9),
+        args={"q": PAYLOAD},
+        output={"status": "error", "error": ERROR, "meta": {"took_ms": 20, "token_usage": usage}},
+        guard={"strategy": "throw", "outcome": "failed", "violations": [VIOLATION]},
+        producer_id="executor-1",
+    )
+    failed[0]["producer_seq"], failed[1]["producer_seq"] = 1, 2
+    running = make_call(is_open=True, trace_id="b", call_id="e" * 64, started_at=at)
+    loop = [
+        event
+        for n in range(3)
+        for event in make_call(trace_id="loop", started_at=at + timedelta(seconds=n))
+    ]
+    others = [
+        event
+        for n in range(7)
+        for event in make_call(
+            tool_name=f"tool-{n}",
+            trace_id=f"trace-{n}",
+            call_id=f"{n}" * 64,
+            started_at=at + timedelta(seconds=10 + n),
+        )
+    ]
+    gap = {
+        "type": "gap",
+        "producer_id": "executor-1",
+        "from_seq": 3,
+        "to_seq": 4,
+        "reason": "spool full",
+        "count": 2,
+    }
+    send_events(cast.tenant, [*failed, *running, *loop, *others, gap], key=key)
+    post(key, json.dumps({"type": "neither", "args": PAYLOAD}).encode())
+    registered = Client().post(
+        "/api/v1/tools",
+        {"tools": [make_contract(name="get_weather")]},
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {key}"},
+    )
+    assert registered.status_code == 200
+    sign(cast.tenant)
+    with tenant_scope(cast.tenant.id):
+        refused = RejectedEvent.objects.for_tenant(cast.tenant.id).get()
+        tool = Tool.objects.get(tenant=cast.tenant)
+        document = open_document(json.dumps([{"name": "other", "inputSchema": {}}]))
+        imported = start_import(cast.tenant, document, cast.editor.username)
+        run_at_once(imported)
+    looked = signed_in(cast.editor).post(
+        f"/tools/{tool.pk}/drift/look", {"limit": "1000", "range": "24h"}
+    )
+    assert looked.status_code == 302
+    auditor = create_key(cast.tenant, "auditor", [Scope.READ, Scope.PAYLOADS, Scope.REGISTRY])[1]
+    reported = Client().post(
+        "/api/v1/reports",
+        {"range": "1h"},
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {auditor}"},
+    )
+    assert reported.status_code == 201
+    return Record(
+        cast=cast,
+        reader=create_key(cast.tenant, "wallboard", [Scope.READ])[1],
+        auditor=auditor,
+        failed=UUID(str(failed[0]["invocation_id"])),
+        open=UUID(str(running[0]["invocation_id"])),
+        refused=refused.id,
+        tool=tool.id,
+        report=UUID(reported.json()["id"]),
+        imported=imported.pk,
+        at=at,
+    )

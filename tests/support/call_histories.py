@@ -1,0 +1,54 @@
+"""Calls as calls are, for tests of what many of them add up to."""
+
+import random
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.support.factories import make_call
+
+MIDNIGHT = datetime.combine(datetime.now(UTC).date(), datetime.min.time(), UTC)
+
+type Event = dict[str, Any]
+
+
+def some_call(rng: random.Random, number: int) -> list[Event]:
+    """A call as calls are: most succeed, some fail, break their schema, or never end."""
+    kind = rng.choice(("ok", "ok", "ok", "failed", "broken", "open"))
+    members: Event = {}
+    if kind == "failed":
+        error = {"type": rng.choice(("TIMEOUT", "UPSTREAM")), "message": "no"}
+        members["output"] = {"status": "error", "error": error}
+    elif kind == "ok":
+        usage = {"prompt": rng.randrange(100), "completion": rng.randrange(100)}
+        members["output"] = {
+            "status": "ok",
+            "data": {},
+            "meta": {"cache_hit": rng.random() < 0.3, "token_usage": usage},
+        }
+    elif kind == "broken":
+        found = [
+            {"path": f"$.items[{n}]", "code": "WRONG_TYPE", "expected": "a", "received": "b"}
+            for n in range(rng.randrange(1, 4))
+        ]
+        members["guard"] = {
+            "strategy": "throw",
+            "outcome": rng.choice(("failed", "coerced")),
+            "violations": found,
+        }
+    events = make_call(
+        invocation_id=str(uuid.UUID(int=rng.getrandbits(128), version=4)),
+        # Few keys, so that writers meet on the same rows; on either side of midnight.
+        started_at=MIDNIGHT - timedelta(hours=1) + timedelta(minutes=rng.randrange(120)),
+        duration_ms=rng.lognormvariate(3, 2),
+        tool_name=rng.choice(("a", "b", "ä")),
+        tool_version=rng.choice(("1", "2")),
+        trace_id=f"trace-{rng.randrange(4)}",
+        run_id=rng.choice(("r1", "r2")),
+        is_open=kind == "open",
+        **members,
+    )
+    return [
+        event | {"producer_id": f"p{number % 2}", "producer_seq": 2 * number + place}
+        for place, event in enumerate(events)
+    ]

@@ -1,0 +1,143 @@
+"""A `manage.py up` of a test's own: its folder, its processes, and what it prints."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Timer
+from typing import IO
+
+import psutil
+
+from config.instance import BASE_DIR
+from config.postgresql.embedded import EmbeddedPostgres
+
+Up = subprocess.Popen[str]
+DEADLINE_S = 120.0
+
+
+def until[T](look: Callable[[], T]) -> T:
+    """What `look` returns once it is true of something; the test fails if it never is."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """Ours without what names this session's database and folder."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("DATABASE_", "TOOLTRAIL_", "DJANGO_"))
+    } | more
+
+
+@dataclass
+class Installation:
+    """One `var/` and the `up` that may run on it."""
+
+    var: Path
+    started: list[Up] = field(default_factory=list)
+
+    @property
+    def postgres(self) -> EmbeddedPostgres:
+        return EmbeddedPostgres(self.var / "postgres")
+
+    @property
+    def errors(self) -> Path:
+        """What the one started last said."""
+        return self.var.parent / f"stderr-{len(self.started)}"
+
+    def up(self, *options: str, **environment: str) -> Up:
+        """Start `manage.py up --port 0`; its stderr goes to a file of its own."""
+        with (self.var.parent / f"stderr-{len(self.started) + 1}").open("w") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "manage.py", "up", "--port", "0", *options],
+                cwd=BASE_DIR,
+                env=clean_environment(TOOLTRAIL_VAR=str(self.var), **environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self.started.append(process)
+        return process
+
+    def refusal(self, *options: str, **environment: str) -> str:
+        """What `up` says when it refuses to start: one line, and a failure for the shell."""
+        process = self.up("--json", *options, **environment)
+        assert stdout(process).read() == ""
+        assert process.wait() != 0
+        said = self.errors.read_text()
+        assert said.count("\n") == 1, said
+        return said
+
+    def processes(self, *words: str) -> list[psutil.Process]:
+        """The processes of this installation that run, with such words in their command line.
+
+        Found by their environment: PostgreSQL's and the demo's children have it too.
+        """
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if (
+                    process.status() != psutil.STATUS_ZOMBIE
+                    and process.environ().get("TOOLTRAIL_VAR") == str(self.var)
+                    and set(words) <= set(process.cmdline())
+                ):
+                    found.append(process)
+            except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+                continue
+        return found
+
+
+def stdout(process: Up) -> IO[str]:
+    """The announcement's stream."""
+    assert process.stdout is not None
+    return process.stdout
+
+
+def announcement(process: Up) -> dict[str, str]:
+    """The one line printed when everything is ready."""
+    facts: dict[str, str] = json.loads(stdout(process).readline())
+    return facts
+
+
+def end(process: Up, how: signal.Signals = signal.SIGTERM) -> int:
+    """Send the signal, expect nothing more on stdout, and return the exit code."""
+    process.send_signal(how)
+    deadline = Timer(DEADLINE_S, process.kill)
+    deadline.start()
+    try:
+        assert stdout(process).read() == ""
+        return process.wait()
+    finally:
+        deadline.cancel()
+
+
+@contextmanager
+def new_installation() -> Iterator[Installation]:
+    """A new folder; whatever still runs there at the end is killed."""
+    folder = Path(tempfile.mkdtemp(prefix="tt-"))
+    folder.chmod(0o711)
+    made = Installation((folder / "var").resolve())
+    try:
+        yield made
+    finally:
+        for started in made.started:  # first, or it starts again what is killed next
+            started.kill()
+            started.wait()
+            stdout(started).close()
+        for process in made.processes():
+            process.kill()
+        shutil.rmtree(folder)

@@ -1,0 +1,249 @@
+"""Counting everything again from `invocation` and the log, to compare with what was kept.
+
+Works on one tenant inside its scope; `assert_consistent` is the invariant of ingest.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import connection
+from tooltrail.ledger import NO_INVOCATION, Entry, Kind, commit_of, leaf_of
+
+from audit.events.instants import microseconds
+from audit.index import histogram
+from audit.log.payload import unpack
+from audit.models import Batch, Gap
+from tenants.models import Tenant
+from tenants.scope import tenant_scope
+
+_HOUR = "date_trunc('hour', started_at)"
+_QUARTER = "date_bin('15 minutes', started_at, timestamptz '2000-01-01 00:00+00')"
+_RECOUNTS = {
+    "trace": """
+        SELECT started_on, trace_id, min(started_at),
+               max(greatest(started_at, coalesce(ended_at, started_at))),
+               (array_agg(tool_name ORDER BY started_at, tool_name COLLATE "C"))[1],
+               min(run_id COLLATE "C"), count(*), count(end_batch_id),
+               count(*) FILTER (WHERE state = 'failed'), sum(violation_count)::bigint,
+               sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint
+        FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2
+    """,
+    "rollup": f"""
+        SELECT started_on, {_HOUR}, tool_name, tool_version, count(*), count(end_batch_id),
+               count(*) FILTER (WHERE state = 'failed'),
+               count(*) FILTER (WHERE violation_count > 0), sum(violation_count)::bigint,
+               coalesce(sum(duration_us), 0)::bigint, sum(prompt_tokens)::bigint,
+               sum(completion_tokens)::bigint, count(*) FILTER (WHERE cache_hit)
+        FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4
+    """,
+    "quarter_rollup": f"""
+        SELECT started_on, {_QUARTER}, tool_name, tool_version, count(*), count(end_batch_id),
+               count(*) FILTER (WHERE state = 'failed'),
+               count(*) FILTER (WHERE violation_count > 0), sum(violation_count)::bigint,
+               sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint,
+               count(*) FILTER (WHERE cache_hit)
+        FROM invocation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4
+    """,
+    "error_rollup": f"""
+        SELECT started_on, {_HOUR}, tool_name, tool_version, error_type, count(*)
+        FROM invocation WHERE tenant_id = %(tenant_id)s AND state = 'failed'
+        GROUP BY 1, 2, 3, 4, 5
+    """,
+    "violation_day": """
+        SELECT started_on, tool_name, tool_version, path_pattern, code, strategy, outcome,
+               count(*), count(DISTINCT invocation_id), min(started_at), max(started_at)
+        FROM violation WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2, 3, 4, 5, 6, 7
+    """,
+}
+_KEPT = {
+    "trace": """
+        SELECT started_on, trace_id, first_started_at, last_at, first_tool_name, run_id,
+               started_count, completed_count, failed_count, violation_count, prompt_tokens,
+               completion_tokens
+        FROM trace WHERE tenant_id = %(tenant_id)s
+    """,
+    "rollup": """
+        SELECT started_on, hour_at, tool_name, tool_version, started_count, completed_count,
+               failed_count, violating_call_count, violation_count, duration_us, prompt_tokens,
+               completion_tokens, cache_hit_count
+        FROM rollup WHERE tenant_id = %(tenant_id)s AND started_count <> 0
+    """,
+    "quarter_rollup": """
+        SELECT started_on, quarter_at, tool_name, tool_version, started_count, completed_count,
+               failed_count, violating_call_count, violation_count, prompt_tokens,
+               completion_tokens, cache_hit_count
+        FROM quarter_rollup WHERE tenant_id = %(tenant_id)s AND started_count <> 0
+    """,
+    "error_rollup": """
+        SELECT started_on, hour_at, tool_name, tool_version, error_type, call_count
+        FROM error_rollup WHERE tenant_id = %(tenant_id)s AND call_count <> 0
+    """,
+    "violation_day": """
+        SELECT started_on, tool_name, tool_version, path_pattern, code, strategy, outcome,
+               violation_count, call_count, first_at, last_at
+        FROM violation_day WHERE tenant_id = %(tenant_id)s
+    """,
+}
+_STRAY_VIOLATIONS = """
+    SELECT v.invocation_id, v.ordinal FROM violation v
+    LEFT JOIN invocation i ON i.tenant_id = v.tenant_id AND i.started_on = v.started_on
+        AND i.invocation_id = v.invocation_id
+    WHERE v.tenant_id = %(tenant_id)s AND (
+        i.started_at, i.tool_name, i.tool_version, i.guard_strategy, i.guard_outcome
+    ) IS DISTINCT FROM (
+        v.started_at, v.tool_name, v.tool_version,
+        CASE v.found_by WHEN 'executor' THEN v.strategy END,
+        CASE v.found_by WHEN 'executor' THEN v.outcome END
+    )
+"""
+_SLOTS = """
+    SELECT invocation_id, 'toolExecutionStart', start_batch_id, start_pos FROM invocation
+    WHERE tenant_id = %(tenant_id)s AND start_batch_id IS NOT NULL
+    UNION ALL
+    SELECT invocation_id, 'toolExecutionEnd', end_batch_id, end_pos FROM invocation
+    WHERE tenant_id = %(tenant_id)s AND end_batch_id IS NOT NULL
+"""
+_KINDS = {"toolExecutionStart": Kind.START, "toolExecutionEnd": Kind.END, "gap": Kind.GAP}
+_KINDS["finding"] = Kind.FINDING
+
+type _Place = tuple[uuid.UUID, int]
+
+
+def assert_consistent(tenant: Tenant) -> None:
+    """Fail unless trace, rollups, violation, ledger and log agree with the calls."""
+    with tenant_scope(tenant.id):
+        for table, recount in _RECOUNTS.items():
+            assert _rows(tenant, _KEPT[table]) == _rows(tenant, recount), table
+        for table, start in (("rollup", _HOUR), ("quarter_rollup", _QUARTER)):
+            assert _latencies(tenant, table) == _recounted_latencies(tenant, start), table
+        assert _rows(
+            tenant,
+            "SELECT started_on, invocation_id, count(*)::integer FROM violation"
+            " WHERE tenant_id = %(tenant_id)s GROUP BY 1, 2",
+        ) == _rows(
+            tenant,
+            "SELECT started_on, invocation_id, violation_count FROM invocation"
+            " WHERE tenant_id = %(tenant_id)s AND violation_count > 0",
+        )
+        assert _rows(tenant, _STRAY_VIOLATIONS) == []
+        log = _whole_log(tenant)
+        _assert_slots_hold_their_events(tenant, log)
+        assert _rows(
+            tenant,
+            "SELECT producer_id, first_seq, last_seq, event_count FROM producer"
+            " WHERE tenant_id = %(tenant_id)s",
+        ) == _recounted_producers(tenant, log)
+
+
+def _rows(tenant: Tenant, statement: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"tenant_id": tenant.id})
+        return sorted(cursor.fetchall(), key=repr)
+
+
+def _latencies(tenant: Tenant, table: str) -> list[tuple[Any, ...]]:
+    start = "hour_at" if table == "rollup" else "quarter_at"
+    kept = _rows(
+        tenant,
+        f"SELECT started_on, {start}, tool_name, tool_version, histogram::text"
+        f" FROM {table} WHERE tenant_id = %(tenant_id)s AND histogram <> 0",
+    )
+    return sorted(((*key, histogram.from_number(number)) for *key, number in kept), key=repr)
+
+
+def _recounted_latencies(tenant: Tenant, start: str) -> list[tuple[Any, ...]]:
+    calls = _rows(
+        tenant,
+        f"SELECT started_on, {start}, tool_name, tool_version, array_agg(duration_us)"
+        " FROM invocation WHERE tenant_id = %(tenant_id)s AND state <> 'open' GROUP BY 1, 2, 3, 4",
+    )
+    counted = [(*key, histogram.histogram(durations)) for *key, durations in calls]
+    return sorted(counted, key=repr)
+
+
+def _whole_log(tenant: Tenant) -> dict[_Place, dict[str, Any]]:
+    """Every event of the log by batch and position.
+
+    Indexes must be contiguous from 0, and each leaf must follow from the stored bytes.
+    """
+    log: dict[_Place, dict[str, Any]] = {}
+    batches = Batch.objects.for_tenant(tenant.id).order_by("first_index", "event_count")
+    for batch in batches:
+        assert batch.first_index == len(log)
+        assert batch.payload is not None
+        stored = unpack(bytes(batch.payload))
+        leaves = bytes(batch.leaves)
+        assert len(stored) * 32 == batch.event_count * 32 == len(leaves)
+        for position, (salt, raw) in enumerate(stored):
+            event = log[batch.batch_id, position] = json.loads(raw)
+            if "event_id" not in event:
+                continue  # the server made one, of the line's number: test_ingest.py
+            leaf = leaf_for(
+                _KINDS[event["type"]],
+                event["event_id"],
+                event.get("invocation_id"),
+                microseconds(batch.received_at),
+                salt,
+                raw,
+            )
+            assert leaves[position * 32 : (position + 1) * 32] == leaf
+    assert _rows(tenant, "SELECT size FROM ledger_head WHERE tenant_id = %(tenant_id)s") == (
+        [(len(log),)] if batches else []
+    )
+    return log
+
+
+def _assert_slots_hold_their_events(
+    tenant: Tenant, log: Mapping[_Place, Mapping[str, Any]]
+) -> None:
+    """What a call says of where its events lie is true, and no event serves two calls."""
+    slots = _rows(tenant, _SLOTS)
+    assert len({(batch_id, position) for _, _, batch_id, position in slots}) == len(slots)
+    for invocation_id, kind, batch_id, position in slots:
+        event = log[batch_id, position]
+        assert event["type"] == kind
+        assert event.get("invocation_id", str(invocation_id)) == str(invocation_id)
+
+
+def _recounted_producers(
+    tenant: Tenant, log: Mapping[_Place, Mapping[str, Any]]
+) -> list[tuple[Any, ...]]:
+    """Each producer's numbering, from the events that hold a slot and the gaps it owned up to."""
+    numbers: dict[str, list[int]] = {}
+    counts: dict[str, int] = {}
+    for _, _, batch_id, position in _rows(tenant, _SLOTS):
+        event = log[batch_id, position]
+        if (producer := event.get("producer_id")) is None:
+            continue
+        seq = event.get("producer_seq")
+        numbers.setdefault(producer, []).extend([] if seq is None else [seq])
+        counts[producer] = counts.get(producer, 0) + (seq is not None)
+    for gap in Gap.objects.for_tenant(tenant.id):
+        numbers.setdefault(gap.producer_id, []).extend((gap.from_seq, gap.to_seq))
+    recounted = [
+        (producer, min(heard, default=None), max(heard, default=None), counts.get(producer, 0))
+        for producer, heard in numbers.items()
+    ]
+    return sorted(recounted, key=repr)
+
+
+def leaf_for(
+    kind: Kind,
+    event_id: str,
+    invocation_id: str | None,
+    received_us: int,
+    salt: bytes,
+    raw: bytes,
+) -> bytes:
+    """The leaf an event should have, from what an auditor knows."""
+    entry = Entry(
+        kind,
+        uuid.UUID(event_id),
+        NO_INVOCATION if invocation_id is None else uuid.UUID(invocation_id),
+        received_us,
+        len(raw),
+        commit_of(salt, raw),
+    )
+    return leaf_of(entry.to_bytes())

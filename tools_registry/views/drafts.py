@@ -1,0 +1,168 @@
+"""The pages on which people write a tool's next version."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from tenants.access import TenantRequest, tenant_page
+from tenants.models import Role
+from tools_registry.changes import Publisher
+from tools_registry.draft_form import DraftForm, differing
+from tools_registry.drafts import (
+    DraftExistsError,
+    StaleDraftError,
+    create_draft,
+    discard_draft,
+    find_draft,
+    save_draft,
+)
+from tools_registry.models import ContractModel, Tool, ToolDraft, ToolVersion
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import contract_of
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def draft_begin(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Begin a draft as the version `number`, by default the current one; of none it is empty."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    number = _number(request.POST.get("number", "")) or tool.current_number
+    if number:
+        versions = ToolVersion.objects.filter(tenant=request.tenant, tool__tenant=request.tenant)
+        version = get_object_or_404(versions.select_related("tool"), tool=tool, number=number)
+        contract = contract_of(version)
+    else:
+        contract = _empty(tool)
+    try:
+        create_draft(tool, contract, Publisher(request.user), base_number=number)
+    except DraftExistsError as error:
+        messages.warning(request, str(error))
+    return redirect("draft_edit", tool.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page(role=Role.EDITOR)
+def draft_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """The tool's draft, to be written; saving says which revision was read.
+
+    Where somebody else has saved meanwhile nothing is stored: both texts are shown, and saving
+    once more is of the revision that is shown then. *Review and publish* saves first. A text that
+    is already stored is not saved again: its replay stays valid.
+    """
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    draft = find_draft(tool)
+    known = _known(tool)
+    if request.method != "POST":
+        form = DraftForm.of(draft, known) if draft else None
+        return _page(request, tool, draft, form)
+    form = DraftForm(request.POST, name=tool.name, known=known)
+    contract = form.checked.contract if form.is_valid() else None
+    if contract is None or "check" in request.POST:
+        return _page(request, tool, draft, form)
+    read = form.cleaned_data["revision"] or 0
+    try:
+        _save(request, tool, draft, contract, read)
+    except StaleDraftError as stale:
+        return _conflict(request, tool, form, stale.draft)
+    except DraftExistsError as error:
+        return _conflict(request, tool, form, error.draft)
+    if "review" in request.POST:
+        return redirect("draft_review", tool.pk)
+    messages.success(request, "Saved.")
+    return redirect("draft_edit", tool.pk)
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def draft_check(request: TenantRequest, pk: UUID) -> HttpResponse:
+    """What is wrong with the contract as it is typed, and how the examples fare: a fragment."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    form = DraftForm(request.POST, name=tool.name, known=_known(tool))
+    form.is_valid()
+    return render(request, "tools/draft_edit.html#check", {"tool": tool, "checked": form.checked})
+
+
+@require_POST
+@tenant_page(role=Role.EDITOR)
+def draft_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+    """Delete the draft, if it is the revision that was read."""
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    draft = find_draft(tool)
+    if draft is None:
+        messages.warning(request, "There is no draft.")
+        return redirect("draft_edit", tool.pk)
+    try:
+        discard_draft(
+            draft,
+            Publisher(request.user),
+            expected_revision=_number(request.POST.get("revision", "")),
+            reason=request.POST.get("reason", "").replace("\0", ""),
+        )
+    except StaleDraftError as stale:
+        messages.error(request, str(stale))
+        return redirect("draft_edit", tool.pk)
+    messages.success(request, "The draft was discarded.")
+    return redirect(tool if tool.current_number else "tool_list")
+
+
+def _save(
+    request: TenantRequest, tool: Tool, draft: ToolDraft | None, contract: ToolContract, read: int
+) -> None:
+    by = Publisher(request.user)
+    if draft is not None:
+        is_stored = draft.revision == read and contract_of(draft) == contract
+        if is_stored and "review" in request.POST:
+            return
+        save_draft(draft, contract, by, expected_revision=read)
+    elif read:
+        raise StaleDraftError(None)
+    else:
+        create_draft(tool, contract, by)
+
+
+def _conflict(
+    request: TenantRequest, tool: Tool, form: DraftForm, theirs: ToolDraft | None
+) -> HttpResponse:
+    """The form as it was sent, beside what is stored; saving it again is then deliberate."""
+    form.data = request.POST.copy()
+    form.data["revision"] = str(theirs.revision if theirs else 0)
+    extra = {
+        "is_conflict": True,
+        "theirs": theirs,
+        "differing": differing(form.cleaned_data, theirs) if theirs else [],
+    }
+    return _page(request, tool, theirs, form, status=409, **extra)
+
+
+def _page(
+    request: TenantRequest,
+    tool: Tool,
+    draft: ToolDraft | None,
+    form: DraftForm | None,
+    *,
+    status: int = 200,
+    **extra: Any,
+) -> HttpResponse:
+    context = {"tool": tool, "draft": draft, "form": form, "checked": form and form.checked}
+    return render(request, "tools/draft_edit.html", context | extra, status=status)
+
+
+def _known(tool: Tool) -> list[ContractModel]:
+    """What is in use already: the current version."""
+    versions = ToolVersion.objects.filter(tenant=tool.tenant_id, tool=tool)
+    return list(versions.filter(number=tool.current_number))
+
+
+def _empty(tool: Tool) -> ToolContract:
+    return ToolContract(
+        name=tool.name, description="", input_schema={"type": "object", "properties": {}}
+    )
+
+
+def _number(text: str) -> int:
+    """A number of an address or form; 0 for what is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

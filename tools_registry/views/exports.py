@@ -1,0 +1,85 @@
+"""The registry taken out as JSON, and the definitions of tools for providers."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from tenants.access import TenantRequest, tenant_page
+from tenants.actions import record_look
+from tools_registry.exchange.export import current_contracts, export_registry
+from tools_registry.exchange.providers import PROVIDERS, Definition, Provider, define
+from tools_registry.models import Tool
+from tools_registry.schemas import ToolContract
+from tools_registry.versions import contract_of, find_version
+
+REMARKS_MAX = 100
+
+
+@require_safe
+@tenant_page()
+def registry_export(request: TenantRequest) -> HttpResponseBase:
+    """All tools with all versions as JSON: what an import takes. It is recorded, once a minute."""
+    if request.method != "HEAD":
+        record_look(request.tenant.id, request.user, "registry.export", "registry")
+    name = f"registry-{request.tenant.slug}-{timezone.now():%Y%m%dT%H%M%SZ}.json"
+    return StreamingHttpResponse(
+        export_registry(request.tenant.id),
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+@require_safe
+@tenant_page()
+def tool_definitions(
+    request: TenantRequest, pk: UUID | None = None, provider: str | None = None
+) -> HttpResponseBase:
+    """Definitions for providers, of one tool or all current ones: the file, or what is in it.
+
+    The page says what each provider cannot be told.
+    """
+    tool, contracts = _contracts(request, pk)
+    if provider is None:
+        offered = [_offered(name, one, contracts) for name, one in PROVIDERS.items()]
+        context = {"tool": tool, "count": len(contracts), "offered": offered}
+        return render(request, "tools/definitions.html", context)
+    if provider not in PROVIDERS:
+        raise Http404("no such provider")
+    chosen = PROVIDERS[provider]
+    document = chosen.wrap([one.document for one in define(contracts, chosen)])
+    return HttpResponse(
+        json.dumps(document, indent=2),
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="tools-{provider}.json"'},
+    )
+
+
+def _contracts(request: TenantRequest, pk: UUID | None) -> tuple[Tool | None, list[ToolContract]]:
+    if pk is None:
+        return None, current_contracts(request.tenant.id)
+    tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
+    version = find_version(tool, tool.current_number) if tool.current_number else None
+    return tool, [contract_of(version)] if version else []
+
+
+def _offered(name: str, provider: Provider, contracts: list[ToolContract]) -> dict[str, Any]:
+    defined = define(contracts, provider)
+    remarks = list(_remarks(defined))
+    return {
+        "name": name,
+        "provider": provider,
+        "remarks": remarks[:REMARKS_MAX],
+        "more": max(0, len(remarks) - REMARKS_MAX),
+    }
+
+
+def _remarks(defined: list[Definition]) -> Iterator[tuple[str, str]]:
+    for one in defined:
+        for remark in one.remarks:
+            yield one.name, remark
