@@ -133,7 +133,7 @@ def test_a_page_asks_for_its_frame_in_one_style_sheet(tmp_path: Path) -> None:
     assert "@import" not in frame
     for part in ("vendor/tabler/1.6.1/tabler.min.css", "css/tokens.css", "css/frame/page.css"):
         assert Path(str(finders.find(part))).read_text() in frame
-    assert "@import" not in (tmp_path / served.stored_name("css/timeline.css")).read_text()
+    assert "@import" not in (tmp_path / served.stored_name("css/traces/timeline.css")).read_text()
 
 
 def test_what_templates_use_of_tabler_is_in_our_build_of_it() -> None:

@@ -9,7 +9,7 @@ import psycopg
 from django.db import connections
 from psycopg import sql
 
-from config import database
+from config.postgresql import database
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from tooltrail import Trail
 from tooltrail.spool.home import make_root
 from tooltrail.spool.segments import SegmentSpool
 
+from sdk.tests.conftest import KEY
 from sdk.tests.support.ingest_server import Server
-from sdk.tests.trail.conftest import KEY
 from sdk.tests.trail.test_processes import adopt
 from sdk.tests.trail.test_spool import die, event, everything
 

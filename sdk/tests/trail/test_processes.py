@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tooltrail import Trail
 
+from sdk.tests.conftest import KEY
 from sdk.tests.support.ingest_server import Server
-from sdk.tests.trail.conftest import KEY
 
 PROLOGUE = """
 import os, sys, time, logging

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tooltrail import SpoolFullError, Trail, shipper
 
+from sdk.tests.conftest import KEY
 from sdk.tests.support.ingest_server import Reply, Request, Server
-from sdk.tests.trail.conftest import KEY
 
 MakeTrail = Callable[..., Trail]
 
