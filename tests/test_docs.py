@@ -124,6 +124,17 @@ def test_the_index_lists_every_decision_by_its_number() -> None:
         assert headings == ["Context", "Decision", "Reasons", "Figures", "Consequences"], name
 
 
+def test_the_page_of_the_architecture_names_what_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`((?:\w+/)+\w+\.(?:py|sql|html))`", text)
+    storeys = text.partition("### The storeys")[2].partition("### What may")[0]
+    placed = set(re.findall(r"`(\w+)/", storeys)) - {"audit"}
+    folders = {path.parent.name for path in (ROOT / "audit").glob("*/__init__.py")}
+
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert placed == folders | {"migrations"}
+
+
 def test_the_page_of_the_benchmarks_names_every_script() -> None:
     text = (ROOT / "bench" / "README.md").read_text()
 
