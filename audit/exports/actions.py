@@ -4,14 +4,12 @@ Both forms end with the number of actions: without it, a file was cut off. `ledg
 which entry holds the same, to be proved.
 """
 
-import json
 from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 from uuid import UUID
 
-from audit.exports.calls import Form, ndjson
-from audit.exports.csv_file import csv_rows
+from audit.exports.forms import text_forms
 from audit.queries.actions import ActionFilter, Place, action_page
 from tenants.models import Action
 from tenants.scope import tenant_scope
@@ -48,17 +46,5 @@ def chunks(tenant_id: UUID, wanted: ActionFilter) -> Iterator[list[dict[str, Any
         before = page.older
 
 
-def _flat(found: Iterator[list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
-    for documents in found:
-        yield [{**one, "details": json.dumps(one["details"])} for one in documents]
-
-
-def _csv(found: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
-    return csv_rows(_flat(found), columns=COLUMNS)
-
-
-FORMS: dict[str, Form] = {
-    "ndjson": Form(ndjson, "application/x-ndjson"),
-    "csv": Form(_csv, "text/csv; charset=utf-8"),
-}
+FORMS = text_forms(COLUMNS)
 """By the ending of the file's name."""

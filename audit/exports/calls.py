@@ -5,16 +5,12 @@ number of calls and none is held open for a slow reader. All forms end with the 
 calls: without it, a file was cut off.
 """
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
-from functools import partial
-from typing import Any
 from uuid import UUID
 
 from audit.exports.call_document import COLUMNS, document
-from audit.exports.csv_file import csv_rows
+from audit.exports.forms import Document, Form, text_forms
 from audit.queries.call_filter import CallFilter
 from audit.queries.call_list import NEWEST, Cursor, call_chunk, violations_of
 from audit.queries.withheld import without_messages
@@ -22,16 +18,6 @@ from tenants.scope import tenant_scope
 
 CHUNK = 1_000
 """Calls read and written at once."""
-
-type Document = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A form of export: what writes it, and what it is called."""
-
-    write: Callable[[Iterator[list[Document]]], Iterator[bytes]]
-    content_type: str
 
 
 def chunks(
@@ -52,19 +38,7 @@ def chunks(
             yield [document(call, violations.get(call.invocation_id)) for call in calls]
 
 
-def ndjson(found: Iterator[list[Document]]) -> Iterator[bytes]:
-    """An object a line, and `{"count": n}` as the last."""
-    count = 0
-    for documents in found:
-        count += len(documents)
-        yield b"".join(json.dumps(one).encode() + b"\n" for one in documents)
-    yield json.dumps({"count": count}).encode() + b"\n"
-
-
-FORMS: dict[str, Form] = {
-    "ndjson": Form(ndjson, "application/x-ndjson"),
-    "csv": Form(partial(csv_rows, columns=COLUMNS), "text/csv; charset=utf-8"),
-}
+FORMS = text_forms(COLUMNS)
 """By the ending of the file's name."""
 
 try:

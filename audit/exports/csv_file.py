@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ _BREAKS = ("\t", "\r", "\n")
 def csv_rows(found: Iterator[list[dict[str, Any]]], columns: Sequence[str]) -> Iterator[bytes]:
     """A header, a row a document, and `# count,n` as the last row: without it, the file was cut.
 
-    Texts that a spreadsheet would calculate begin with `'`.
+    Texts that a spreadsheet would calculate begin with `'`. Objects are JSON.
     """
     count = 0
     yield _written([columns])
@@ -36,7 +37,10 @@ def is_formula(text: str) -> bool:
 
 
 def _cells(document: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
-    values = (document[name] for name in columns)
+    values = (
+        json.dumps(one) if isinstance(one, dict) else one
+        for one in (document[name] for name in columns)
+    )
     return [f"'{one}" if isinstance(one, str) and is_formula(one) else one for one in values]
 
 

@@ -2,12 +2,10 @@
 
 import base64
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 from uuid import UUID
 
-from audit.exports.calls import Form, ndjson
-from audit.exports.csv_file import csv_rows
+from audit.exports.forms import text_forms
 from audit.models import RejectedEvent
 from audit.queries.inbox import InboxFilter, inbox_lines
 from tenants.scope import tenant_scope
@@ -35,10 +33,7 @@ COLUMNS = (
 """Members and columns. Of `raw` and `raw_base64` one is there: the first for UTF-8."""
 
 
-FORMS = {
-    "ndjson": Form(ndjson, "application/x-ndjson"),
-    "csv": Form(partial(csv_rows, columns=COLUMNS), "text/csv; charset=utf-8"),
-}
+FORMS = text_forms(COLUMNS)
 """By the ending of the file's name."""
 
 

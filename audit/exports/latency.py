@@ -3,11 +3,9 @@
 Both forms end with the number of versions: without it, a file was cut off.
 """
 
-from functools import partial
 from typing import Any
 
-from audit.exports.calls import Form, ndjson
-from audit.exports.csv_file import csv_rows
+from audit.exports.forms import text_forms
 from audit.queries.latency import SHARES, Latency, Spent
 
 COLUMNS = (
@@ -47,8 +45,5 @@ def _rounded(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else round(milliseconds, 3)
 
 
-FORMS: dict[str, Form] = {
-    "ndjson": Form(ndjson, "application/x-ndjson"),
-    "csv": Form(partial(csv_rows, columns=COLUMNS), "text/csv; charset=utf-8"),
-}
+FORMS = text_forms(COLUMNS)
 """By the ending of the file's name."""

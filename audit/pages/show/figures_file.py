@@ -6,7 +6,7 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from django.utils import timezone
 
-from audit.exports.calls import Form
+from audit.exports.forms import Form
 from audit.pages.show.range_bar import asked_range
 from audit.queries.time_range import TimeRange
 from tenants.access import TenantRequest

@@ -13,6 +13,7 @@ import pytest
 from audit.exports import calls
 from audit.exports.call_document import COLUMNS
 from audit.exports.csv_file import is_formula
+from audit.exports.forms import Form
 from audit.queries.call_filter import CallFilter
 from tenants.models import Action
 from tenants.scope import tenant_scope
@@ -157,7 +158,7 @@ def test_memory_does_not_grow_with_the_number_of_calls() -> None:
     def found(number: int) -> Iterator[list[dict[str, Any]]]:
         return ([dict(call) for _ in range(100)] for _ in range(number))
 
-    def peak(number: int, form: calls.Form) -> int:
+    def peak(number: int, form: Form) -> int:
         tracemalloc.start()
         for _ in form.write(found(number)):
             pass
