@@ -18,11 +18,11 @@ from audit.log.payload import LogPayloadError
 from audit.reports.schedule import create_due, due, forget_old
 from audit.reports.stored import of_one_moment
 from audit.retention import erasure, retention
-from audit.sql.run import KEEPER
 from audit.work import payload_search
 from audit.work.drift import job as drift_job
 from audit.work.replay import job as replay_job
 from audit.work.sightings import expire_ephemeral, note_tools
+from config.postgresql.aliases import KEEPER, OWNER
 from config.postgresql.retry import AGAIN
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant
@@ -40,7 +40,7 @@ _LEFT_BEHIND_MAX = timedelta(hours=1)
 @app.task(queueing_lock="keep_partitions_ahead")
 def keep_partitions_ahead(timestamp: int) -> None:
     """Make the day partitions that should exist and do not. Needs the owner's address."""
-    if "owner" not in connections:
+    if OWNER not in connections:
         _log.warning("DATABASE_OWNER_URL is not set: partitions must be made by others")
         return
     missing = partitions.missing(timezone.now().date())
@@ -142,7 +142,7 @@ def keep_to_retention(timestamp: int) -> None:
         with tenant_scope(tenant_id):
             payload_search.forget_old(now)
         _expire_soon(str(tenant_id))
-    if "owner" in connections and (dropped := retention.drop_empty_days()):
+    if OWNER in connections and (dropped := retention.drop_empty_days()):
         _log.info("dropped %d partitions, up to %s", len(dropped), dropped[-1].day)
 
 

@@ -27,7 +27,7 @@ from audit.events import body  # noqa: E402
 from audit.events.batch_ids import choose_batch_id  # noqa: E402
 from audit.index import indexing, writer  # noqa: E402
 from audit.intake import ingest  # noqa: E402
-from audit.sql import prepared  # noqa: E402
+from audit.sql.run import Statements  # noqa: E402
 from bench.ingest import make_requests  # noqa: E402
 from bench.instructions import InstructionCounter  # noqa: E402
 from config.postgresql.base import DatabaseWrapper  # noqa: E402
@@ -87,9 +87,9 @@ def watch(times: Times) -> None:
     for part, functions in PARTS.items():
         for owner, name in functions:
             setattr(owner, name, times.timed(part, getattr(owner, name)))
-    run = prepared.Statements._execute
+    run = Statements._execute
 
-    def execute(self: prepared.Statements, name: str, parameters: dict[str, Any]) -> Any:
+    def execute(self: Statements, name: str, parameters: dict[str, Any]) -> Any:
         with times.of(f"  {name}"):
             return run(self, name, parameters)
 
@@ -97,7 +97,7 @@ def watch(times: Times) -> None:
     def no_pipeline(_: str) -> Iterator[None]:
         yield
 
-    prepared.Statements._execute = execute  # type: ignore[method-assign]  # timed
+    Statements._execute = execute  # type: ignore[method-assign]  # timed
     setattr(scope, "_pipeline", no_pipeline)  # noqa: B010
 
 

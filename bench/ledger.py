@@ -119,7 +119,8 @@ def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
     from tooltrail.ledger import tiles_of_consistency, tiles_of_inclusion
 
     from audit.sql import arrays
-    from audit.sql.run import KEEPER, run
+    from audit.sql.run import run
+    from config.postgresql.aliases import KEEPER
     from tenants.scope import tenant_scope
 
     tiles = set()
@@ -129,7 +130,6 @@ def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
     with tenant_scope(tenant.id, using=KEEPER):
         run(
             "grow_tiles",
-            tenant_id=tenant.id,
             using=KEEPER,
             levels=arrays.ints([tile.level for tile in ordered]),
             indexes=arrays.bigints([tile.index for tile in ordered]),

@@ -101,7 +101,7 @@ def no_ledger() -> Iterator[None]:
     """Take events in as a log that nobody can prove anything by."""
     from audit import sql
     from audit.intake import ingest
-    from audit.sql.prepared import Statements
+    from audit.sql.run import Statements
 
     whole = sql.QUERIES["append_batches"]
     end = whole.index(")\nINSERT INTO batch")

@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from config import env, instance
 from config.instance import BASE_DIR as BASE_DIR
+from config.postgresql import aliases
 from config.postgresql.database import APP, KEEPER, OWNER
 
 DEBUG = env.boolean("TOOLTRAIL_DEBUG", default=False)
@@ -123,7 +124,7 @@ _url = _url or instance.embedded_url(APP) or ""
 _is_pooled = env.boolean("TOOLTRAIL_DATABASE_POOL", default=False)
 DATABASES = {"default": _database(_url, is_pooled=_is_pooled)}
 _keeper_url = env.text("DATABASE_KEEPER_URL", "") if _is_own else instance.embedded_url(KEEPER)
-for _alias, _address in (("owner", _owner_url), ("keeper", _keeper_url)):
+for _alias, _address in ((aliases.OWNER, _owner_url), (aliases.KEEPER, _keeper_url)):
     if _address:
         DATABASES[_alias] = _database(_address)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

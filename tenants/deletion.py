@@ -14,10 +14,10 @@ from django.db import connections, transaction
 from django.utils import timezone
 from tooltrail.ledger import root_of
 
+from config.postgresql.aliases import OWNER
 from tenants.keys import BELIEVED_FOR
 from tenants.models import Tenant, Tombstone
 
-OWNER = "owner"
 _ROWS = 2_000
 _BATCHES = 500
 _LEAF = 32  # bytes

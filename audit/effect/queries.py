@@ -7,7 +7,7 @@ from django.db.models import Q
 from audit.effect.comparison import Calls, Counted, Windows
 from audit.index import histogram
 from audit.queries.over_time import FORMULA, slot_parameters
-from audit.sql.rows import rows
+from audit.sql.run import rows
 from tools_registry.models import ChangeKind, ToolChange, ToolVersion
 
 

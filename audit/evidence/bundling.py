@@ -28,7 +28,6 @@ from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 
 from audit.evidence.entries import entries_of
 from audit.evidence.readme import readme
-from audit.evidence.statements import rows
 from audit.evidence.stretch import NotSignedError, Stretch, newest_checkpoint
 from audit.ledger.proofs import public_keys
 from audit.ledger.recompute import StoredBatch
@@ -36,6 +35,7 @@ from audit.ledger.tree import StoredTree
 from audit.queries.time_range import TimeRange
 from audit.reports.export import FORMS
 from audit.reports.queries import Report
+from audit.sql.run import run
 from config.instants import iso
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -134,11 +134,11 @@ def _entries(tenant_id: UUID, stretch: Stretch) -> Iterator[tuple[EntryLine, byt
                 yield line, raw
 
 
-def _batches(tenant_id: UUID, name: str, **parameters: int) -> Iterator[StoredBatch]:
+def _batches(tenant_id: UUID, name: str, **parameters: Any) -> Iterator[StoredBatch]:
     after_index, after_id = -1, _FIRST_ID
     while True:
         with tenant_scope(tenant_id):
-            found = rows(
+            found = run(
                 name,
                 after_index=after_index,
                 after_id=after_id,
@@ -160,7 +160,7 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
         tree = StoredTree(tenant_id, size)
         checkpoints = {
             at: note.encode()
-            for at, note in rows(
+            for at, note in run(
                 "evidence_checkpoints",
                 epoch=stretch.epoch,
                 size=size,
@@ -267,7 +267,7 @@ def _versions(tenant_id: UUID, of: TimeRange) -> tuple[list[RegisteredVersion], 
     And how many older ones that leaves out.
     """
     with tenant_scope(tenant_id):
-        found = rows("evidence_versions", before=of.end, byte_limit=_VERSION_BYTES)
+        found = run("evidence_versions", before=of.end, byte_limit=_VERSION_BYTES)
     versions = []
     for name, number, digest, description, takes, gives, *more in reversed(found):
         trusted, ephemeral, on_collision, created_at, user, key, _ = more

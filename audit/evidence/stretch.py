@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 
-from audit.evidence.statements import rows
 from audit.queries.time_range import TimeRange
+from audit.sql.run import run
 
 
 class NotSignedError(Exception):
@@ -30,7 +30,7 @@ def stretch_of(of: TimeRange) -> Stretch:
     of the tenant's batches but for what is large in them. Raises NotSignedError.
     """
     epoch, origin, size = newest_checkpoint()
-    ((first, before, front, behind),) = rows(
+    ((first, before, front, behind),) = run(
         "evidence_range",
         size=size,
         start=of.start,
@@ -47,7 +47,7 @@ def stretch_of(of: TimeRange) -> Stretch:
 
 def newest_checkpoint(epoch: int | None = None) -> tuple[int, str, int]:
     """Epoch, origin and size; of one epoch or the newest. Raises NotSignedError."""
-    found = rows("evidence_head", epoch=epoch)
+    found = run("evidence_head", epoch=epoch)
     if not found:
         raise NotSignedError(
             "Nothing of this ledger is signed yet. The worker signs within a minute of what comes."

@@ -1,6 +1,6 @@
 """Day partitions of the index: which must exist, which do, and making the missing ones.
 
-Planning is pure; applying needs the owner's connection (`using="owner"`). Dropping
+Planning is pure; applying needs the owner's connection (`using=OWNER`). Dropping
 expired days is retention's, not done here.
 """
 
@@ -10,6 +10,8 @@ from datetime import date, timedelta
 
 import psycopg
 from django.db import OperationalError, connections, transaction
+
+from config.postgresql.aliases import OWNER
 
 PARTITIONED_TABLES = (
     "invocation",
@@ -51,7 +53,7 @@ def wanted(today: date, *, back: int = DAYS_BACK, ahead: int = DAYS_AHEAD) -> li
     ]
 
 
-def existing(using: str = "owner") -> set[Partition]:
+def existing(using: str = OWNER) -> set[Partition]:
     """The partitions the database has. One query."""
     with connections[using].cursor() as cursor:
         cursor.execute(
@@ -67,13 +69,13 @@ def existing(using: str = "owner") -> set[Partition]:
         }
 
 
-def missing(today: date, using: str = "owner", *, back: int = DAYS_BACK) -> list[Partition]:
+def missing(today: date, using: str = OWNER, *, back: int = DAYS_BACK) -> list[Partition]:
     """What `apply` would make; from earlier on with a longer way `back`."""
     known = existing(using)
     return [partition for partition in wanted(today, back=back) if partition not in known]
 
 
-def days_ahead(today: date, using: str = "owner") -> int:
+def days_ahead(today: date, using: str = OWNER) -> int:
     """How many days after today have all their partitions, up to the first hole; -1: not today."""
     known = existing(using)
     days = 0
@@ -84,7 +86,7 @@ def days_ahead(today: date, using: str = "owner") -> int:
     return days - 1
 
 
-def apply(partitions: Iterable[Partition], using: str = "owner") -> list[Partition]:
+def apply(partitions: Iterable[Partition], using: str = OWNER) -> list[Partition]:
     """Make the partitions, as far as that goes just now; those made.
 
     One that exists by now is left as it is. While somebody reads the table for long, as a backup

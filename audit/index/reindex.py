@@ -22,7 +22,6 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from audit import sql
 from audit.events.body import Line
 from audit.events.candidates import Reading, read_logged
 from audit.events.instants import days_since_epoch
@@ -39,10 +38,9 @@ from audit.index.shadow import (
 from audit.index.writer import IndexWriter, changed_of
 from audit.ledger.recompute import StoredBatch, remake
 from audit.log.payload import LogPayloadError, unpack
+from config.postgresql.aliases import OWNER
 from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
-
-USING = "owner"
 
 _BATCHES_AT_ONCE = 20
 _CALLS_AT_ONCE = 5_000
@@ -87,11 +85,11 @@ def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
     During a repair, which takes as long as what arrived meanwhile, writers of all tenants wait.
     """
     report = Report()
-    with open_shadow(tenant_id, USING) as shadow:
+    with open_shadow(OWNER) as shadow:
         replay = _Replay(tenant_id, shadow, report)
-        with tenant_scope(tenant_id, using=USING):
+        with tenant_scope(tenant_id, using=OWNER):
             # One moment of log and index: a batch commits both.
-            shadow.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            shadow.set_up("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             report.index_from = _index_from(tenant_id)
             days = [day for day in _days() if day >= (report.index_from or date.min)]
             replay.read(progress)
@@ -102,7 +100,7 @@ def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
             tables = [table for table in KEYS if table not in report.not_compared]
             report.comparison = shadow.compare(tables, days)
         if repair and not report.comparison.is_clean:
-            with tenant_scope(tenant_id, using=USING):
+            with tenant_scope(tenant_id, using=OWNER):
                 shadow.lock_out_writers()
                 replay.read(progress, with_totals=True)
                 shadow.repair(tables, days)
@@ -111,13 +109,13 @@ def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
 
 
 def _index_from(tenant_id: UUID) -> date | None:
-    settings = TenantSetting.objects.using(USING).filter(tenant_id=tenant_id)
+    settings = TenantSetting.objects.using(OWNER).filter(tenant_id=tenant_id)
     return settings.values_list("index_from", flat=True).first()
 
 
 def _days() -> list[date]:
     whole: dict[date, int] = {}
-    for partition in partitions.existing(USING):
+    for partition in partitions.existing(OWNER):
         whole[partition.day] = whole.get(partition.day, 0) + 1
     return [day for day, count in whole.items() if count == len(partitions.PARTITIONED_TABLES)]
 
@@ -134,8 +132,8 @@ class _Replay:
     def read(self, progress: Progress, *, with_totals: bool = False) -> None:
         """Index every batch that has not been read yet."""
         # The shadow grows from nothing: a plan made for its beginning would never fit.
-        self._shadow.run("SET LOCAL plan_cache_mode = force_custom_plan")
-        sizes = self._shadow.run(sql.QUERIES["log_size"])
+        self._shadow.set_up("SET LOCAL plan_cache_mode = force_custom_plan")
+        sizes = self._shadow.rows("log_size")
         size = sizes[0][0] if sizes else 0
         for batch in self._batches():
             first_index = batch.first_index
@@ -156,28 +154,27 @@ class _Replay:
         """Put the calls whose events cannot be read into the shadow as the index has them."""
         if not (self._report.erased or self._report.unreadable):
             return
+        ((self._report.kept_calls,),) = self._shadow.rows("keep_calls")
         for name in (
-            "keep_calls",
             "forget_kept_violations",
             "forget_kept_calls",
             "copy_kept_calls",
             "copy_kept_violations",
         ):
-            self._shadow.run(sql.QUERIES[name])
-        ((self._report.kept_calls,),) = self._shadow.run("SELECT count(*) FROM kept_call")
+            self._shadow.rows(name)
 
     def derive_totals(self) -> int:
         """Traces and rollups of the calls in the shadow; how many calls there are.
 
         And the sums of the violations in it.
         """
-        self._shadow.run(sql.QUERIES["forget_violation_days"])
-        self._shadow.run(sql.QUERIES["rebuild_violation_days"])
+        self._shadow.rows("forget_violation_days")
+        self._shadow.rows("rebuild_violation_days")
         count, after = 0, (days_since_epoch(date.min), UUID(int=0))
         writer = self._writer(timezone.now())  # these tables do not know it
         while True:
-            rows = self._shadow.run(
-                sql.QUERIES["rebuilt_calls"],
+            rows = self._shadow.rows(
+                "rebuilt_calls",
                 day=after[0],
                 invocation_id=after[1],
                 call_limit=_CALLS_AT_ONCE,
@@ -190,8 +187,8 @@ class _Replay:
 
     def _batches(self) -> Iterator[StoredBatch]:
         while True:
-            batches = self._shadow.run(
-                sql.QUERIES["log_batches"],
+            batches = self._shadow.rows(
+                "log_batches",
                 next_index=self._next_index,
                 batch_limit=_BATCHES_AT_ONCE,
             )
@@ -228,11 +225,7 @@ class _Replay:
         known = {each.line - 1 for each in (*reading.candidates, *reading.findings)}
         lost = [position for position in range(len(raws)) if position not in known]
         if lost:
-            self._shadow.run(
-                "INSERT INTO lost_place SELECT %(batch_id)s, unnest(%(positions)s::integer[])",
-                batch_id=batch_id,
-                positions=lost,
-            )
+            self._shadow.rows("note_lost_places", batch_id=batch_id, positions=lost)
         indexing = Indexing(self._tenant_id, self._writer(received_at), _no_days)
         indexing.apply(reading.candidates, is_logged=True)
         indexing.write(with_totals=with_totals)
@@ -255,7 +248,7 @@ class _Replay:
         return reading
 
     def _writer(self, received_at: datetime) -> IndexWriter:
-        return IndexWriter(self._tenant_id, received_at, using=USING)
+        return IndexWriter(received_at, using=OWNER)
 
     def _fault(self, what: str) -> None:
         self._report.log_faults.append(what)

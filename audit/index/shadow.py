@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, cast
-from uuid import UUID
+from typing import Any
 
 from django.db import connections
 
-from audit import sql
+from audit.sql.run import Row, rows
 
 KEYS: dict[str, tuple[str, ...]] = {
     "invocation": ("started_on", "invocation_id"),
@@ -33,15 +32,76 @@ KEYS: dict[str, tuple[str, ...]] = {
 SHOWN_ROWS = 20
 """Differing rows of a table that are named one by one."""
 
-_COUNTS_SOMETHING = {
-    "quarter_rollup": "started_count <> 0",
-    "rollup": "started_count <> 0",
-    "error_rollup": "call_count <> 0",
+
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """The statements of `sql/shadow.sql` about one table."""
+
+    note: str
+    show: str
+    delete: str
+    insert: str
+
+
+_STATEMENTS = {
+    "invocation": _Statements(
+        note="note_differing_invocation",
+        show="show_differing_invocation",
+        delete="delete_differing_invocation",
+        insert="insert_differing_invocation",
+    ),
+    "violation": _Statements(
+        note="note_differing_violation",
+        show="show_differing_violation",
+        delete="delete_differing_violation",
+        insert="insert_differing_violation",
+    ),
+    "violation_day": _Statements(
+        note="note_differing_violation_day",
+        show="show_differing_violation_day",
+        delete="delete_differing_violation_day",
+        insert="insert_differing_violation_day",
+    ),
+    "trace": _Statements(
+        note="note_differing_trace",
+        show="show_differing_trace",
+        delete="delete_differing_trace",
+        insert="insert_differing_trace",
+    ),
+    "quarter_rollup": _Statements(
+        note="note_differing_quarter_rollup",
+        show="show_differing_quarter_rollup",
+        delete="delete_differing_quarter_rollup",
+        insert="insert_differing_quarter_rollup",
+    ),
+    "rollup": _Statements(
+        note="note_differing_rollup",
+        show="show_differing_rollup",
+        delete="delete_differing_rollup",
+        insert="insert_differing_rollup",
+    ),
+    "error_rollup": _Statements(
+        note="note_differing_error_rollup",
+        show="show_differing_error_rollup",
+        delete="delete_differing_error_rollup",
+        insert="insert_differing_error_rollup",
+    ),
+    "producer": _Statements(
+        note="note_differing_producer",
+        show="show_differing_producer",
+        delete="delete_differing_producer",
+        insert="insert_differing_producer",
+    ),
+    "gap": _Statements(
+        note="note_differing_gap",
+        show="show_differing_gap",
+        delete="delete_differing_gap",
+        insert="insert_differing_gap",
+    ),
 }
-"""Rows of which nothing is left, once a call was told more fully, are as good as none."""
 
 _LOST = {
-    "lost_place": "batch_id uuid, position integer",
+    "lost_place": "tenant_id uuid, batch_id uuid, position integer",
     "kept_call": "started_on date, invocation_id uuid",
 }
 """Events that cannot be read, and the calls that are kept because of them."""
@@ -75,32 +135,34 @@ class Comparison:
 class Shadow:
     """The shadow of one tenant's index on a connection, while `open_shadow` lasts."""
 
-    def __init__(self, tenant_id: UUID, using: str) -> None:
-        self._tenant_id = tenant_id
+    def __init__(self, using: str) -> None:
         self._using = using
 
-    def run(self, statement: str, **parameters: Any) -> list[tuple[Any, ...]]:
-        """Run a statement, whose `tenant_id` is the tenant; its rows."""
+    def rows(self, name: str, **parameters: Any) -> list[Row]:
+        """The rows of a named statement, in the tenant's scope."""
+        return rows(name, parameters, using=self._using)
+
+    def set_up(self, statement: str) -> None:
+        """Make or drop a table of the shadow, or set how its transaction runs."""
         with connections[self._using].cursor() as cursor:
-            cursor.execute(statement, {"tenant_id": self._tenant_id} | parameters)
-            return list(cursor.fetchall()) if cursor.description else []
+            cursor.execute(statement)
 
     def compare(self, tables: Sequence[str], days: Sequence[date]) -> Comparison:
         """Note every row of `tables` that differs, on these days."""
         counts: dict[str, int] = {}
         examples: list[Difference] = []
         for table in tables:
-            self._about(table, "note_differing", days=list(days))
-            noted = self.run(f"SELECT count(*) FROM differing_{table}")  # noqa: S608  of KEYS
-            counts[table] = noted[0][0]
-            examples += self._examples(table)
+            self.rows(_STATEMENTS[table].note, days=list(days))
+            shown = self.rows(_STATEMENTS[table].show, shown=SHOWN_ROWS)
+            counts[table] = shown[0][-1] if shown else 0
+            examples += (_difference(table, *texts) for *texts, _ in shown)
         return Comparison(counts, examples)
 
     def repair(self, tables: Sequence[str], days: Sequence[date]) -> None:
         """Make the rows that were noted the shadow's."""
         for table in tables:
-            self._about(table, "delete_differing")
-            self._about(table, "insert_differing", days=list(days))
+            self.rows(_STATEMENTS[table].delete)
+            self.rows(_STATEMENTS[table].insert, days=list(days))
 
     def lock_out_writers(self) -> None:
         """Wait for whoever writes to the index, and let nobody else until the transaction ends.
@@ -108,51 +170,22 @@ class Shadow:
         In the order ingest comes to the tables, so that neither waits in a ring.
         """
         names = ", ".join(f"public.{table}" for table in KEYS)
-        self.run(f"LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE")
-
-    def _about(self, table: str, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
-        """Run a statement of `sql/shadow.sql` for one table."""
-        key, columns = KEYS[table], self._columns(table)
-        names = {
-            "table": table,
-            "key": ", ".join(key),
-            "counts": _COUNTS_SOMETHING.get(table, "TRUE"),
-            "within": "x.started_on = ANY(%(days)s)" if "started_on" in key else "TRUE",
-            "index_columns": ", ".join(f"i.{column}" for column in columns),
-            "log_columns": ", ".join(f"x.{column}" for column in columns),
-            "same_in_index": " AND ".join(f"i.{name} = d.{name}" for name in key),
-            "same_in_log": " AND ".join(f"x.{name} = d.{name}" for name in key),
-        }
-        return self.run(sql.QUERIES[name].format(**names), **parameters)
-
-    def _columns(self, table: str) -> list[str]:
-        """All but the key's, the tenant first: where a row is missing even this is NULL."""
-        rows = self.run(
-            "SELECT attname FROM pg_attribute WHERE attrelid = %(table)s::regclass AND attnum > 0"
-            " AND NOT attisdropped AND attname <> ALL(%(key)s)"
-            " ORDER BY attname <> 'tenant_id', attnum",
-            table=f"public.{table}",
-            key=list(KEYS[table]),
-        )
-        return [name for (name,) in rows]
-
-    def _examples(self, table: str) -> Iterator[Difference]:
-        for texts in self._about(table, "show_differing", shown=SHOWN_ROWS):
-            key, index, log = (None if text is None else json.loads(text) for text in texts)
-            yield Difference(table, cast(dict[str, Any], key), *_what_differs(index, log))
+        self.set_up(f"LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE")
 
 
 @contextmanager
-def open_shadow(tenant_id: UUID, using: str) -> Iterator[Shadow]:
+def open_shadow(using: str) -> Iterator[Shadow]:
     """An empty shadow; until the block ends the connection's index is the shadow."""
-    shadow = Shadow(tenant_id, using)
+    shadow = Shadow(using)
     _drop(shadow)
     try:
         for table, key in KEYS.items():
-            shadow.run(f"CREATE TEMP TABLE {table} (LIKE public.{table} INCLUDING CONSTRAINTS)")
-            shadow.run(f"ALTER TABLE pg_temp.{table} ADD PRIMARY KEY (tenant_id, {', '.join(key)})")
+            shadow.set_up(f"CREATE TEMP TABLE {table} (LIKE public.{table} INCLUDING CONSTRAINTS)")
+            shadow.set_up(
+                f"ALTER TABLE pg_temp.{table} ADD PRIMARY KEY (tenant_id, {', '.join(key)})"
+            )
         for table, columns in _LOST.items():
-            shadow.run(f"CREATE TEMP TABLE {table} ({columns})")
+            shadow.set_up(f"CREATE TEMP TABLE {table} ({columns})")
         yield shadow
     finally:
         _drop(shadow)
@@ -160,7 +193,12 @@ def open_shadow(tenant_id: UUID, using: str) -> Iterator[Shadow]:
 
 def _drop(shadow: Shadow) -> None:
     for table in (*KEYS, *(f"differing_{table}" for table in KEYS), *_LOST):
-        shadow.run(f"DROP TABLE IF EXISTS pg_temp.{table}")
+        shadow.set_up(f"DROP TABLE IF EXISTS pg_temp.{table}")
+
+
+def _difference(table: str, key: str, index: str | None, log: str | None) -> Difference:
+    in_index, in_log = (None if text is None else json.loads(text) for text in (index, log))
+    return Difference(table, json.loads(key), *_what_differs(in_index, in_log))
 
 
 def _what_differs(

@@ -29,7 +29,7 @@ from audit.index.projection import (
     violations,
 )
 from audit.sql import arrays
-from audit.sql.prepared import Statements
+from audit.sql.run import Statements
 
 _ENCODERS: dict[str, Callable[[Sequence[Any]], arrays.PgArray]] = {
     **dict.fromkeys(SHARED, arrays.texts),

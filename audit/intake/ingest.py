@@ -248,7 +248,7 @@ class _Recording:
         # else writes for this tenant waits for the one, and should not for our thread's turn.
         with ExitStack() as pipeline:
             with tenant_scope(self._tenant_id, pipeline=pipeline):
-                self._writer = IndexWriter(self._tenant_id, self._now)
+                self._writer = IndexWriter(self._now)
                 known = self._known()
                 fresh = [each for each in self._requests if each.batch.id not in known]
                 stored = self._store(fresh) if fresh else None

@@ -40,7 +40,6 @@ def enter_actions(tenant_id: UUID, now: datetime, *, batch: int = BATCH) -> int:
             first_index = append_batch(tenant_id, Kind.ACTION, events, now)
             run(
                 "note_entered",
-                tenant_id=tenant_id,
                 ids=arrays.uuids([action.id for action in actions]),
                 indexes=arrays.bigints(list(range(first_index, first_index + len(actions)))),
             )
@@ -91,7 +90,6 @@ def strays(tenant_id: UUID, size: int) -> Iterator[str]:
         yield f"an action was put in that claims entry {action.ledger_index:,}, which there is not"
     for index, at, latest in run(
         "actions_out_of_order",
-        tenant_id=tenant_id,
         tolerance=TOLERANCE,
         row_limit=_TOLD,
     ):

@@ -18,7 +18,8 @@ from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
 from audit.ledger.standing import standing
 from audit.models import LedgerCheckpoint
-from audit.sql.run import OWNER, run
+from audit.sql.run import run
+from config.postgresql.aliases import OWNER
 from tenants.actions import record_action
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
@@ -65,8 +66,8 @@ def begin_epoch(
                 now,
             )
         with tenant_scope(tenant.id, using=OWNER):
-            run("lock_tiles", tenant_id=tenant.id, using=OWNER)
-            run("forget_tiles", tenant_id=tenant.id, using=OWNER)
+            run("lock_tiles", using=OWNER)
+            run("forget_tiles", using=OWNER)
         signer_state.save(tenant.id, new)
     return new
 

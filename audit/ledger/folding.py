@@ -13,7 +13,8 @@ from uuid import UUID
 from tooltrail.ledger import Tile, root_of
 
 from audit.sql import arrays
-from audit.sql.run import KEEPER, run
+from audit.sql.run import run
+from config.postgresql.aliases import KEEPER
 from tenants.scope import tenant_scope
 
 BATCHES = 200
@@ -41,11 +42,10 @@ def fold_slice(tenant_id: UUID, *, batches: int = BATCHES) -> Folded:
     1 to 2 µs an event; nothing is changed when nothing has come.
     """
     with tenant_scope(tenant_id, using=KEEPER):
-        run("lock_tiles", tenant_id=tenant_id, using=KEEPER)
-        ((_, size, *_),) = run("ledger_standing", tenant_id=tenant_id, using=KEEPER)
+        run("lock_tiles", using=KEEPER)
+        ((_, size, *_),) = run("ledger_standing", using=KEEPER)
         read = run(
             "leaves_from",
-            tenant_id=tenant_id,
             using=KEEPER,
             first_index=size,
             batch_limit=batches,
@@ -55,7 +55,6 @@ def fold_slice(tenant_id: UUID, *, batches: int = BATCHES) -> Folded:
             grown = list(grow(size, leaves, lambda tile: _stored(tenant_id, tile)))
             run(
                 "grow_tiles",
-                tenant_id=tenant_id,
                 using=KEEPER,
                 levels=arrays.ints([tile.level for tile, _ in grown]),
                 indexes=arrays.bigints([tile.index for tile, _ in grown]),

@@ -20,7 +20,7 @@ from tooltrail.ledger import SigningKey
 
 from audit.ledger import private_files
 from audit.models import LedgerKey
-from audit.sql.run import KEEPER
+from config.postgresql.aliases import KEEPER
 
 OVERLAP = timedelta(days=30)
 """For how long the old key signs, too, unless told otherwise."""

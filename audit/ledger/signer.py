@@ -25,7 +25,8 @@ from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
 from audit.ledger.standing import Standing, standing
 from audit.ledger.tree import StoredTree
-from audit.sql.run import KEEPER, run
+from audit.sql.run import run
+from config.postgresql.aliases import KEEPER
 from tenants.scope import tenant_scope
 
 _log = logging.getLogger(__name__)
@@ -143,7 +144,6 @@ def _publish(tenant_id: UUID, state: SignerState, signing: Sequence[StoredKey]) 
             keys.publish(key)
         run(
             "publish_checkpoint",
-            tenant_id=tenant_id,
             using=KEEPER,
             epoch=state.epoch,
             size=state.size,
@@ -156,7 +156,7 @@ def _publish(tenant_id: UUID, state: SignerState, signing: Sequence[StoredKey]) 
 
 def _note(tenant_id: UUID, refusal: str | None, now: datetime) -> None:
     with tenant_scope(tenant_id, using=KEEPER):
-        is_news = run("note_refusal", tenant_id=tenant_id, using=KEEPER, refusal=refusal, now=now)
+        is_news = run("note_refusal", using=KEEPER, refusal=refusal, now=now)
     if is_news and refusal is None:
         _log.warning("ledger of tenant %s: signed again", tenant_id)
     elif is_news:

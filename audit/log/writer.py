@@ -13,7 +13,7 @@ from audit.events.candidates import Rejection
 from audit.events.instants import days_since_epoch
 from audit.events.limits import RAW_KEPT_BYTES
 from audit.sql import arrays
-from audit.sql.prepared import Statements
+from audit.sql.run import Statements
 from tenants.models import new_id
 
 

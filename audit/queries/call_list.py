@@ -19,7 +19,7 @@ from audit.queries.call_filter import CallFilter, Text
 from audit.queries.calls import FirstViolation, Look, State, look_of
 from audit.queries.payload_terms import holding
 from audit.queries.traces import BEGINNING, END, prefix_end
-from audit.sql.rows import rows, rows_within
+from audit.sql.run import rows
 
 SILENCE = timedelta(minutes=15)
 """A producer that was not heard for so long is presumed to have crashed."""
@@ -38,6 +38,8 @@ AHEAD = timedelta(days=2)
 DAYS_BACK = 400
 """Days among which a call is looked for of which nobody says when it started."""
 _LAST_ID = UUID(int=2**128 - 1)
+_PAGES = {"before": "calls_before", "after": "calls_after"}
+"""The statement of each direction."""
 _WALKED = ("tool", "trace", "run", "call")
 
 
@@ -266,7 +268,7 @@ class Walk:
             stretch = self.stretch(direction, cursor)
             limit = _PAYLOADS if self._payload else size - len(calls)
             began_at = time.monotonic()
-            found = self._asked(f"calls_{direction}", stretch | {"page_limit": limit})
+            found = self._asked(_PAGES[direction], stretch | {"page_limit": limit})
             if found is None:
                 return calls, cursor
             matching = [ListedCall(*row) for *row, is_match, _ in found if is_match]
@@ -317,7 +319,7 @@ class Walk:
         else:
             left_ms = max(1, int((self._deadline - began_at) * 1000))
             try:
-                found = rows_within(statement, stretch, left_ms, conditions=self.conditions)
+                found = rows(statement, stretch, conditions=self.conditions, timeout_ms=left_ms)
             except TimeoutError:
                 return None
         self._took = time.monotonic() - began_at

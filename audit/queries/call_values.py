@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from audit.sql.rows import rows
+from audit.sql.run import rows
 
 KNOWN_DAYS = 7
 """Days that are looked at, today included."""

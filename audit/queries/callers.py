@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from audit.queries.replays import ReplayRange
-from audit.sql.rows import rows
+from audit.sql.run import rows
 from tools_registry.models import ChangeKind, Tool, ToolChange, ToolVersion
 
 CALLS_MAX = 50_000

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from audit.queries.traces import MERGE_DAYS, TraceDay, merge_days
-from audit.sql.rows import rows, rows_of_all_days
+from audit.sql.run import rows, rows_prepared
 
 TIMELINE_LIMIT = 5_000
 """Calls of one trace that are drawn."""
@@ -135,7 +135,7 @@ class TraceDetail:
 def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail | None:
     """A trace with the first `limit` of its calls by start, or None. Three or four statements."""
     parameters: dict[str, Any] = {"trace_id": trace_id, "limit": limit + 1}
-    calls = [Call(*row) for row in rows_of_all_days("trace_calls", parameters)]
+    calls = [Call(*row) for row in rows_prepared("trace_calls", parameters)]
     if not calls:
         return None
     is_cut = len(calls) > limit
@@ -191,7 +191,7 @@ def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
         "call_days": [call.started_on for call in outermost],
         "days": sorted(days),
     }
-    above = dict(rows("calls_above", parameters))
+    above: dict[UUID, UUID] = dict(rows("calls_above", parameters))
     return [
         replace(call, parent_invocation_id=found)
         if (found := above.get(call.parent_invocation_id or call.invocation_id)) is not None
@@ -214,7 +214,7 @@ def calls_alike(call: Call, *, limit: int = 20) -> list[AlikeCall]:
         "invocation_id": call.invocation_id,
         "limit": limit,
     }
-    return [AlikeCall(*row) for row in rows_of_all_days("calls_alike", parameters)]
+    return [AlikeCall(*row) for row in rows_prepared("calls_alike", parameters)]
 
 
 @dataclass(frozen=True, slots=True)

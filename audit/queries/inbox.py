@@ -7,7 +7,7 @@ from uuid import UUID
 
 from audit.models import RejectedEvent
 from audit.queries.traces import BEGINNING
-from audit.sql.rows import rows
+from audit.sql.run import rows
 from tenants.models import Tenant
 from tenants.scope import current_tenant_id, tenant_scope
 

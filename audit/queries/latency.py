@@ -13,7 +13,7 @@ from audit.index import histogram
 from audit.queries.hour_cells import whole_hours
 from audit.queries.over_time import FORMULA, day_of, slot_parameters
 from audit.queries.time_range import TimeRange
-from audit.sql.rows import rows
+from audit.sql.run import rows
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 """The percentiles that pages and exports name."""

@@ -9,7 +9,7 @@ from audit.queries.inbox import inbox_open_count
 from audit.queries.open_list import OpenTally, open_tally
 from audit.queries.time_range import TimeRange
 from audit.queries.traces import END
-from audit.sql.rows import rows
+from audit.sql.run import rows
 
 PRODUCERS_LOOKED_AT = 200
 

@@ -19,7 +19,7 @@ from audit.queries.retries import (
     waits,
 )
 from audit.queries.time_range import TimeRange
-from audit.sql.rows import rows
+from audit.sql.run import rows
 from tenants.scope import current_tenant_id
 
 CALLS = 20_000

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from audit.queries.call_list import AHEAD, SILENCE
-from audit.sql.rows import rows
+from audit.sql.run import rows
 
 COUNT_LIMIT = 10_000
 """Open calls that are counted; this many stand for as many or more."""

@@ -13,7 +13,7 @@ from typing import Any
 from audit.index import histogram
 from audit.queries.hour_cells import cells
 from audit.queries.time_range import TimeRange
-from audit.sql.rows import rows
+from audit.sql.run import rows
 
 FORMULA = {
     "lowest_us": histogram.LOWEST_US,

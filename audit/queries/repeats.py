@@ -25,7 +25,7 @@ from audit.queries.repetition import (
     result_digest,
 )
 from audit.queries.time_range import TimeRange
-from audit.sql.rows import rows
+from audit.sql.run import rows
 from tenants.scope import current_tenant_id
 
 CALLS = 400_000

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from audit.queries.call_list import Cursor, ListedCall
-from audit.sql.rows import rows
+from audit.sql.run import rows
 
 
 class ReplayedCall(NamedTuple):

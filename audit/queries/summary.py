@@ -6,7 +6,7 @@ from datetime import datetime
 from audit.index import histogram
 from audit.queries.hour_cells import whole_hours
 from audit.queries.over_time import FORMULA
-from audit.sql.rows import rows
+from audit.sql.run import rows
 
 
 @dataclass(frozen=True, slots=True)

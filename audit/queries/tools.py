@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from audit.sql.rows import rows
+from audit.sql.run import rows
 from tools_registry.changes import STATE_AFTER
 from tools_registry.models import State
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from django.utils.dateparse import parse_datetime
 
-from audit.sql.rows import rows
+from audit.sql.run import rows
 
 TraceState = Literal["", "failed", "violation", "open", "ok"]
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from audit.queries.over_time import slot_parameters
 from audit.queries.time_range import TimeRange
-from audit.sql.rows import rows
+from audit.sql.run import rows
 
 _DAY = timedelta(days=1)
 _BY_DAY_FROM = timedelta(days=2)

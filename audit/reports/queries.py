@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from audit.queries.inbox import first_id_of
 from audit.queries.time_range import TimeRange
-from audit.sql.rows import rows
+from audit.sql.run import rows
 from tenants.zones import zone_named
 
 type Figures = dict[str, Any]

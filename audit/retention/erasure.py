@@ -54,7 +54,8 @@ from audit.retention.holds import (
     lock_record,
 )
 from audit.sql import arrays
-from audit.sql.run import KEEPER, run
+from audit.sql.run import run
+from config.postgresql.aliases import KEEPER
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant, User, new_id
 from tenants.scope import current_tenant_id, tenant_scope
@@ -69,6 +70,8 @@ _FOUND = 500
 _CALLS = 200
 _BATCHES = 10
 _LINES = 200
+_BLANKING = ("erasure_blank_calls", "erasure_blank_violations", "erasure_forget_hits")
+"""What is done in the index to calls whose events have gone from the log."""
 _EARLY = timedelta(days=2)
 """How long before its start an event of a call may come: clocks differ by a day."""
 _ID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
@@ -218,7 +221,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:
     lock_record(tenant_id, using=KEEPER)
     # By the step of the locked row: another worker may have moved it on since it was read.
     if erasure.step != "calls" and not targets:
-        found = run("erasure_targets", tenant_id=tenant_id, erasure_id=pk, using=KEEPER)
+        found = run("erasure_targets", erasure_id=pk, using=KEEPER)
         targets.update(row[0] for row in found)
     chunk = _Chunk(erasure, is_dry, holds_in_force(tenant_id, using=KEEPER), targets)
     steps: dict[str, Callable[[], None]] = {
@@ -251,7 +254,6 @@ class _Chunk:
         erasure = self._erasure
         found = run(
             "erasure_next_calls",
-            tenant_id=self._tenant_id,
             using=KEEPER,
             erasure_id=erasure.id,
             at=erasure.cursor_at,
@@ -264,7 +266,6 @@ class _Chunk:
         erasure.cursor_at, erasure.cursor_id = found[-1]
         calls = run(
             "erasure_lock_calls",
-            tenant_id=self._tenant_id,
             using=KEEPER,
             days=arrays.days(sorted({(at - _EPOCH).days for at, _ in found})),
             invocation_ids=arrays.uuids([pk for _, pk in found]),
@@ -296,10 +297,9 @@ class _Chunk:
             for day, pk, start_batch, start, end_batch, end, is_held in calls
             if not (is_held or (start_batch, start) in left or (end_batch, end) in left)
         ]
-        for name in ("blank_calls", "blank_violations", "forget_hits") if blank else ():
+        for name in _BLANKING if blank else ():
             run(
-                f"erasure_{name}",
-                tenant_id=self._tenant_id,
+                name,
                 using=KEEPER,
                 days=arrays.days([day for day, _ in blank]),
                 invocation_ids=arrays.uuids([pk for _, pk in blank]),
@@ -311,7 +311,6 @@ class _Chunk:
         erasure = self._erasure
         found = run(
             "erasure_next_batches",
-            tenant_id=self._tenant_id,
             using=KEEPER,
             next_index=erasure.next_index,
             end_index=erasure.end_index,
@@ -328,7 +327,6 @@ class _Chunk:
         assert erasure.first_started_at is not None
         found = run(
             "erasure_next_lines",
-            tenant_id=self._tenant_id,
             using=KEEPER,
             after=erasure.cursor_id or first_id_of(erasure.first_started_at - _EARLY),
             row_limit=_LINES,
@@ -339,7 +337,6 @@ class _Chunk:
         elif ids:
             run(
                 "erasure_blank_lines",
-                tenant_id=self._tenant_id,
                 using=KEEPER,
                 ids=arrays.uuids(ids),
             )
@@ -423,7 +420,6 @@ def _go_to_log(erasure: Erasure, *, using: str = "default") -> None:
     first_at = erasure.first_started_at - _EARLY
     ((begin, end),) = run(
         "erasure_begin",
-        tenant_id=erasure.tenant_id,
         using=using,
         first_at=first_at,
         first_day=(first_at - WINDOW_BACK).astimezone(UTC).date(),

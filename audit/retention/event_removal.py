@@ -81,7 +81,6 @@ def remove_events(
     if ids and not is_dry:
         run(
             "replace_payloads",
-            tenant_id=tenant_id,
             using=using,
             days=arrays.days(days),
             batch_ids=arrays.uuids(ids),
@@ -125,7 +124,6 @@ def declare(
     index = append_entry(tenant_id, kind, members, now, using=using)
     run(
         "note_ledger_erasure",
-        tenant_id=tenant_id,
         using=using,
         entry_index=index,
         begin_index=ranges[0][0],

@@ -92,7 +92,7 @@ def release_hold(
         return None
     hold.released_at, hold.released_by, hold.release_reason = now, user.get_username(), reason
     holds.update(released_at=now, released_by=hold.released_by, release_reason=reason)
-    left_behind = run("first_left_behind", tenant_id=tenant.id, erased_to=erased_to)
+    left_behind = run("first_left_behind", erased_to=erased_to)
     if left_behind:
         TenantSetting.objects.filter(tenant_id=tenant.id).update(erased_to=left_behind[0][0])
     details = {"hold": str(hold.id), "reason": reason}
@@ -143,10 +143,10 @@ def lock_record(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> int:
     Until the scope ends. Where the tenant has no settings yet they are made, which the application
     alone may.
     """
-    found = run("record_lock", tenant_id=tenant_id, using=using)
+    found = run("record_lock", using=using)
     if not found:
         TenantSetting.objects.using(using).get_or_create(tenant_id=tenant_id)
-        found = run("record_lock", tenant_id=tenant_id, using=using)
+        found = run("record_lock", using=using)
     return int(found[0][0])
 
 

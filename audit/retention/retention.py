@@ -18,13 +18,12 @@ payloads the spans of the ledger, of the index the calls its counters counted, w
 import time
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import cast
 from uuid import UUID
 
 from django.db import OperationalError, connections, transaction
 from tooltrail.ledger import Kind
 
-from audit import sql
 from audit.index import partitions
 from audit.models import LedgerErasure
 from audit.retention.event_removal import (
@@ -35,11 +34,12 @@ from audit.retention.event_removal import (
 )
 from audit.retention.hold_match import covers_line
 from audit.retention.holds import held_positions, holds_in_force, lock_record
+from audit.sql.run import rows
+from config.postgresql.aliases import KEEPER, OWNER
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant, TenantSetting
 from tenants.scope import tenant_scope
 
-KEEPER, OWNER = "keeper", "owner"
 WARN_UNDER_DAYS = 183
 """The least a deployer of a high-risk system keeps its logs (EU AI Act, Article 26(6))."""
 PAYLOAD_DAYS_MIN = 1
@@ -54,17 +54,18 @@ _READ_BATCHES = 20
 _ROWS = 5_000
 _READ_LINES = 200
 _IS_OWN, _HAS_PAYLOAD = 4, 5
-_HELD_ROWS = {
-    "invocation": "held_call",
-    "violation": "held_with_call",
-    "trace": "held_with_trace",
-    "quarter_rollup": "held_with_day",
-    "error_rollup": "held_with_day",
-    "otlp_span": "held_with_day",
-    "violation_day": "held_with_day",
-}
-"""By table, which rows a hold leaves: calls first, which decide about all others. `rollup` goes
-last, whole days at once, and tells how many calls that were."""
+_EXPIRING = (
+    ("oldest_day_of_calls", "delete_day_of_calls"),
+    ("oldest_day_of_violations", "delete_day_of_violations"),
+    ("oldest_day_of_traces", "delete_day_of_traces"),
+    ("oldest_day_of_quarters", "delete_day_of_quarters"),
+    ("oldest_day_of_errors", "delete_day_of_errors"),
+    ("oldest_day_of_spans", "delete_day_of_spans"),
+    ("oldest_day_of_violation_days", "delete_day_of_violation_days"),
+)
+"""By table of the index, the statements that find its oldest day and delete of a day what no hold
+covers: calls first, which decide about all others. `rollup` goes last, whole days at once, and
+tells how many calls that were."""
 
 
 class CannotExpireError(Exception):
@@ -150,13 +151,10 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
     tenant_id = setting.tenant_id
     erased_to = lock_record(tenant_id, using=KEEPER)
     holds = holds_in_force(tenant_id, using=KEEPER)
-    found = _rows(
-        KEEPER,
+    found = rows(
         "expired_batches",
-        tenant_id=tenant_id,
-        before=before,
-        erased_to=erased_to,
-        batch_limit=_BATCHES,
+        {"before": before, "erased_to": erased_to, "batch_limit": _BATCHES},
+        using=KEEPER,
     )
     if not found:
         return True
@@ -178,18 +176,16 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
         whole = [] if holds else [row for row in whole if row[1] in removed.unread]
     ranges, count = removed.ranges, removed.event_count
     if whole:
-        _rows(
-            KEEPER,
+        rows(
             "erase_payloads",
-            tenant_id=tenant_id,
-            days=[row[0] for row in whole],
-            batch_ids=[row[1] for row in whole],
+            {"days": [row[0] for row in whole], "batch_ids": [row[1] for row in whole]},
+            using=KEEPER,
         )
         spans = ((first, first + events) for _, _, first, events, _, _ in whole)
         ranges = merged([*ranges, *spans])
         count += sum(row[3] for row in whole)
     end_index = found[-1][2] + found[-1][3]
-    _rows(KEEPER, "note_erased_to", tenant_id=tenant_id, erased_to=end_index)
+    rows("note_erased_to", {"erased_to": end_index}, using=KEEPER)
     if ranges:
         record_action(
             setting.tenant,
@@ -231,15 +227,16 @@ def _blank_refused(setting: TenantSetting, before: datetime, deadline: float) ->
             lock_record(setting.tenant_id, using=KEEPER)
             holds = holds_in_force(setting.tenant_id, using=KEEPER)
             limit = _READ_LINES if holds else _ROWS
-            found = _rows(
-                KEEPER,
+            found = rows(
                 "expired_refused",
-                tenant_id=setting.tenant_id,
-                before=before,
-                before_id=before_id,
-                after=after,
-                with_raw=bool(holds),
-                row_limit=limit,
+                {
+                    "before": before,
+                    "before_id": before_id,
+                    "after": after,
+                    "with_raw": bool(holds),
+                    "row_limit": limit,
+                },
+                using=KEEPER,
             )
             ids = [
                 pk for pk, raw, at in found if not (holds and covers_line(holds, bytes(raw), at))
@@ -247,7 +244,7 @@ def _blank_refused(setting: TenantSetting, before: datetime, deadline: float) ->
             has_more = len(found) == limit
             after = found[-1][0] if found else after
             if ids:
-                _rows(KEEPER, "blank_lines", tenant_id=setting.tenant_id, ids=ids)
+                rows("blank_lines", {"ids": ids}, using=KEEPER)
                 record_action(
                     setting.tenant,
                     THE_SERVER,
@@ -265,23 +262,18 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
     if setting.index_from is None or setting.index_from < before:
         with tenant_scope(tenant_id):
             TenantSetting.objects.filter(tenant_id=tenant_id).update(index_from=before)
-    for table, is_held in _HELD_ROWS.items():
-        day = _oldest_day(tenant_id, table, date.min, before)
+    for oldest_day, delete_day in _EXPIRING:
+        day = _oldest_day(tenant_id, oldest_day, date.min, before)
         while day is not None:
             if time.monotonic() >= deadline:
                 return True
-            with tenant_scope(tenant_id, using=OWNER), connections[OWNER].cursor() as cursor:
+            with tenant_scope(tenant_id, using=OWNER):
                 lock_record(tenant_id, using=OWNER)
-                statement = sql.QUERIES["delete_of_day"].format(
-                    table=table, is_held=sql.QUERIES[is_held]
-                )
-                values: dict[str, Any] = {"tenant_id": tenant_id, "day": day, "row_limit": _ROWS}
-                cursor.execute(statement, values)
-                deleted = cursor.rowcount
+                ((deleted,),) = rows(delete_day, {"day": day, "row_limit": _ROWS}, using=OWNER)
             if deleted < _ROWS:  # what is left is held
-                day = _oldest_day(tenant_id, table, day + timedelta(days=1), before)
+                day = _oldest_day(tenant_id, oldest_day, day + timedelta(days=1), before)
     with tenant_scope(tenant_id, using=OWNER):
-        ((calls,),) = _rows(OWNER, "delete_expired_rollups", tenant_id=tenant_id, before=before)
+        ((calls,),) = rows("delete_expired_rollups", {"before": before}, using=OWNER)
         if calls:
             record_action(
                 setting.tenant,
@@ -295,14 +287,10 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
     return False
 
 
-def _oldest_day(tenant_id: UUID, table: str, since: date, before: date) -> date | None:
-    with tenant_scope(tenant_id, using=OWNER), connections[OWNER].cursor() as cursor:
-        cursor.execute(
-            sql.QUERIES["oldest_day"].format(table=table),
-            {"tenant_id": tenant_id, "from": since, "before": before},
-        )
-        day: date | None = cursor.fetchone()[0]
-        return day
+def _oldest_day(tenant_id: UUID, statement: str, since: date, before: date) -> date | None:
+    with tenant_scope(tenant_id, using=OWNER):
+        ((day,),) = rows(statement, {"from": since, "before": before}, using=OWNER)
+    return cast(date | None, day)
 
 
 def _drop_if_empty(partition: partitions.Partition) -> bool:
@@ -328,9 +316,3 @@ def _kept_from() -> date | None:
     days = TenantSetting.objects.using(OWNER).values_list("index_from", flat=True)
     known = [day for day in days if day is not None]
     return min(known) if known and len(known) == Tenant.objects.using(OWNER).count() else None
-
-
-def _rows(using: str, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
-    with connections[using].cursor() as cursor:
-        cursor.execute(sql.QUERIES[name], parameters)
-        return list(cursor.fetchall()) if cursor.description else []

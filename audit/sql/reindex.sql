@@ -10,18 +10,28 @@ WHERE tenant_id = %(tenant_id)s AND first_index >= %(next_index)s AND event_coun
 ORDER BY first_index
 LIMIT %(batch_limit)s
 
+-- note_lost_places --
+-- Where in a batch events are that cannot be read.
+INSERT INTO lost_place (tenant_id, batch_id, position)
+SELECT %(tenant_id)s, %(batch_id)s, unnest(%(positions)s::integer[])
+
 -- keep_calls --
 -- The calls one of whose events cannot be read any more: nothing but their rows knows of it.
-INSERT INTO kept_call (started_on, invocation_id)
-SELECT i.started_on, i.invocation_id
-FROM public.invocation i
-JOIN lost_place p ON p.batch_id = i.start_batch_id AND p.position = i.start_pos
-WHERE i.tenant_id = %(tenant_id)s
-UNION
-SELECT i.started_on, i.invocation_id
-FROM public.invocation i
-JOIN lost_place p ON p.batch_id = i.end_batch_id AND p.position = i.end_pos
-WHERE i.tenant_id = %(tenant_id)s
+-- How many there are.
+WITH kept AS (
+    INSERT INTO kept_call (started_on, invocation_id)
+    SELECT i.started_on, i.invocation_id
+    FROM public.invocation i
+    JOIN lost_place p ON p.batch_id = i.start_batch_id AND p.position = i.start_pos
+    WHERE i.tenant_id = %(tenant_id)s
+    UNION
+    SELECT i.started_on, i.invocation_id
+    FROM public.invocation i
+    JOIN lost_place p ON p.batch_id = i.end_batch_id AND p.position = i.end_pos
+    WHERE i.tenant_id = %(tenant_id)s
+    RETURNING 1
+)
+SELECT count(*) FROM kept
 
 -- forget_kept_violations --
 -- What was rebuilt of kept calls from the other of their events: on their day or one beside it.

@@ -45,28 +45,11 @@ LIMIT %(row_limit)s
 UPDATE rejected_event r SET raw = ''
 WHERE r.tenant_id = %(tenant_id)s AND r.id = ANY(%(ids)s)
 
--- oldest_day --
--- The first day of a table of the index, from some day on, that has a row of the tenant.
-SELECT min(started_on)
-FROM {table}
-WHERE tenant_id = %(tenant_id)s AND started_on >= %(from)s AND started_on < %(before)s
+-- {{within_expired_days}} --
+-- Of the tenant's days, those from one on that are expired.
+tenant_id = %(tenant_id)s AND started_on >= %(from)s AND started_on < %(before)s
 
--- delete_of_day --
--- Deletes rows of one day, hence of one partition, in which a ctid is one row's. As the owner.
-DELETE FROM {table}
-WHERE tenant_id = %(tenant_id)s
-  AND started_on = %(day)s
-  AND ctid = ANY(ARRAY(
-      SELECT i.ctid FROM {table} i
-      WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {is_held}
-      LIMIT %(row_limit)s
-  ))
-
--- held_call --
--- Of the table of calls: those that a hold covers.
-{{call_is_held}}
-
--- held_with_call --
+-- {{call_was_left}} --
 -- Of a call's other rows: those whose call was left.
 EXISTS (
     SELECT FROM invocation c
@@ -75,7 +58,7 @@ EXISTS (
       AND c.invocation_id = i.invocation_id
 )
 
--- held_with_trace --
+-- {{call_of_trace_was_left}} --
 -- Of traces: those of which a call was left.
 EXISTS (
     SELECT FROM invocation c
@@ -84,11 +67,145 @@ EXISTS (
       AND c.trace_id = i.trace_id
 )
 
--- held_with_day --
+-- {{call_of_day_was_left}} --
 -- Of what sums up a day: all, as long as a call of it was left.
 EXISTS (
     SELECT FROM invocation c WHERE c.tenant_id = %(tenant_id)s AND c.started_on = %(day)s
 )
+
+-- oldest_day_of_calls --
+-- The first day, from some day on, of which the tenant has calls.
+SELECT min(started_on) FROM invocation WHERE {{within_expired_days}}
+
+-- delete_day_of_calls --
+-- Deletes rows of one day, hence of one partition, in which a ctid is one row's, and counts them. As
+-- the owner.
+WITH gone AS (
+    DELETE FROM invocation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT i.ctid FROM invocation i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_is_held}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- oldest_day_of_violations --
+-- The same of this table.
+SELECT min(started_on) FROM violation WHERE {{within_expired_days}}
+
+-- delete_day_of_violations --
+-- The same of this table.
+WITH gone AS (
+    DELETE FROM violation
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT i.ctid FROM violation i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_was_left}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- oldest_day_of_traces --
+-- The same of this table.
+SELECT min(started_on) FROM trace WHERE {{within_expired_days}}
+
+-- delete_day_of_traces --
+-- The same of this table.
+WITH gone AS (
+    DELETE FROM trace
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT i.ctid FROM trace i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_of_trace_was_left}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- oldest_day_of_quarters --
+-- The same of this table.
+SELECT min(started_on) FROM quarter_rollup WHERE {{within_expired_days}}
+
+-- delete_day_of_quarters --
+-- The same of this table.
+WITH gone AS (
+    DELETE FROM quarter_rollup
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT i.ctid FROM quarter_rollup i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_of_day_was_left}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- oldest_day_of_errors --
+-- The same of this table.
+SELECT min(started_on) FROM error_rollup WHERE {{within_expired_days}}
+
+-- delete_day_of_errors --
+-- The same of this table.
+WITH gone AS (
+    DELETE FROM error_rollup
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT i.ctid FROM error_rollup i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_of_day_was_left}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- oldest_day_of_spans --
+-- The same of this table.
+SELECT min(started_on) FROM otlp_span WHERE {{within_expired_days}}
+
+-- delete_day_of_spans --
+-- The same of this table.
+WITH gone AS (
+    DELETE FROM otlp_span
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT i.ctid FROM otlp_span i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_of_day_was_left}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- oldest_day_of_violation_days --
+-- The same of this table.
+SELECT min(started_on) FROM violation_day WHERE {{within_expired_days}}
+
+-- delete_day_of_violation_days --
+-- The same of this table.
+WITH gone AS (
+    DELETE FROM violation_day
+    WHERE tenant_id = %(tenant_id)s
+      AND started_on = %(day)s
+      AND ctid = ANY(ARRAY(
+          SELECT i.ctid FROM violation_day i
+          WHERE i.tenant_id = %(tenant_id)s AND i.started_on = %(day)s AND NOT {{call_of_day_was_left}}
+          LIMIT %(row_limit)s
+      ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
 
 -- delete_expired_rollups --
 -- Deletes the counters, which are few, of days of which no call is left, and tells how many calls

@@ -1,33 +1,406 @@
--- note_differing --
--- The keys of all rows that are not the same in index and shadow. For each table in turn: the
--- names in braces are filled in by audit/index/shadow.py.
-CREATE TEMP TABLE differing_{table} AS
-SELECT {key}
+-- note_differing_invocation --
+-- The keys of all rows that are not the same in the index, `public`, and the shadow, `pg_temp`.
+CREATE TEMP TABLE differing_invocation AS
+SELECT started_on, invocation_id
 FROM (
-    SELECT x.* FROM public.{table} AS x WHERE x.tenant_id = %(tenant_id)s AND {within} AND {counts}
+    SELECT * FROM public.invocation
+    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)s)
 ) AS i
-FULL JOIN (SELECT x.* FROM pg_temp.{table} AS x WHERE {within}) AS x USING ({key})
-WHERE ROW({index_columns}) IS DISTINCT FROM ROW({log_columns})
+FULL JOIN (
+    SELECT * FROM pg_temp.invocation WHERE started_on = ANY(%(days)s)
+) AS x USING (started_on, invocation_id)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
--- show_differing --
--- The first of them, as index and shadow have them.
-SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text
-FROM (SELECT * FROM differing_{table} ORDER BY {key} LIMIT %(shown)s) AS d
-LEFT JOIN public.{table} AS i ON i.tenant_id = %(tenant_id)s AND {same_in_index}
-LEFT JOIN pg_temp.{table} AS x ON x.tenant_id = %(tenant_id)s AND {same_in_log}
+-- show_differing_invocation --
+-- The first of them, as index and shadow have them, and how many there are.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_invocation)
+FROM (
+    SELECT * FROM differing_invocation
+    ORDER BY started_on, invocation_id
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.invocation AS i
+    ON i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
+    AND i.invocation_id = d.invocation_id
+LEFT JOIN pg_temp.invocation AS x
+    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on
+    AND x.invocation_id = d.invocation_id
 ORDER BY to_jsonb(d)::text
 
--- delete_differing --
+-- delete_differing_invocation --
 -- Of the index, the rows that were noted.
-DELETE FROM public.{table} AS i
-USING differing_{table} AS d
-WHERE i.tenant_id = %(tenant_id)s AND {same_in_index}
+DELETE FROM public.invocation AS i
+USING differing_invocation AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
+  AND i.invocation_id = d.invocation_id
 
--- insert_differing --
+-- insert_differing_invocation --
 -- In their place the shadow's, where it has any.
-INSERT INTO public.{table}
+INSERT INTO public.invocation
 SELECT x.*
-FROM pg_temp.{table} AS x
-JOIN differing_{table} AS d ON {same_in_log}
-WHERE x.tenant_id = %(tenant_id)s AND {within}
-ON CONFLICT (tenant_id, {key}) DO NOTHING
+FROM pg_temp.invocation AS x
+JOIN differing_invocation AS d USING (started_on, invocation_id)
+WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
+ON CONFLICT (tenant_id, started_on, invocation_id) DO NOTHING
+
+-- note_differing_violation --
+-- The same of this table.
+CREATE TEMP TABLE differing_violation AS
+SELECT started_on, invocation_id, ordinal
+FROM (
+    SELECT * FROM public.violation
+    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)s)
+) AS i
+FULL JOIN (
+    SELECT * FROM pg_temp.violation WHERE started_on = ANY(%(days)s)
+) AS x USING (started_on, invocation_id, ordinal)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
+
+-- show_differing_violation --
+-- The same of this table.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_violation)
+FROM (
+    SELECT * FROM differing_violation
+    ORDER BY started_on, invocation_id, ordinal
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.violation AS i
+    ON i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
+    AND i.invocation_id = d.invocation_id AND i.ordinal = d.ordinal
+LEFT JOIN pg_temp.violation AS x
+    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on
+    AND x.invocation_id = d.invocation_id AND x.ordinal = d.ordinal
+ORDER BY to_jsonb(d)::text
+
+-- delete_differing_violation --
+-- The same of this table.
+DELETE FROM public.violation AS i
+USING differing_violation AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
+  AND i.invocation_id = d.invocation_id AND i.ordinal = d.ordinal
+
+-- insert_differing_violation --
+-- The same of this table.
+INSERT INTO public.violation
+SELECT x.*
+FROM pg_temp.violation AS x
+JOIN differing_violation AS d USING (started_on, invocation_id, ordinal)
+WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
+ON CONFLICT (tenant_id, started_on, invocation_id, ordinal) DO NOTHING
+
+-- note_differing_violation_day --
+-- The same of this table.
+CREATE TEMP TABLE differing_violation_day AS
+SELECT started_on, kind
+FROM (
+    SELECT * FROM public.violation_day
+    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)s)
+) AS i
+FULL JOIN (
+    SELECT * FROM pg_temp.violation_day WHERE started_on = ANY(%(days)s)
+) AS x USING (started_on, kind)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
+
+-- show_differing_violation_day --
+-- The same of this table.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_violation_day)
+FROM (
+    SELECT * FROM differing_violation_day
+    ORDER BY started_on, kind
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.violation_day AS i
+    ON i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.kind = d.kind
+LEFT JOIN pg_temp.violation_day AS x
+    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.kind = d.kind
+ORDER BY to_jsonb(d)::text
+
+-- delete_differing_violation_day --
+-- The same of this table.
+DELETE FROM public.violation_day AS i
+USING differing_violation_day AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.kind = d.kind
+
+-- insert_differing_violation_day --
+-- The same of this table.
+INSERT INTO public.violation_day
+SELECT x.*
+FROM pg_temp.violation_day AS x
+JOIN differing_violation_day AS d USING (started_on, kind)
+WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
+ON CONFLICT (tenant_id, started_on, kind) DO NOTHING
+
+-- note_differing_trace --
+-- The same of this table.
+CREATE TEMP TABLE differing_trace AS
+SELECT started_on, trace_id
+FROM (
+    SELECT * FROM public.trace
+    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)s)
+) AS i
+FULL JOIN (
+    SELECT * FROM pg_temp.trace WHERE started_on = ANY(%(days)s)
+) AS x USING (started_on, trace_id)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
+
+-- show_differing_trace --
+-- The same of this table.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_trace)
+FROM (
+    SELECT * FROM differing_trace
+    ORDER BY started_on, trace_id
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.trace AS i
+    ON i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.trace_id = d.trace_id
+LEFT JOIN pg_temp.trace AS x
+    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.trace_id = d.trace_id
+ORDER BY to_jsonb(d)::text
+
+-- delete_differing_trace --
+-- The same of this table.
+DELETE FROM public.trace AS i
+USING differing_trace AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.trace_id = d.trace_id
+
+-- insert_differing_trace --
+-- The same of this table.
+INSERT INTO public.trace
+SELECT x.*
+FROM pg_temp.trace AS x
+JOIN differing_trace AS d USING (started_on, trace_id)
+WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
+ON CONFLICT (tenant_id, started_on, trace_id) DO NOTHING
+
+-- note_differing_quarter_rollup --
+-- The same of this table. A row of which nothing is left is as good as none.
+CREATE TEMP TABLE differing_quarter_rollup AS
+SELECT started_on, quarter_at, tool_name, tool_version
+FROM (
+    SELECT * FROM public.quarter_rollup
+    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)s) AND started_count <> 0
+) AS i
+FULL JOIN (
+    SELECT * FROM pg_temp.quarter_rollup WHERE started_on = ANY(%(days)s)
+) AS x USING (started_on, quarter_at, tool_name, tool_version)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
+
+-- show_differing_quarter_rollup --
+-- The same of this table.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_quarter_rollup)
+FROM (
+    SELECT * FROM differing_quarter_rollup
+    ORDER BY started_on, quarter_at, tool_name, tool_version
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.quarter_rollup AS i
+    ON i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
+    AND i.quarter_at = d.quarter_at AND i.tool_name = d.tool_name
+    AND i.tool_version = d.tool_version
+LEFT JOIN pg_temp.quarter_rollup AS x
+    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on
+    AND x.quarter_at = d.quarter_at AND x.tool_name = d.tool_name
+    AND x.tool_version = d.tool_version
+ORDER BY to_jsonb(d)::text
+
+-- delete_differing_quarter_rollup --
+-- The same of this table.
+DELETE FROM public.quarter_rollup AS i
+USING differing_quarter_rollup AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
+  AND i.quarter_at = d.quarter_at AND i.tool_name = d.tool_name
+  AND i.tool_version = d.tool_version
+
+-- insert_differing_quarter_rollup --
+-- The same of this table.
+INSERT INTO public.quarter_rollup
+SELECT x.*
+FROM pg_temp.quarter_rollup AS x
+JOIN differing_quarter_rollup AS d USING (started_on, quarter_at, tool_name, tool_version)
+WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
+ON CONFLICT (tenant_id, started_on, quarter_at, tool_name, tool_version) DO NOTHING
+
+-- note_differing_rollup --
+-- The same of this table. A row of which nothing is left is as good as none.
+CREATE TEMP TABLE differing_rollup AS
+SELECT started_on, hour_at, tool_name, tool_version
+FROM (
+    SELECT * FROM public.rollup
+    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)s) AND started_count <> 0
+) AS i
+FULL JOIN (
+    SELECT * FROM pg_temp.rollup WHERE started_on = ANY(%(days)s)
+) AS x USING (started_on, hour_at, tool_name, tool_version)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
+
+-- show_differing_rollup --
+-- The same of this table.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_rollup)
+FROM (
+    SELECT * FROM differing_rollup
+    ORDER BY started_on, hour_at, tool_name, tool_version
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.rollup AS i
+    ON i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.hour_at = d.hour_at
+    AND i.tool_name = d.tool_name AND i.tool_version = d.tool_version
+LEFT JOIN pg_temp.rollup AS x
+    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.hour_at = d.hour_at
+    AND x.tool_name = d.tool_name AND x.tool_version = d.tool_version
+ORDER BY to_jsonb(d)::text
+
+-- delete_differing_rollup --
+-- The same of this table.
+DELETE FROM public.rollup AS i
+USING differing_rollup AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.hour_at = d.hour_at
+  AND i.tool_name = d.tool_name AND i.tool_version = d.tool_version
+
+-- insert_differing_rollup --
+-- The same of this table.
+INSERT INTO public.rollup
+SELECT x.*
+FROM pg_temp.rollup AS x
+JOIN differing_rollup AS d USING (started_on, hour_at, tool_name, tool_version)
+WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
+ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version) DO NOTHING
+
+-- note_differing_error_rollup --
+-- The same of this table. A row of which nothing is left is as good as none.
+CREATE TEMP TABLE differing_error_rollup AS
+SELECT started_on, hour_at, tool_name, tool_version, error_type
+FROM (
+    SELECT * FROM public.error_rollup
+    WHERE tenant_id = %(tenant_id)s AND started_on = ANY(%(days)s) AND call_count <> 0
+) AS i
+FULL JOIN (
+    SELECT * FROM pg_temp.error_rollup WHERE started_on = ANY(%(days)s)
+) AS x USING (started_on, hour_at, tool_name, tool_version, error_type)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
+
+-- show_differing_error_rollup --
+-- The same of this table.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_error_rollup)
+FROM (
+    SELECT * FROM differing_error_rollup
+    ORDER BY started_on, hour_at, tool_name, tool_version, error_type
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.error_rollup AS i
+    ON i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.hour_at = d.hour_at
+    AND i.tool_name = d.tool_name AND i.tool_version = d.tool_version
+    AND i.error_type = d.error_type
+LEFT JOIN pg_temp.error_rollup AS x
+    ON x.tenant_id = %(tenant_id)s AND x.started_on = d.started_on AND x.hour_at = d.hour_at
+    AND x.tool_name = d.tool_name AND x.tool_version = d.tool_version
+    AND x.error_type = d.error_type
+ORDER BY to_jsonb(d)::text
+
+-- delete_differing_error_rollup --
+-- The same of this table.
+DELETE FROM public.error_rollup AS i
+USING differing_error_rollup AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.hour_at = d.hour_at
+  AND i.tool_name = d.tool_name AND i.tool_version = d.tool_version
+  AND i.error_type = d.error_type
+
+-- insert_differing_error_rollup --
+-- The same of this table.
+INSERT INTO public.error_rollup
+SELECT x.*
+FROM pg_temp.error_rollup AS x
+JOIN differing_error_rollup AS d USING (started_on, hour_at, tool_name, tool_version, error_type)
+WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
+ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version, error_type) DO NOTHING
+
+-- note_differing_producer --
+-- The same of this table.
+CREATE TEMP TABLE differing_producer AS
+SELECT producer_id
+FROM (
+    SELECT * FROM public.producer
+    WHERE tenant_id = %(tenant_id)s
+) AS i
+FULL JOIN pg_temp.producer AS x USING (producer_id)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
+
+-- show_differing_producer --
+-- The same of this table.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_producer)
+FROM (
+    SELECT * FROM differing_producer
+    ORDER BY producer_id
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.producer AS i
+    ON i.tenant_id = %(tenant_id)s AND i.producer_id = d.producer_id
+LEFT JOIN pg_temp.producer AS x
+    ON x.tenant_id = %(tenant_id)s AND x.producer_id = d.producer_id
+ORDER BY to_jsonb(d)::text
+
+-- delete_differing_producer --
+-- The same of this table.
+DELETE FROM public.producer AS i
+USING differing_producer AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.producer_id = d.producer_id
+
+-- insert_differing_producer --
+-- The same of this table.
+INSERT INTO public.producer
+SELECT x.*
+FROM pg_temp.producer AS x
+JOIN differing_producer AS d USING (producer_id)
+WHERE x.tenant_id = %(tenant_id)s
+ON CONFLICT (tenant_id, producer_id) DO NOTHING
+
+-- note_differing_gap --
+-- The same of this table.
+CREATE TEMP TABLE differing_gap AS
+SELECT producer_id, from_seq, to_seq
+FROM (
+    SELECT * FROM public.gap
+    WHERE tenant_id = %(tenant_id)s
+) AS i
+FULL JOIN pg_temp.gap AS x USING (producer_id, from_seq, to_seq)
+WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
+
+-- show_differing_gap --
+-- The same of this table.
+SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
+       (SELECT count(*) FROM differing_gap)
+FROM (
+    SELECT * FROM differing_gap
+    ORDER BY producer_id, from_seq, to_seq
+    LIMIT %(shown)s
+) AS d
+LEFT JOIN public.gap AS i
+    ON i.tenant_id = %(tenant_id)s AND i.producer_id = d.producer_id AND i.from_seq = d.from_seq
+    AND i.to_seq = d.to_seq
+LEFT JOIN pg_temp.gap AS x
+    ON x.tenant_id = %(tenant_id)s AND x.producer_id = d.producer_id AND x.from_seq = d.from_seq
+    AND x.to_seq = d.to_seq
+ORDER BY to_jsonb(d)::text
+
+-- delete_differing_gap --
+-- The same of this table.
+DELETE FROM public.gap AS i
+USING differing_gap AS d
+WHERE i.tenant_id = %(tenant_id)s AND i.producer_id = d.producer_id AND i.from_seq = d.from_seq
+  AND i.to_seq = d.to_seq
+
+-- insert_differing_gap --
+-- The same of this table.
+INSERT INTO public.gap
+SELECT x.*
+FROM pg_temp.gap AS x
+JOIN differing_gap AS d USING (producer_id, from_seq, to_seq)
+WHERE x.tenant_id = %(tenant_id)s
+ON CONFLICT (tenant_id, producer_id, from_seq, to_seq) DO NOTHING

@@ -37,7 +37,7 @@ from audit.queries.inbox import (
 from audit.queries.traces import BEGINNING
 from audit.show import raw_view
 from audit.show.json_tree import ABSENT, inline
-from audit.sql.rows import rows
+from audit.sql.run import rows
 from tenants.actions import record_action
 from tenants.models import Tenant, User, new_id
 from tenants.scope import current_tenant_id

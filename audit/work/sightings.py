@@ -5,11 +5,8 @@ For the worker; both need the tenant's scope.
 
 from datetime import UTC, datetime, timedelta
 
-from django.db import connection
-
-from audit import sql
 from audit.queries.tools import expired_tools
-from tenants.scope import current_tenant_id
+from audit.sql.run import rows
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.states import StateError, retire
@@ -23,16 +20,12 @@ _LOOKS_BACK, _LOOKS_BACK_AT_FIRST = timedelta(days=2), timedelta(days=35)
 def note_tools(now: datetime) -> None:
     """Put on record under which names calls were made lately. One statement."""
     today = now.astimezone(UTC).date()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            sql.QUERIES["note_tools"],
-            {
-                "tenant_id": current_tenant_id(),
-                "first_day": today - _LOOKS_BACK,
-                "oldest_day": today - _LOOKS_BACK_AT_FIRST,
-                "last_day": today + timedelta(days=1),
-            },
-        )
+    parameters = {
+        "first_day": today - _LOOKS_BACK,
+        "oldest_day": today - _LOOKS_BACK_AT_FIRST,
+        "last_day": today + timedelta(days=1),
+    }
+    rows("note_tools", parameters)
 
 
 def expire_ephemeral(now: datetime) -> int:

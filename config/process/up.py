@@ -34,6 +34,7 @@ from audit.index import partitions
 from config import env, instance
 from config.health import why_not_ready
 from config.postgresql import database, schema
+from config.postgresql.aliases import OWNER
 from config.postgresql.embedded import EmbeddedPostgresError
 from config.process import supervise
 from tenants.keys import KeyRefused, authenticate, create_key
@@ -112,11 +113,11 @@ def _prepare(options: Options, say: Callable[[str], None]) -> Tenant | None:
         say(f"{'making' if is_first else 'starting'} the database in {instance.POSTGRES.root}")
         instance.POSTGRES.start()
         database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
-    alias = "owner" if "owner" in connections else "default"
+    alias = OWNER if OWNER in connections else "default"
     with schema.lock(alias, lambda: say("another process prepares the database: waiting")):
         schema.SCHEMA.check(alias)
         _migrate(alias, say)
-        if "owner" in connections:
+        if OWNER in connections:
             partitions.apply(partitions.missing(timezone.now().date()))
         if missing := why_not_ready():
             raise UpError(f"not fit to serve: {'; '.join(missing)}")
@@ -181,7 +182,7 @@ def _migrate(alias: str, say: Callable[[str], None]) -> None:
             " or run manage.py migrate --database owner where it is set"
         )
     say(f"applying {len(plan)} migrations")
-    call_command(Migrate(), database="owner", verbosity=0)  # ours takes the lock that we hold
+    call_command(Migrate(), database=OWNER, verbosity=0)  # ours takes the lock that we hold
 
 
 def _provision(name: str | None) -> Tenant | None:

@@ -40,7 +40,7 @@ from audit.intake.otlp.joining import (
 from audit.intake.otlp.mapping import Identity, is_same_call
 from audit.log.payload import read_events
 from audit.sql import arrays
-from audit.sql.prepared import Statements
+from audit.sql.run import Statements
 from tenants.scope import current_tenant_id
 
 

@@ -34,7 +34,7 @@ from audit.intake.otlp.mapping import (
 )
 from audit.log.payload import read_events
 from audit.sql import arrays
-from audit.sql.prepared import Statements
+from audit.sql.run import Statements
 from tenants.scope import current_tenant_id
 
 _LOCKS = 64

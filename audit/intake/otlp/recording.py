@@ -78,7 +78,7 @@ def _record(
     tenant_id: UUID, body_sha256: bytes, received: Received, mapped: Mapped, now: datetime
 ) -> Recorded:
     with tenant_scope(tenant_id):
-        writer = IndexWriter(tenant_id, now)
+        writer = IndexWriter(now)
         mapped = join(writer, received.spans, mapped)
         recorded = Recorded(others=len(mapped.others), refused=dict(received.refused))
         stored: set[UUID] = set()

@@ -16,7 +16,7 @@ from audit.ledger.epochs import NoEpochError, announce_keys, begin_epoch
 from audit.ledger.private_files import PrivateFileError
 from audit.ledger.signer import keep
 from audit.ledger.standing import standing
-from audit.sql.run import KEEPER, OWNER
+from config.postgresql.aliases import KEEPER, OWNER
 from tenants.actions import operator
 from tenants.models import Tenant
 from tenants.scope import tenant_scope

@@ -9,6 +9,7 @@ from django.db import connections
 from django.utils import timezone
 
 from audit.index import partitions
+from config.postgresql.aliases import OWNER
 
 _BACK_MAX = 400  # days; five tables each, and every look without a date visits them all
 
@@ -36,7 +37,7 @@ class Command(BaseCommand):
         """Raises CommandError without the owner's address, for too early a day, or where not
         all could be made just now.
         """
-        if "owner" not in connections:
+        if OWNER not in connections:
             raise CommandError("set DATABASE_OWNER_URL: partitions are the owner's")
         today = timezone.now().date()
         back = partitions.DAYS_BACK

@@ -8,7 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from audit.index.reindex import USING, Report, reindex
+from audit.index.reindex import Report, reindex
+from config.postgresql.aliases import OWNER
 from config.progress import Progress
 from tenants.models import Tenant
 
@@ -35,9 +36,9 @@ class Command(BaseCommand):
         """Raises CommandError without the owner's address, for an unknown tenant, and with the
         exit code 1 when index and log differ and were not made to agree.
         """
-        if USING not in connections:
+        if OWNER not in connections:
             raise CommandError("set DATABASE_OWNER_URL: the index is the owner's")
-        tenants = Tenant.objects.using(USING).order_by("slug")
+        tenants = Tenant.objects.using(OWNER).order_by("slug")
         if options["tenant"] is not None:
             tenants = tenants.filter(slug=options["tenant"])
             if not tenants:

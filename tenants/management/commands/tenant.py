@@ -10,9 +10,10 @@ from django.db import connections
 from django.utils import timezone
 from django.utils.text import slugify
 
+from config.postgresql.aliases import OWNER
 from config.progress import Progress
 from tenants.actions import operator, record_action
-from tenants.deletion import OWNER, delete_tenant
+from tenants.deletion import delete_tenant
 from tenants.models import Role, Tenant, Tombstone
 from tenants.provision import ensure_member, ensure_tenant
 from tenants.scope import tenant_scope

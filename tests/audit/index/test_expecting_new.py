@@ -9,7 +9,7 @@ from django.db import connection
 
 from audit.intake import ingest
 from audit.models import Invocation
-from audit.sql.prepared import Statements
+from audit.sql.run import Statements
 from tenants.scope import tenant_scope
 from tests.support.event_requests import lines, post
 from tests.support.factories import Cast, make_call, make_ingest_key

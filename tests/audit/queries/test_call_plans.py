@@ -16,7 +16,7 @@ from django.db import connection, connections
 from audit import sql
 from audit.queries.call_list import Budget, Cursor, Walk
 from audit.queries.call_query import parse
-from audit.sql.rows import rows_of_all_days
+from audit.sql.run import rows_prepared
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
 
@@ -212,7 +212,7 @@ def test_what_names_no_days_is_planned_once_for_any_parameters(
 ) -> None:
     with tenant_scope(told.tenant.id), connection.cursor() as cursor:
         for _ in range(2):
-            assert rows_of_all_days(name, parameters)
+            assert rows_prepared(name, parameters)
         cursor.execute(
             "SELECT name, generic_plans, custom_plans FROM pg_prepared_statements"
             " WHERE statement LIKE %s",

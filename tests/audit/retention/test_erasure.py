@@ -25,9 +25,9 @@ from audit.models import (
 )
 from audit.queries.call_query import MAX_LENGTH, parse
 from audit.retention import erasure as job
-from audit.sql.run import KEEPER
 from audit.tasks import erase_calls
 from audit.work.payload_search import run_slice as run_search
+from config.postgresql.aliases import KEEPER
 from tenants.scope import tenant_scope
 from tests.audit.intake.test_arrival import BROKEN, register
 from tests.audit.retention.test_holds import gone, hold, texts

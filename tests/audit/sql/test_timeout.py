@@ -5,7 +5,7 @@ from django.db import OperationalError, connection
 from psycopg.errors import QueryCanceled
 
 from audit import sql
-from audit.sql.rows import rows, rows_within
+from audit.sql.run import rows
 from config.postgresql.base import DatabaseWrapper
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast
@@ -29,7 +29,7 @@ def timeout() -> str:
 def test_who_is_in_time_is_answered_and_the_setting_goes_back(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         before = timeout()
-        assert rows_within("waiting", {"seconds": 0}, 20_000) == [("", str(acme.tenant.id))]
+        assert rows("waiting", {"seconds": 0}, timeout_ms=20_000) == [("", str(acme.tenant.id))]
         assert timeout() == before
 
 
@@ -37,7 +37,7 @@ def test_who_is_late_is_cut_off_and_the_transaction_goes_on(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         before = timeout()
         with pytest.raises(TimeoutError):
-            rows_within("waiting", {"seconds": 60}, 20)
+            rows("waiting", {"seconds": 60}, timeout_ms=20)
         assert timeout() == before
         assert rows("waiting", {"seconds": 0})
 
@@ -58,8 +58,8 @@ def test_going_back_may_be_cut_off_too(
     with tenant_scope(acme.tenant.id):
         if seconds:
             with pytest.raises(TimeoutError):
-                rows_within("waiting", {"seconds": seconds}, 20)
+                rows("waiting", {"seconds": seconds}, timeout_ms=20)
         else:
-            assert rows_within("waiting", {"seconds": seconds}, 20_000)
+            assert rows("waiting", {"seconds": seconds}, timeout_ms=20_000)
         assert cut_off == []
         assert rows("waiting", {"seconds": 0})
