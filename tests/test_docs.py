@@ -21,15 +21,10 @@ from config.openapi import description
 from sdk.tests.support.readme import Block, blocks, run
 from tenants.keys import create_key
 from tenants.models import Scope
+from tests.support.documents import DOCUMENTS, ROOT
 from tests.support.factories import Cast
 
-ROOT = Path(__file__).resolve().parents[1]
 EVENTS = (ROOT / "docs" / "events.md").read_text()
-DOCUMENTS = sorted(
-    path
-    for pattern in ("*.md", "bench/*.md", "docs/**/*.md", "sdk/*.md")
-    for path in ROOT.glob(pattern)
-)
 
 
 @blocks(ROOT / "README.md")

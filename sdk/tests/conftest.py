@@ -10,12 +10,11 @@ import pytest
 from tooltrail import Trail
 from tooltrail.testing import MemoryTrail, tooltrail_trail
 
+from sdk.tests.support.ingest_key import KEY
 from sdk.tests.support.ingest_server import Server, serving
 from sdk.tests.support.vectors import EXEMPT
 
 __all__ = ["tooltrail_trail"]
-
-KEY = "tt_0198c0de000070008000000000000001_key1_secret_crc"
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.proxy import Proxy
+from tests.support.faults.proxy import Proxy
 
 if TYPE_CHECKING:  # this is loaded before Django is set up
-    from tests.faults.site import Site
     from tests.support.factories import Cast
+    from tests.support.faults.site import Site
     from tests.support.server import LiveServer
 
 
@@ -31,7 +31,7 @@ def proxy(live_server: "LiveServer") -> Iterator[Proxy]:
 @pytest.fixture
 def site(acme: "Cast", live_server: "LiveServer", tmp_path: Path) -> "Iterator[Site]":
     """acme's executors, straight at the server."""
-    from tests.faults.site import site_of
+    from tests.support.faults.site import site_of
 
     with site_of(acme.tenant, live_server.url, tmp_path / "acme", tmp_path / "spool") as site:
         yield site
@@ -40,7 +40,7 @@ def site(acme: "Cast", live_server: "LiveServer", tmp_path: Path) -> "Iterator[S
 @pytest.fixture
 def far_site(acme: "Cast", proxy: Proxy, tmp_path: Path) -> "Iterator[Site]":
     """acme's executors, with `proxy` between them and the server."""
-    from tests.faults.site import site_of
+    from tests.support.faults.site import site_of
 
     with site_of(acme.tenant, proxy.url, tmp_path / "acme", tmp_path / "spool") as site:
         yield site

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from tests.faults.executor import filled
-from tests.faults.load import TRANSIENT, Load, assert_kept
+from tests.support.faults.executor import filled
+from tests.support.faults.load import TRANSIENT, Load, assert_kept
 from tests.support.installation import announcement, end, new_installation
 
 SIZE_MIB = 400  # what a new database and its log of changes take, and some

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.proxy import Fault, Proxy
-from tests.faults.site import Site, site_of
 from tests.support.factories import Cast
+from tests.support.faults.proxy import Fault, Proxy
+from tests.support.faults.site import Site, site_of
 from tests.support.server import LiveServer
 
 TMPFS = 'mount -t tmpfs -o size=64m tmpfs "$0" && exec "$@"'

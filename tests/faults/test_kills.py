@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.faults.site import Site, wait_until
+from tests.support.faults.site import Site, wait_until
 
 
 def test_random_kills_under_load_lose_no_call_that_returned(site: Site, full: bool) -> None:

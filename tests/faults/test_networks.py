@@ -2,8 +2,8 @@
 
 import random
 
-from tests.faults.proxy import Fault, Proxy
-from tests.faults.site import Site, wait_until
+from tests.support.faults.proxy import Fault, Proxy
+from tests.support.faults.site import Site, wait_until
 
 
 def test_a_server_away_and_an_executor_restarted_meanwhile(

@@ -16,8 +16,7 @@ import psycopg
 from tooltrail import Trail
 
 from config.postgresql.database import DATABASE, with_database
-from tests.audit.intake.otlp.environment import run_framework
-from tests.faults.load import TRANSIENT, Load, assert_kept
+from tests.support.faults.load import TRANSIENT, Load, assert_kept
 from tests.support.installation import (
     Installation,
     announcement,
@@ -25,6 +24,7 @@ from tests.support.installation import (
     new_installation,
     until,
 )
+from tests.support.otlp.environment import run_framework
 
 
 def test_kills_of_web_processes_and_of_postgresql_lose_and_double_nothing(full: bool) -> None:

@@ -7,11 +7,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from importlib.resources import files
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext
 
 from audit.models import RejectedEvent
 from audit.queries.call_query import parse
@@ -22,12 +20,10 @@ from tenants.invitations import invite
 from tenants.keys import create_key
 from tenants.models import Role, Scope
 from tenants.scope import tenant_scope
-from tests.audit.pages.traces.test_trace_list_page import BROKEN, FAILED
-from tests.audit.pages.traces.test_trace_page import send_family
-from tests.audit.retention.test_erasure import begin
-from tests.audit.retention.test_holds import hold
+from tests.support.accessibility import accessibility_findings
 from tests.support.contracts import make_contract
 from tests.support.drafts import drafted_and_replayed
+from tests.support.erasures import preview_erasure
 from tests.support.event_requests import post
 from tests.support.factories import (
     Cast,
@@ -37,17 +33,18 @@ from tests.support.factories import (
     send_events,
 )
 from tests.support.ledger_log import sign
+from tests.support.legal_holds import set_hold
 from tests.support.pages import signed_in
 from tests.support.reports import make
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
+from tests.support.traces import FAILED_OUTPUT, VIOLATED_GUARD, send_family
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
 from tools_registry.versions import register_contracts
 
 FIRST_LOAD = 250_000  # bytes over the network
-AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 
 
 @dataclass(frozen=True)
@@ -66,8 +63,8 @@ def site() -> Site:
     many = [
         make_call(trace_id="many", started_at=now + timedelta(milliseconds=n)) for n in range(130)
     ]
-    many.append(make_call(trace_id="many", tool_name="late", output=FAILED, run_id="run-7"))
-    many.append(make_call(tool_name="search", args={"q": "needle"}, guard=BROKEN))
+    many.append(make_call(trace_id="many", tool_name="late", output=FAILED_OUTPUT, run_id="run-7"))
+    many.append(make_call(tool_name="search", args={"q": "needle"}, guard=VIOLATED_GUARD))
     send_events(cast.tenant, [event for call in many for event in call])
     send_events(cast.tenant, make_call(trace_id="orphan")[1:])
     post(make_ingest_key(cast.tenant), b'{"type": "gap"}\n{ broken')
@@ -84,8 +81,8 @@ def site() -> Site:
         )
     run_slice(cast.tenant.id, search.id)
     run_replay(cast.tenant.id, replay)
-    hold(cast, trace_id="orphan")
-    erasure = begin(cast, "state:ok").id
+    set_hold(cast, trace_id="orphan")
+    erasure = preview_erasure(cast, "state:ok").id
     signed = sign(cast.tenant).signed_size
     day = (now - timedelta(minutes=1)).date()
     addresses = [
@@ -118,21 +115,6 @@ def context(browser: Browser, live_server: LiveServer, site: Site) -> Iterator[B
     made.close()
 
 
-def findings(page: Page) -> list[str]:
-    """What axe holds seriously against a page: the rule, and where."""
-    expect(page.locator(".htmx-request")).to_have_count(0)  # what loads is dimmed meanwhile
-    page.evaluate(AXE)
-    found: list[dict[str, Any]] = page.evaluate(
-        "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
-    )
-    return [
-        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for one in found
-        if one["impact"] in {"serious", "critical"}
-        for node in one["nodes"]
-    ]
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(context: BrowserContext, site: Site, scheme: str) -> None:
     page = context.pages[0]
@@ -144,13 +126,13 @@ def test_axe_finds_nothing_serious(context: BrowserContext, site: Site, scheme: 
         assert answer.status == 200, address
         for fold in page.locator("main details:not(.menu) > summary").all():
             fold.click()
-        found[address] = findings(page)
+        found[address] = accessibility_findings(page)
     context.clear_cookies()
     with tenant_scope(site.cast.tenant.id):
         _, token = invite(site.cast.tenant, "Nina", Role.EDITOR)
     for address in ("/login", "/nowhere", f"/invitations/{token}"):
         page.goto(address)
-        found[address] = findings(page)
+        found[address] = accessibility_findings(page)
     serious = {address: each for address, each in found.items() if each}
     assert not serious, json.dumps(serious, indent=1)
 
@@ -161,7 +143,7 @@ def test_axe_would_find_something(context: BrowserContext, site: Site) -> None:
     page.goto("/traces/")
     page.evaluate("() => document.querySelector('input[type=search]').ariaLabel = ''")
     page.evaluate("() => document.querySelector('input[type=search]').placeholder = ''")
-    assert any(one.startswith("label:") for one in findings(page))
+    assert any(one.startswith("label:") for one in accessibility_findings(page))
 
 
 def test_no_first_load_is_heavy(browser: Browser, live_server: LiveServer, site: Site) -> None:

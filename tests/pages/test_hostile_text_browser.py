@@ -17,7 +17,6 @@ from audit.work.payload_search import run_slice, start_search
 from tenants.keys import create_key
 from tenants.models import Scope, TenantSetting
 from tenants.scope import tenant_scope
-from tests.audit.pages.calls.test_call_list_browser import XSS, send_hostile
 from tests.support.browser_errors import complaints
 from tests.support.contracts import make_contract
 from tests.support.event_requests import post
@@ -27,6 +26,7 @@ from tests.support.factories import (
     make_ingest_key,
     send_events,
 )
+from tests.support.hostile_text import XSS, send_hostile_calls
 from tests.support.reports import make
 from tests.support.sign_in import sign_in
 from tools_registry.changes import Publisher
@@ -43,7 +43,7 @@ FOREIGN += ", main :is([onerror], [onmouseover], [srcdoc], b[hx-get], a[href^='j
 @pytest.fixture
 def addresses(acme: Cast) -> Iterator[list[str]]:
     """Every page of a tenant whose agents, executors and members write nothing else."""
-    send_hostile(acme)
+    send_hostile_calls(acme)
     key, now = make_ingest_key(acme.tenant), datetime.now(UTC)
     long = [
         make_call(

@@ -8,11 +8,10 @@ from playwright.sync_api import Page, expect
 from audit.models import RejectedEvent
 from audit.work.replay.job import run_slice as run_replay
 from tenants.scope import tenant_scope
-from tests.audit.retention.test_erasure import begin
-from tests.audit.retention.test_holds import hold
 from tests.support.browser_errors import complaints
 from tests.support.contracts import make_contract
 from tests.support.drafts import drafted_and_replayed
+from tests.support.erasures import preview_erasure
 from tests.support.event_requests import post
 from tests.support.factories import (
     Cast,
@@ -21,6 +20,7 @@ from tests.support.factories import (
     send_events,
 )
 from tests.support.ledger_log import sign
+from tests.support.legal_holds import set_hold
 from tests.support.pages import signed_in
 from tests.support.reports import make
 from tests.support.sign_in import sign_in
@@ -77,8 +77,8 @@ def test_no_page_scrolls_sideways(page: Page, acme: Cast) -> None:
         refused = RejectedEvent.objects.for_tenant(acme.tenant.id).values_list("id", flat=True)
         lines = [f"/inbox/{pk}" for pk in refused]
     report = make(signed_in(acme.admin), kind="range", range="24h")
-    hold(acme, trace_id="t" * 128, tool_name=LONG[:200], name=LONG[:100], reason=LONG[:900])
-    erasure = begin(acme, f"trace:{'t' * 128} version:{LONG[:200]}").id
+    set_hold(acme, trace_id="t" * 128, tool_name=LONG[:200], name=LONG[:100], reason=LONG[:900])
+    erasure = preview_erasure(acme, f"trace:{'t' * 128} version:{LONG[:200]}").id
     signed = sign(acme.tenant).signed_size
     page.set_viewport_size({"width": 390, "height": 844})
     sign_in(page, acme.admin)

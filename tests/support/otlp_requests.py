@@ -17,7 +17,7 @@ from audit.log.payload import read_events
 from audit.models import Invocation
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
-from tests.audit.intake.otlp.environment import FIXTURES
+from tests.support.otlp.environment import FIXTURES
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"

@@ -1,5 +1,6 @@
 """Opening pages in tests: as a member, whole or in part, with the statements they cost."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import unescape
@@ -42,3 +43,8 @@ def statements(expected: int) -> Iterator[None]:
         yield
     sent = [query["sql"][:200] for query in captured.captured_queries]
     assert len(sent) == expected, "\n".join(sent)
+
+
+def listed_tools(page: str) -> list[str]:
+    """The tools of the calls in a list, in its order. For tests with one call for each tool."""
+    return re.findall(r'<td class="which"><a [^>]*title="([^"]*)"', page)

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from urllib.parse import urlsplit
+
+import psutil
 
 from config.instance import BASE_DIR, child_environment
 from config.postgresql.database import APP
@@ -65,3 +68,12 @@ def _collect_static() -> None:
         cwd=BASE_DIR,
         check=True,
     )
+
+
+def web_process(server: LiveServer) -> psutil.Process:
+    """The process that serves requests: a child of the one that opened this server's port."""
+    port = str(urlsplit(server.url).port)
+    for process in psutil.Process().children(recursive=True):
+        if process.children() and port in process.cmdline():
+            return process.children()[-1]
+    raise AssertionError("no web process")

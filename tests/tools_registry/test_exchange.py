@@ -7,59 +7,29 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.test import Client
 
-from tenants.keys import create_key
-from tenants.models import Action, Scope, Tenant, User
+from tenants.models import Action, Scope
 from tenants.scope import tenant_scope
 from tests.support.contracts import make_contract
 from tests.support.factories import Cast
+from tests.support.registered_tools import DEFINITION, register_tool, weather_contract
+from tests.support.registry_exchange import (
+    client,
+    client_with_key,
+    confirm_import,
+    exported_registry,
+    fill_registry,
+    upload_registry,
+    without_history,
+)
 from tools_registry import states
 from tools_registry.changes import Publisher, timeline
 from tools_registry.drafts import create_draft, find_draft
 from tools_registry.exchange.applying import HAS_CHANGED, Way, import_tool
-from tools_registry.exchange.export import export_registry
 from tools_registry.exchange.planning import PlannedTool, plan_import
 from tools_registry.exchange.reading import UnreadableError, open_document
 from tools_registry.models import Tool, ToolChange, ToolImport, ToolVersion
-from tools_registry.schemas import ToolContract
-from tools_registry.tools import describe_tool
-from tools_registry.versions import find_version, register_contracts
-
-NARROW = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}}
-DEFINITION = {"name": "get_weather", "description": "Anew.", "inputSchema": NARROW}
-
-
-def contract(**overrides: Any) -> ToolContract:
-    return ToolContract.model_validate(make_contract(**overrides))
-
-
-def register(cast: Cast, **overrides: Any) -> Tool:
-    with tenant_scope(cast.tenant.id):
-        register_contracts(cast.tenant, [contract(**overrides)], Publisher(key_id="key"))
-        return Tool.objects.get(name=overrides.get("name", "get_weather"))
-
-
-def filled(cast: Cast) -> None:
-    """Give a tenant a registry in which everything occurs."""
-    register(cast)
-    tool = register(cast, description="b", on_collision="replace", meta={"team": "maps"})
-    register(cast, description="c", on_collision="replace")
-    register(cast, name="other", trusted=True, output_schema={"const": "\0"})
-    by = Publisher(cast.admin)
-    said = {"owner": "Ann", "tags": ["maps"], "link": "https://a.example/", "meta": {"tier": 1}}
-    with tenant_scope(cast.tenant.id):
-        describe_tool(tool, said, by)
-        versions = {n: find_version(tool, n) for n in (1, 2)}
-        assert versions[1] and versions[2]
-        states.retire(versions[1], by)
-        states.set_current(versions[2], by)
-        states.deprecate(versions[2], by)
-        Tool(tenant=cast.tenant, name="without").save()
-
-
-def exported(tenant: Tenant) -> Any:
-    return json.loads(b"".join(export_registry(tenant.id)))
+from tools_registry.versions import find_version
 
 
 def planned(cast: Cast, document: Any, *, as_drafts: bool = False) -> list[PlannedTool]:
@@ -75,26 +45,12 @@ def applied(cast: Cast, document: Any, *, as_drafts: bool = False) -> list[Plann
         return [import_tool(cast.tenant, entry.read(), way) for entry in entries]
 
 
-def without_history(document: Any) -> Any:
-    """An export but for when and by whom."""
-    for tool in document["tools"]:
-        for version in tool["versions"]:
-            del version["published_at"], version["published_by"]
-    return document
-
-
-def client(user: User) -> Client:
-    signed_in = Client()
-    signed_in.force_login(user)
-    return signed_in
-
-
 # The registry's own document
 
 
 def test_an_export_imported_again_changes_nothing(acme: Cast) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
     assert [tool["name"] for tool in document["tools"]] == ["get_weather", "other", "without"]
     with tenant_scope(acme.tenant.id):
         before = ToolChange.objects.count()
@@ -103,15 +59,17 @@ def test_an_export_imported_again_changes_nothing(acme: Cast) -> None:
         assert [one.status for one in plan] == ["unchanged"] * 3
     with tenant_scope(acme.tenant.id):
         assert ToolChange.objects.count() == before
-    assert exported(acme.tenant) == document
+    assert exported_registry(acme.tenant) == document
 
 
 def test_another_tenant_has_the_same_registry_after_an_import(acme: Cast, globex: Cast) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
     plan = applied(globex, document)
     assert [one.status for one in plan] == ["added"] * 3
-    assert without_history(exported(globex.tenant)) == without_history(exported(acme.tenant))
+    assert without_history(exported_registry(globex.tenant)) == without_history(
+        exported_registry(acme.tenant)
+    )
     with tenant_scope(globex.tenant.id):
         tool = Tool.objects.get(name="get_weather")
         changes = timeline(tool, size=50)[::-1]
@@ -128,9 +86,9 @@ def test_another_tenant_has_the_same_registry_after_an_import(acme: Cast, globex
 
 
 def test_an_import_adds_to_what_is_there_and_lets_the_rest_be(acme: Cast, globex: Cast) -> None:
-    filled(acme)
-    register(globex, description="their own")
-    [changed, *_] = applied(globex, exported(acme.tenant))
+    fill_registry(acme)
+    register_tool(globex, description="their own")
+    [changed, *_] = applied(globex, exported_registry(acme.tenant))
     assert changed.status == "changed"
     assert "version 2 published, there version 1" in [step.said for step in changed.steps]
     with tenant_scope(globex.tenant.id):
@@ -141,22 +99,22 @@ def test_an_import_adds_to_what_is_there_and_lets_the_rest_be(acme: Cast, globex
         first = find_version(tool, 1)
         assert first is not None
         assert first.description == "their own"
-    assert {one.status for one in applied(globex, exported(acme.tenant))} == {"unchanged"}
+    assert {one.status for one in applied(globex, exported_registry(acme.tenant))} == {"unchanged"}
 
 
 def test_a_retired_version_is_made_current_as_the_document_has_it(acme: Cast) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
     document["tools"][0]["current_version"] = 1
     [changed, *_] = applied(acme, document)
     assert [step.deed for step in changed.steps] == ["restore", "make_current", "retire"]
-    assert exported(acme.tenant)["tools"][0] == document["tools"][0]
+    assert exported_registry(acme.tenant)["tools"][0] == document["tools"][0]
 
 
 def test_as_drafts_nothing_is_published(acme: Cast, globex: Cast) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
-    register(globex)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
+    register_tool(globex)
     plan = applied(globex, document, as_drafts=True)
     assert [one.status for one in plan] == ["changed", "added", "added"]
     with tenant_scope(globex.tenant.id):
@@ -168,9 +126,9 @@ def test_as_drafts_nothing_is_published(acme: Cast, globex: Cast) -> None:
 
 
 def test_a_draft_somebody_works_on_is_not_overwritten(acme: Cast) -> None:
-    tool = register(acme)
+    tool = register_tool(acme)
     with tenant_scope(acme.tenant.id):
-        create_draft(tool, contract(description="Mine."), Publisher(acme.admin))
+        create_draft(tool, weather_contract(description="Mine."), Publisher(acme.admin))
     [one] = applied(acme, DEFINITION, as_drafts=True)
     assert one.status == "refused"
     assert f"{acme.admin.username} works on a draft" in one.problems[0]
@@ -190,8 +148,8 @@ def test_a_draft_somebody_works_on_is_not_overwritten(acme: Cast) -> None:
 def test_a_bad_tool_costs_that_tool_and_says_where(
     acme: Cast, change: dict[str, Any], said: str
 ) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
     document["tools"][0] |= change
     first, *others = planned(acme, document)
     assert first.status == "refused"
@@ -211,8 +169,8 @@ def test_a_bad_tool_costs_that_tool_and_says_where(
     ],
 )
 def test_a_bad_version_says_where(acme: Cast, change: dict[str, Any], said: str) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
     document["tools"][0]["versions"][0] |= change
     [first, *_] = planned(acme, document)
     assert any(problem.startswith(f"tools[0].{said}") for problem in first.problems)
@@ -221,7 +179,7 @@ def test_a_bad_version_says_where(acme: Cast, change: dict[str, Any], said: str)
 def test_a_plan_that_is_another_by_now_is_not_carried_out(acme: Cast) -> None:
     [entry] = open_document(json.dumps(DEFINITION)).entries
     [looked_at] = planned(acme, DEFINITION)
-    tool = register(acme)
+    tool = register_tool(acme)
     way = Way(False, Publisher(acme.editor), "Because.")
     with tenant_scope(acme.tenant.id):
         done = import_tool(acme.tenant, entry.read(), way, expected=looked_at.fingerprint)
@@ -233,7 +191,7 @@ def test_a_plan_that_is_another_by_now_is_not_carried_out(acme: Cast) -> None:
 
 
 def test_a_definition_leaves_open_what_it_does_not_say(acme: Cast) -> None:
-    register(acme, trusted=True, meta={"team": "maps"})
+    register_tool(acme, trusted=True, meta={"team": "maps"})
     [one] = applied(acme, [DEFINITION | {"title": "Weather"}])
     assert one.status == "changed"
     assert one.verdicts == {"callers": "breaking", "consumers": "compatible"}
@@ -246,9 +204,9 @@ def test_a_definition_leaves_open_what_it_does_not_say(acme: Cast) -> None:
 
 
 def test_a_definition_of_an_earlier_version_makes_it_current(acme: Cast) -> None:
-    register(acme)
-    register(acme, description="b", on_collision="replace")
-    tool = register(acme, description="c")
+    register_tool(acme)
+    register_tool(acme, description="b", on_collision="replace")
+    tool = register_tool(acme, description="c")
     by = Publisher(acme.admin)
     with tenant_scope(acme.tenant.id):
         states.set_current(find_version(tool, 1) or pytest.fail(), by)
@@ -272,27 +230,15 @@ def test_a_hostile_definition_is_refused_with_its_place(acme: Cast) -> None:
 # Pages
 
 
-def send(user: User, document: Any, **more: Any) -> str:
-    file = io.BytesIO(json.dumps(document).encode())
-    file.name = "tools.json"
-    answer = client(user).post("/tools/import", {"file": file, **more})
-    assert answer.status_code == 302, answer.content.decode()
-    return str(answer["Location"])
-
-
-def confirmed(user: User, address: str, **data: str) -> Any:
-    page = client(user).get(f"{address}?as={data['as']}").content.decode()
-    plan = page.split('name="plan" value="')[1].split('"')[0]
-    return client(user).post(f"{address}/confirm", {"plan": plan, **data})
-
-
 def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
-    register(acme)
-    register(acme, name="same")
+    register_tool(acme)
+    register_tool(acme, name="same")
     same = make_contract()
     unchanged = {key: same[key] for key in ("description", "input_schema")} | {"name": "same"}
     bad = {"name": "bad", "input_schema": {"type": "x"}}
-    address = send(acme.editor, [DEFINITION, unchanged, bad, {"type": "web_search", "name": "w"}])
+    address = upload_registry(
+        acme.editor, [DEFINITION, unchanged, bad, {"type": "web_search", "name": "w"}]
+    )
     page = client(acme.editor).get(address).content.decode()
     for shown in (
         "written as MCP tools/list, Anthropic",
@@ -304,10 +250,10 @@ def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
         "Import 1 tool<",
     ):
         assert shown in page, shown
-    answer = confirmed(acme.editor, address, **{"as": "published"})
+    answer = confirm_import(acme.editor, address, **{"as": "published"})
     assert answer.status_code == 422
     assert "Publishing asks for a reason" in answer.content.decode()
-    answer = confirmed(acme.editor, address, **{"as": "published", "reason": "Wider world."})
+    answer = confirm_import(acme.editor, address, **{"as": "published", "reason": "Wider world."})
     assert answer["Location"] == address
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.get(name="get_weather")
@@ -324,9 +270,9 @@ def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
 
 def test_a_tool_that_has_changed_meanwhile_is_refused_and_looked_at_again(acme: Cast) -> None:
     other = {**DEFINITION, "name": "other"}
-    address = send(acme.editor, [DEFINITION, other])
-    register(acme)
-    assert confirmed(acme.editor, address, **{"as": "drafts"}).status_code == 302
+    address = upload_registry(acme.editor, [DEFINITION, other])
+    register_tool(acme)
+    assert confirm_import(acme.editor, address, **{"as": "drafts"}).status_code == 302
     page = client(acme.editor).get(address).content.decode()
     for shown in (
         HAS_CHANGED,
@@ -335,7 +281,7 @@ def test_a_tool_that_has_changed_meanwhile_is_refused_and_looked_at_again(acme: 
     ):
         assert shown in page, shown
     client(acme.editor).post(f"{address}/look")
-    assert confirmed(acme.editor, address, **{"as": "drafts"}).status_code == 302
+    assert confirm_import(acme.editor, address, **{"as": "drafts"}).status_code == 302
     page = client(acme.editor).get(address).content.decode()
     assert "a draft begun" in page
     assert HAS_CHANGED not in page
@@ -375,14 +321,14 @@ def test_a_file_may_have_ten_megabytes(acme: Cast) -> None:
 
 def test_hostile_texts_are_shown_as_texts(acme: Cast) -> None:
     hostile = {"name": "<script>x</script>", "inputSchema": {"type": "<b>"}, "<i>": 1}
-    page = client(acme.editor).get(send(acme.editor, [hostile])).content.decode()
+    page = client(acme.editor).get(upload_registry(acme.editor, [hostile])).content.decode()
     assert "<script>x" not in page
     assert "<b>" not in page
     assert "<i>" not in page
 
 
 def test_importing_is_for_editors_and_exporting_for_all(acme: Cast, globex: Cast) -> None:
-    address = send(acme.editor, DEFINITION)
+    address = upload_registry(acme.editor, DEFINITION)
     assert client(acme.viewer).get("/tools/import").status_code == 403
     assert client(acme.viewer).get(address).status_code == 403
     assert client(globex.editor).get(address).status_code == 404
@@ -394,16 +340,11 @@ def test_importing_is_for_editors_and_exporting_for_all(acme: Cast, globex: Cast
 # API and command
 
 
-def keyed(cast: Cast, scope: Scope = Scope.REGISTRY) -> Client:
-    _, key = create_key(cast.tenant, "executor", [scope])
-    return Client(headers={"Authorization": f"Bearer {key}"})
-
-
 def test_the_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
-    filled(acme)
-    document = json.loads(keyed(acme).get("/api/v1/registry").getvalue())
-    assert document == exported(acme.tenant)
-    importer = keyed(globex)
+    fill_registry(acme)
+    document = json.loads(client_with_key(acme).get("/api/v1/registry").getvalue())
+    assert document == exported_registry(acme.tenant)
+    importer = client_with_key(globex)
 
     def post(query: str, status: int = 200) -> Any:
         answer = importer.post(f"/api/v1/registry{query}", document, "application/json")
@@ -414,7 +355,7 @@ def test_the_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
     assert post("?ass=published", 422)["code"] == "parameter"
     looked_at = post("?as=published&dry_run=true")
     assert (looked_at["added"], looked_at["is_dry_run"]) == (3, True)
-    assert exported(globex.tenant)["count"] == 0
+    assert exported_registry(globex.tenant)["count"] == 0
     done = post("?as=published&reason=Moved")
     assert done["tools"] == looked_at["tools"]
     assert post("?as=published&reason=Moved")["unchanged"] == 3
@@ -423,19 +364,19 @@ def test_the_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
 
 
 def test_the_api_refuses_what_is_no_document(acme: Cast) -> None:
-    importer = keyed(acme)
+    importer = client_with_key(acme)
     answer = importer.post("/api/v1/registry", b"{", "application/json")
     assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
     answer = importer.post("/api/v1/registry", b" " * (10 * 1024 * 1024 + 1), "application/json")
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
-    assert keyed(acme, Scope.READ).get("/api/v1/registry").status_code == 403
+    assert client_with_key(acme, Scope.READ).get("/api/v1/registry").status_code == 403
 
 
 def test_an_operator_moves_a_registry(acme: Cast, globex: Cast, tmp_path: Path) -> None:
-    filled(acme)
+    fill_registry(acme)
     file = tmp_path / "registry.json"
     call_command("registry", "export", acme.tenant.slug, str(file))
-    assert json.loads(file.read_bytes()) == exported(acme.tenant)
+    assert json.loads(file.read_bytes()) == exported_registry(acme.tenant)
     with pytest.raises(CommandError, match="--reason"):
         call_command("registry", "import", globex.tenant.slug, str(file), "--publish")
     said = io.StringIO()
@@ -475,8 +416,8 @@ def test_more_tools_than_may_be_are_not_looked_at(document: Any) -> None:
 
 
 def test_who_published_is_text_that_can_be_kept(acme: Cast) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
     tool = next(each for each in document["tools"] if each["name"] == "other")
     tool["name"] = "another"
     tool["versions"][0].pop("digest")

@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 from tenants.scope import tenant_scope
 from tests.support.browser_errors import complaints
 from tests.support.factories import Cast
+from tests.support.registered_tools import DEFINITION, register_tool
 from tests.support.sign_in import sign_in
-from tests.tools_registry.test_exchange import DEFINITION, register
 from tools_registry.changes import timeline
 from tools_registry.exchange import job
 from tools_registry.models import Tool
@@ -35,7 +35,7 @@ def work(cast: Cast, pk: UUID, chunks: int = 1_000) -> None:
 
 def test_a_file_is_chosen_looked_at_and_published(page: Page, acme: Cast, tmp_path: Path) -> None:
     heard = complaints(page)
-    register(acme)
+    register_tool(acme)
     sign_in(page, acme.editor)
     look_at(page, tmp_path / "tools.json", [DEFINITION, {"name": "bad", "input_schema": 7}])
     expect(page.get_by_role("heading", name="What would become of 2 tools")).to_be_visible()
@@ -75,7 +75,7 @@ def test_a_large_file_is_watched_and_cancelled(page: Page, acme: Cast, tmp_path:
 
 def test_the_server_is_told_to_check_what_a_tool_returns(page: Page, acme: Cast) -> None:
     heard = complaints(page)
-    tool = register(acme)
+    tool = register_tool(acme)
     sign_in(page, acme.editor)
     page.goto(f"/tools/{tool.pk}")
     section = page.get_by_role("region", name="Check on arrival")

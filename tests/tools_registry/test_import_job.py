@@ -16,14 +16,14 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from tenants.models import Action
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast
-from tests.tools_registry.test_exchange import (
+from tests.support.registered_tools import register_tool
+from tests.support.registry_exchange import (
     client,
-    confirmed,
-    exported,
-    filled,
-    keyed,
-    register,
-    send,
+    client_with_key,
+    confirm_import,
+    exported_registry,
+    fill_registry,
+    upload_registry,
     without_history,
 )
 from tools_registry.changes import Publisher
@@ -57,14 +57,14 @@ def page(cast: Cast, address: str) -> str:
 
 
 def confirm(cast: Cast, address: str) -> None:
-    answer = confirmed(cast.editor, address, **PUBLISHED)
+    answer = confirm_import(cast.editor, address, **PUBLISHED)
     assert answer["Location"] == address
 
 
 def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
-    address = send(globex.editor, document)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
+    address = upload_registry(globex.editor, document)
     asked = ProcrastinateJob.objects.filter(task_name="tools_registry.tasks.import_tools")
     (task,) = asked.filter(args__tenant_id=str(globex.tenant.id))
     assert "Being looked at" in page(globex, address)
@@ -73,7 +73,7 @@ def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> No
     assert client(globex.editor).post(f"{address}/look")["Location"] == address
     import_tools.func(**task.args)
     assert "What would become of 3 tools" in page(globex, address)
-    assert exported(globex.tenant)["count"] == 0
+    assert exported_registry(globex.tenant)["count"] == 0
     confirm(globex, address)
     assert asked.filter(args__tenant_id=str(globex.tenant.id)).count() == 2
     run(globex, address, 1)
@@ -83,7 +83,7 @@ def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> No
     said = page(globex, address)
     for told in ("What became of 3 tools", "versions 1 to 3 published", "Added 3", "Moved."):
         assert told in said, told
-    assert without_history(exported(globex.tenant)) == without_history(document)
+    assert without_history(exported_registry(globex.tenant)) == without_history(document)
     assert client(acme.editor).get(address).status_code == 404
     assert client(acme.editor).post(f"{address}/cancel").status_code == 404
 
@@ -93,8 +93,8 @@ def test_a_tool_costs_the_same_however_many_versions_it_has(
     acme: Cast, globex: Cast, count: int
 ) -> None:
     """Statements; with a few for each version, or for each all others, one tool took hours."""
-    filled(acme)
-    document = exported(acme.tenant)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
     tool = next(one for one in document["tools"] if len(one["versions"]) > 1)
     one = tool["versions"][0]
     tool["current_version"] = count
@@ -107,12 +107,12 @@ def test_a_tool_costs_the_same_however_many_versions_it_has(
         }
         for number in range(1, count + 1)
     ]
-    address = send(globex.editor, document | {"tools": [tool], "count": 1})
+    address = upload_registry(globex.editor, document | {"tools": [tool], "count": 1})
     run(globex, address)
     confirm(globex, address)
     with CaptureQueriesContext(connection) as statements:
         run(globex, address)
-    (theirs,) = exported(globex.tenant)["tools"]
+    (theirs,) = exported_registry(globex.tenant)["tools"]
     assert [each["state"] for each in theirs["versions"]] == [
         each["state"] for each in tool["versions"]
     ]
@@ -124,10 +124,10 @@ class KilledError(Exception):
 
 
 def test_killed_at_any_statement_it_ends_as_if_undisturbed(acme: Cast, globex: Cast) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
-    register(globex, description="their own")
-    address = send(globex.editor, document)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
+    register_tool(globex, description="their own")
+    address = upload_registry(globex.editor, document)
     kills = 0
 
     def run_with_kills() -> None:
@@ -156,7 +156,7 @@ def test_killed_at_any_statement_it_ends_as_if_undisturbed(acme: Cast, globex: C
     run_with_kills()
     assert kills > 40
     assert "Added 2" in page(globex, address)
-    theirs = exported(globex.tenant)["tools"]
+    theirs = exported_registry(globex.tenant)["tools"]
     assert [len(one["versions"]) for one in theirs] == [4, 1, 0]
     with tenant_scope(globex.tenant.id):
         for tool in Tool.objects.all():
@@ -164,13 +164,13 @@ def test_killed_at_any_statement_it_ends_as_if_undisturbed(acme: Cast, globex: C
             assert sorted(ordinals) == list(range(1, tool.change_count + 1))
         # four of the import's, and the one that was there
         assert Action.objects.filter(verb="tool.publish").count() == 5
-    address = send(globex.editor, document)
+    address = upload_registry(globex.editor, document)
     run(globex, address)
     assert "Nothing would change" in page(globex, address)
 
 
 def test_cancelled_in_the_middle_it_says_what_was_done(acme: Cast) -> None:
-    address = send(acme.editor, TOOLS)
+    address = upload_registry(acme.editor, TOOLS)
     run(acme, address)
     confirm(acme, address)
     run(acme, address, 2)
@@ -180,18 +180,18 @@ def test_cancelled_in_the_middle_it_says_what_was_done(acme: Cast) -> None:
     assert "3 tools of 5 were not reached" in said
     assert "Not reached 3 tools" in said
     assert "Added 2" in said
-    assert [one["name"] for one in exported(acme.tenant)["tools"]] == ["tool 0", "tool 1"]
+    assert [one["name"] for one in exported_registry(acme.tenant)["tools"]] == ["tool 0", "tool 1"]
     client(acme.editor).post(f"{address}/look")
     run(acme, address)
     assert "Import 3 tools" in page(acme, address)
     confirm(acme, address)
     run(acme, address)
     assert "Unchanged 2" in page(acme, address)
-    assert exported(acme.tenant)["count"] == 5
+    assert exported_registry(acme.tenant)["count"] == 5
 
 
 def test_cancelled_while_it_is_looked_at_nothing_was_done(acme: Cast) -> None:
-    address = send(acme.editor, TOOLS)
+    address = upload_registry(acme.editor, TOOLS)
     client(acme.editor).post(f"{address}/cancel")
     run(acme, address)
     assert "It was cancelled: nothing was imported" in page(acme, address)
@@ -201,10 +201,10 @@ def test_cancelled_while_it_is_looked_at_nothing_was_done(acme: Cast) -> None:
 
 
 def test_what_another_changes_meanwhile_is_not_overwritten(acme: Cast, globex: Cast) -> None:
-    filled(acme)
-    document = exported(acme.tenant)
-    tool = register(globex)
-    address = send(globex.editor, document)
+    fill_registry(acme)
+    document = exported_registry(acme.tenant)
+    tool = register_tool(globex)
+    address = upload_registry(globex.editor, document)
     run(globex, address)
     confirm(globex, address)
     with tenant_scope(globex.tenant.id):
@@ -220,7 +220,7 @@ def test_what_another_changes_meanwhile_is_not_overwritten(acme: Cast, globex: C
 
 
 def test_what_somebody_else_looked_at_again_is_not_confirmed(acme: Cast) -> None:
-    address = send(acme.editor, TOOLS)
+    address = upload_registry(acme.editor, TOOLS)
     run(acme, address)
     seen = client(acme.editor).get(f"{address}?as=drafts").content.decode()
     plan = seen.split('name="plan" value="')[1].split('"')[0]
@@ -232,9 +232,9 @@ def test_what_somebody_else_looked_at_again_is_not_confirmed(acme: Cast) -> None
 
 
 def test_the_api_answers_a_large_one_with_where_to_ask(acme: Cast, globex: Cast) -> None:
-    filled(acme)
-    api = keyed(globex)
-    document, json_type = exported(acme.tenant), "application/json"
+    fill_registry(acme)
+    api = client_with_key(globex)
+    document, json_type = exported_registry(acme.tenant), "application/json"
     answer = api.post("/api/v1/registry?as=published&dry_run=true", document, json_type)
     assert (answer.status_code, answer.json()["state"]) == (202, "looking")
     address = answer["Location"]
@@ -246,7 +246,7 @@ def test_the_api_answers_a_large_one_with_where_to_ask(acme: Cast, globex: Cast)
         3,
         True,
     )
-    assert exported(globex.tenant)["count"] == 0
+    assert exported_registry(globex.tenant)["count"] == 0
     answer = api.post("/api/v1/registry?as=published&reason=Moved", document, json_type)
     address = answer["Location"]
     run(globex, address, 1)
@@ -257,13 +257,13 @@ def test_the_api_answers_a_large_one_with_where_to_ask(acme: Cast, globex: Cast)
     done = api.get(address).json()
     assert (done["state"], done["added"]) == ("done", 3)
     assert done["tools"] == looked_at["tools"]
-    assert without_history(exported(globex.tenant)) == without_history(document)
+    assert without_history(exported_registry(globex.tenant)) == without_history(document)
     answer = api.post("/api/v1/registry", TOOLS, json_type)
     assert api.delete(answer["Location"]).json()["state"] == "cancelled"
     run(globex, answer["Location"])
-    assert exported(globex.tenant)["count"] == 3
-    assert keyed(acme).get(answer["Location"]).status_code == 404
-    assert keyed(acme).delete(answer["Location"]).status_code == 404
+    assert exported_registry(globex.tenant)["count"] == 3
+    assert client_with_key(acme).get(answer["Location"]).status_code == 404
+    assert client_with_key(acme).delete(answer["Location"]).status_code == 404
 
 
 def test_an_operator_who_interrupts_it_goes_on_by_repeating(
@@ -284,7 +284,7 @@ def test_an_operator_who_interrupts_it_goes_on_by_repeating(
     with pytest.raises(CommandError, match="3 of 5 tools are through"):
         call_command("registry", "import", acme.tenant.slug, str(file), stdout=said)
     assert said.getvalue().endswith("3 added\n")
-    assert exported(acme.tenant)["count"] == 3
+    assert exported_registry(acme.tenant)["count"] == 3
     said = io.StringIO()
     call_command("registry", "import", acme.tenant.slug, str(file), "--json", stdout=said)
     told = json.loads(said.getvalue())
@@ -294,6 +294,6 @@ def test_an_operator_who_interrupts_it_goes_on_by_repeating(
 
 def test_a_file_of_no_tools_is_looked_at_at_once(acme: Cast) -> None:
     empty = {"format": "tooltrail-registry", "version": 1, "tools": [], "count": 0}
-    assert "Nothing would change" in page(acme, send(acme.editor, empty))
+    assert "Nothing would change" in page(acme, upload_registry(acme.editor, empty))
     with tenant_scope(acme.tenant.id):
         assert ToolImport.objects.count() == 1

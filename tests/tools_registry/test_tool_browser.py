@@ -4,15 +4,15 @@ from playwright.sync_api import Page, expect
 
 from tests.support.browser_errors import complaints
 from tests.support.factories import Cast
+from tests.support.registered_tools import NARROW, register_tool, send_call
 from tests.support.sign_in import sign_in
-from tests.tools_registry.test_tool_pages import NARROW, register, send
 
 
 def test_an_editor_compares_and_goes_back(page: Page, acme: Cast) -> None:
     heard = complaints(page)
-    register(acme)
-    register(acme, description="Tells it.", input_schema=NARROW, on_collision="replace")
-    send(acme, "called_only")
+    register_tool(acme)
+    register_tool(acme, description="Tells it.", input_schema=NARROW, on_collision="replace")
+    send_call(acme, "called_only")
     sign_in(page, acme.editor)
 
     page.goto("/tools/")

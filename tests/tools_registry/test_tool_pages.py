@@ -14,27 +14,14 @@ from audit.work.sightings import expire_ephemeral, note_tools
 from tenants.keys import create_key
 from tenants.models import Action, Scope, User
 from tenants.scope import tenant_scope
-from tests.support.contracts import make_contract
-from tests.support.factories import Cast, make_call, send_events
+from tests.support.factories import Cast
+from tests.support.registered_tools import NARROW, register_tool, send_call, weather_contract
 from tools_registry import drafts, states
 from tools_registry.changes import Publisher, timeline
 from tools_registry.models import State, Tool, ToolChange
-from tools_registry.schemas import ToolContract
 from tools_registry.tools import describe_tool
-from tools_registry.versions import find_version, register_contracts
+from tools_registry.versions import find_version
 from tools_registry.views import tools
-
-NARROW = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}}
-
-
-def contract(**overrides: Any) -> ToolContract:
-    return ToolContract.model_validate(make_contract(**overrides))
-
-
-def register(cast: Cast, **overrides: Any) -> Tool:
-    with tenant_scope(cast.tenant.id):
-        register_contracts(cast.tenant, [contract(**overrides)], Publisher(key_id="key"))
-        return Tool.objects.get(name=overrides.get("name", "get_weather"))
 
 
 def signed_in(user: User) -> Client:
@@ -64,8 +51,8 @@ def state_of(cast: Cast, tool: Tool, number: int) -> State:
 
 
 def test_an_editor_changes_what_a_version_is_and_says_why(acme: Cast) -> None:
-    register(acme)
-    tool = register(acme, description="b", on_collision="replace")
+    register_tool(acme)
+    tool = register_tool(acme, description="b", on_collision="replace")
     answer = deed(acme.editor, tool, 1, "deprecate", reason="Use version 2.")
     assert answer["Location"] == reverse("tool_version", args=[tool.pk, 1])
     assert state_of(acme, tool, 1) == State.DEPRECATED
@@ -80,7 +67,7 @@ def test_an_editor_changes_what_a_version_is_and_says_why(acme: Cast) -> None:
 
 
 def test_a_deed_that_leads_nowhere_is_said_and_done_nothing(acme: Cast) -> None:
-    tool = register(acme)
+    tool = register_tool(acme)
     deed(acme.editor, tool, 1, "restore")
     page = signed_in(acme.editor).get(reverse("tool_detail", args=[tool.pk]))
     assert page.status_code == 200
@@ -90,7 +77,7 @@ def test_a_deed_that_leads_nowhere_is_said_and_done_nothing(acme: Cast) -> None:
 
 
 def test_what_is_not_there_cannot_be_changed(acme: Cast, globex: Cast) -> None:
-    tool, theirs = register(acme), register(globex)
+    tool, theirs = register_tool(acme), register_tool(globex)
     assert deed(acme.editor, theirs, 1, "retire").status_code == 404
     assert deed(acme.editor, tool, 9, "retire").status_code == 404
     assert deed(acme.editor, tool, 1, "explode").status_code == 404
@@ -99,7 +86,7 @@ def test_what_is_not_there_cannot_be_changed(acme: Cast, globex: Cast) -> None:
 
 
 def test_who_may_not_edit_is_offered_no_button(acme: Cast) -> None:
-    tool = register(acme)
+    tool = register_tool(acme)
     assert "/1/retire" in get(acme.editor, "tool_detail", tool.pk)
     for user in (acme.viewer, acme.auditor):
         page = get(user, "tool_detail", tool.pk)
@@ -111,7 +98,7 @@ def test_the_timeline_tells_the_newest_and_leads_to_what_was_earlier(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tools, "CHANGES_SHOWN", 3)
-    tool = register(acme)
+    tool = register_tool(acme)
     for number in range(4):
         with tenant_scope(acme.tenant.id):
             describe_tool(tool, {"owner": f"owner {number}"}, Publisher(acme.editor))
@@ -126,8 +113,8 @@ def test_the_timeline_tells_the_newest_and_leads_to_what_was_earlier(
 
 
 def test_an_attempt_leads_to_what_it_would_have_changed(acme: Cast) -> None:
-    register(acme)
-    tool = register(acme, input_schema=NARROW, on_collision="keep")
+    register_tool(acme)
+    tool = register_tool(acme, input_schema=NARROW, on_collision="keep")
     with tenant_scope(acme.tenant.id):
         attempt = timeline(tool, size=1)[0]
     page = get(acme.viewer, "tool_detail", tool.pk)
@@ -139,7 +126,7 @@ def test_an_attempt_leads_to_what_it_would_have_changed(acme: Cast) -> None:
 
 
 def test_an_editor_says_what_people_should_know(acme: Cast) -> None:
-    tool = register(acme)
+    tool = register_tool(acme)
     said = {
         "owner": "Ann",
         "link": "https://wiki.example/weather",
@@ -183,8 +170,8 @@ def test_a_tool_is_made_without_a_version(acme: Cast) -> None:
 
 
 def test_two_versions_are_compared_both_ways(acme: Cast) -> None:
-    register(acme)
-    tool = register(acme, input_schema=NARROW, on_collision="replace")
+    register_tool(acme)
+    tool = register_tool(acme, input_schema=NARROW, on_collision="replace")
     page = get(acme.viewer, "tool_diff", tool.pk)
     for shown in ("from version 1 to version 2", "breaks callers", "$.city", "maxLength"):
         assert shown in page
@@ -195,16 +182,16 @@ def test_two_versions_are_compared_both_ways(acme: Cast) -> None:
 
 
 def test_a_draft_is_compared_like_a_version(acme: Cast) -> None:
-    tool = register(acme)
+    tool = register_tool(acme)
     with tenant_scope(acme.tenant.id):
-        drafts.create_draft(tool, contract(input_schema=NARROW), Publisher(acme.editor))
+        drafts.create_draft(tool, weather_contract(input_schema=NARROW), Publisher(acme.editor))
     assert "to=draft" in get(acme.viewer, "tool_detail", tool.pk)
     page = get(acme.viewer, "tool_diff", tool.pk, **{"from": "1", "to": "draft"})
     assert "breaks callers" in page
 
 
 def test_what_is_not_there_is_not_compared(acme: Cast, globex: Cast) -> None:
-    tool, theirs = register(acme), register(globex)
+    tool, theirs = register_tool(acme), register_tool(globex)
     client = signed_in(acme.viewer)
     for wrong in ("9", "9" * 30, "draft", "x", "¹", str(uuid.uuid4())):
         answer = client.get(reverse("tool_diff", args=[tool.pk]), {"from": "1", "to": wrong})
@@ -214,8 +201,8 @@ def test_what_is_not_there_is_not_compared(acme: Cast, globex: Cast) -> None:
 
 def test_what_schemas_say_is_text_and_nothing_else(acme: Cast) -> None:
     hostile = "</td><script>alert(1)</script>"
-    register(acme)
-    tool = register(
+    register_tool(acme)
+    tool = register_tool(
         acme,
         description=hostile,
         on_collision="replace",
@@ -225,8 +212,8 @@ def test_what_schemas_say_is_text_and_nothing_else(acme: Cast) -> None:
 
 
 def test_the_api_tells_the_same(acme: Cast) -> None:
-    register(acme)
-    tool = register(acme, input_schema=NARROW, on_collision="replace")
+    register_tool(acme)
+    tool = register_tool(acme, input_schema=NARROW, on_collision="replace")
     key = create_key(acme.tenant, "reader", [Scope.READ])[1]
     client = Client(headers={"Authorization": f"Bearer {key}"})
     found = client.get(f"/api/v1/tools/{tool.pk}/diff?from=1&to=2").json()
@@ -242,14 +229,10 @@ def test_the_api_tells_the_same(acme: Cast) -> None:
 # The list
 
 
-def send(cast: Cast, name: str, **members: Any) -> None:
-    send_events(cast.tenant, make_call(tool_name=name, **members))
-
-
 def test_tools_that_were_only_called_are_observed(acme: Cast) -> None:
-    register(acme)
-    send(acme, "get_weather")
-    send(acme, "nobody_registered_me", is_error=True)
+    register_tool(acme)
+    send_call(acme, "get_weather")
+    send_call(acme, "nobody_registered_me", is_error=True)
     keep_tools(0)
     page = get(acme.viewer, "tool_list")
     assert "nobody_registered_me" in page
@@ -261,10 +244,10 @@ def test_tools_that_were_only_called_are_observed(acme: Cast) -> None:
 
 def test_what_was_called_long_ago_is_still_known(acme: Cast) -> None:
     now = datetime.now(UTC)
-    send(acme, "old_one", started_at=now - timedelta(days=9))
+    send_call(acme, "old_one", started_at=now - timedelta(days=9))
     with tenant_scope(acme.tenant.id):
         note_tools(now)
-    send(acme, "new_one")
+    send_call(acme, "new_one")
     with tenant_scope(acme.tenant.id):
         note_tools(now)
         note_tools(now)
@@ -278,15 +261,17 @@ def test_what_was_called_long_ago_is_still_known(acme: Cast) -> None:
 
 def test_the_list_is_filtered_by_name_state_and_tag(acme: Cast, globex: Cast) -> None:
     for name in ("alpha", "beta", "gamma"):
-        register(acme, name=name)
-    register(globex, name="theirs")
+        register_tool(acme, name=name)
+    register_tool(globex, name="theirs")
     with tenant_scope(acme.tenant.id):
         alpha, beta = Tool.objects.get(name="alpha"), Tool.objects.get(name="beta")
         describe_tool(alpha, {"tags": ["maps"]}, Publisher(acme.editor))
         version = find_version(beta, 1)
         assert version is not None
         states.deprecate(version, Publisher(acme.editor))
-        drafts.create_draft(beta, contract(name="beta", description="b"), Publisher(acme.editor))
+        drafts.create_draft(
+            beta, weather_contract(name="beta", description="b"), Publisher(acme.editor)
+        )
 
     def listed(**query: str) -> list[str]:
         page = get(acme.viewer, "tool_list", **query)
@@ -308,12 +293,12 @@ def test_the_list_is_filtered_by_name_state_and_tag(acme: Cast, globex: Cast) ->
 
 
 def test_a_tool_of_one_turn_expires_when_nobody_calls_it(acme: Cast) -> None:
-    tool = register(acme, name="for_a_turn", ephemeral=True)
-    stays = register(acme, name="stays")
-    called = register(acme, name="called", ephemeral=True)
+    tool = register_tool(acme, name="for_a_turn", ephemeral=True)
+    stays = register_tool(acme, name="stays")
+    called = register_tool(acme, name="called", ephemeral=True)
     now = datetime.now(UTC)
     tomorrow = now + timedelta(hours=25)
-    send(acme, "called", started_at=now + timedelta(hours=2))
+    send_call(acme, "called", started_at=now + timedelta(hours=2))
     with tenant_scope(acme.tenant.id):
         note_tools(now)
         assert expire_ephemeral(now) == 0

@@ -16,7 +16,7 @@ from tooltrail.spool.home import make_root
 from tooltrail.spool.segments import SegmentSpool
 from tooltrail.version import __version__
 
-from sdk.tests.conftest import KEY
+from sdk.tests.support.ingest_key import KEY
 from sdk.tests.support.ingest_server import Reply, Request, Server
 
 

@@ -12,10 +12,9 @@ from tooltrail import Trail
 from tooltrail.spool.home import make_root
 from tooltrail.spool.segments import SegmentSpool
 
-from sdk.tests.conftest import KEY
+from sdk.tests.support.ingest_key import KEY
 from sdk.tests.support.ingest_server import Server
-from sdk.tests.trail.test_processes import adopt
-from sdk.tests.trail.test_spool import die, event, everything
+from sdk.tests.support.spools import abandon_spool, adopt_segments, spooled_event, spooled_events
 
 EVENTS = 5000  # two for each call
 HOST = """
@@ -115,7 +114,7 @@ def test_files_that_may_not_grow_and_a_kill_declare_what_was_in_memory(
     server.plan = lambda request: (503, {}, {})
     counts = run_host(server, tmp_path, limit)
     server.plan = lambda request: None
-    adopt(server, make_trail)
+    adopt_segments(server, make_trail)
     check_every_call(server, counts)
 
 
@@ -164,7 +163,7 @@ def is_full(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def gaps_and_numbers(spool: SegmentSpool) -> tuple[list[tuple[str, int, int]], list[int]]:
-    events = everything(spool)
+    events = spooled_events(spool)
     gaps = [
         (each["producer_id"], each["from_seq"], each["to_seq"])
         for each in events
@@ -179,10 +178,10 @@ def test_events_neither_disk_nor_memory_took_are_declared_by_the_next_process(
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=300)
     for n in range(20):
         is_full[0] = n >= 5
-        spool.append(event(n))
+        spool.append(spooled_event(n))
     counts = spool.snapshot()
     assert (counts["emitted"], counts["written"]) == (20, 5)
-    die(spool)
+    abandon_spool(spool)
     is_full[0] = False
     heir = SegmentSpool(root, 1_000_000, lambda: None)
     heir.adopt()
@@ -197,8 +196,8 @@ def test_what_is_on_file_between_events_in_memory_is_not_declared(
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=10_000)
     for n in range(20):
         is_full[0] = n % 4 == 3
-        spool.append(event(n))
-    die(spool)
+        spool.append(spooled_event(n))
+    abandon_spool(spool)
     is_full[0] = False
     heir = SegmentSpool(root, 1_000_000, lambda: None)
     heir.adopt()
@@ -214,17 +213,17 @@ def test_nothing_is_declared_of_what_the_disk_took_later_or_the_server_has(
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=10_000)
     is_full[0] = True
     for n in range(5):
-        spool.append(event(n))
+        spool.append(spooled_event(n))
     spool.seal()
     spool.discard(spool.batches()[0])  # sent from memory
     for n in range(5, 10):
-        spool.append(event(n))
+        spool.append(spooled_event(n))
     assert spool.snapshot()["in_memory"] == 5
     is_full[0] = False
     spool.adopt()  # the shipper's housekeeping
     counts = spool.snapshot()
     assert (counts["written"], counts["in_memory"]) == (5, 0)
-    die(spool)
+    abandon_spool(spool)
     heir = SegmentSpool(root, 1_000_000, lambda: None)
     heir.adopt()
     assert gaps_and_numbers(heir) == ([], list(range(5, 10)))
@@ -237,14 +236,14 @@ def test_a_next_process_on_the_full_disk_sends_first_and_declares_later(
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=10_000)
     for n in range(10):
         is_full[0] = n >= 5
-        spool.append(event(n))
-    die(spool)
+        spool.append(spooled_event(n))
+    abandon_spool(spool)
     heir = SegmentSpool(root, 1_000_000, lambda: None)
     heir.adopt()
     heir.adopt()
     assert [batch.count for batch in heir.batches()] == [5]
     assert heir.snapshot()["dropped"] == {}
-    die(heir)  # killed in turn: the files have moved, the first note has not
+    abandon_spool(heir)  # killed in turn: the files have moved, the first note has not
     is_full[0] = False
     last = SegmentSpool(root, 1_000_000, lambda: None)
     last.adopt()
@@ -258,7 +257,7 @@ def test_events_that_find_no_file_at_the_end_of_a_process_are_declared_by_the_ne
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=10_000)
     for n in range(10):
         is_full[0] = n >= 5
-        spool.append(event(n))
+        spool.append(spooled_event(n))
     spool.close()
     assert spool.snapshot()["dropped"] == {"no-file": 5}
     is_full[0] = False
@@ -275,15 +274,15 @@ def test_a_loss_of_somebody_else_s_that_is_in_memory_only_survives_a_kill(
 ) -> None:
     first = SegmentSpool(root, 1_000_000, lambda: None)
     for n in range(3):
-        first.append(event(n))
-    die(first)
+        first.append(spooled_event(n))
+    abandon_spool(first)
     second = SegmentSpool(root, 1_000_000, lambda: None)
-    second.append(event(0))
+    second.append(spooled_event(0))
     second.adopt()
     [adopted] = second.batches()
     is_full[0] = True
     second.park(adopted, "400")
-    die(second)
+    abandon_spool(second)
     is_full[0] = False
     heir = SegmentSpool(root, 1_000_000, lambda: None)
     heir.adopt()

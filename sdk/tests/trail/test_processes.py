@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tooltrail import Trail
 
-from sdk.tests.conftest import KEY
+from sdk.tests.support.ingest_key import KEY
 from sdk.tests.support.ingest_server import Server
+from sdk.tests.support.spools import adopt_segments
 
 PROLOGUE = """
 import os, sys, time, logging
@@ -62,19 +62,6 @@ def finish(process: subprocess.Popen[str]) -> str:
     return out
 
 
-def adopt(server: Server, make_trail: Callable[..., Trail]) -> Trail:
-    """A new process's trail, once it has brought home what others left."""
-    trail = make_trail()
-
-    @trail.tool(version="1")
-    def hello() -> None: ...
-
-    hello()
-    server.wait(lambda: any(event["tool_name"] == "hello" for event in server.events))
-    assert trail.flush(20)
-    return trail
-
-
 def by_producer(server: Server) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for event in server.events:
@@ -113,7 +100,7 @@ def test_a_killed_process_loses_no_call_that_had_begun(
     process.communicate(timeout=60)
     last = max([700, *map(int, rest.split())])
     server.plan = lambda request: None
-    adopt(server, make_trail)
+    adopt_segments(server, make_trail)
     ends = {
         event["output"]["data"]
         for event in server.events
@@ -128,7 +115,7 @@ def test_a_killed_process_loses_no_call_that_had_begun(
 def test_sudden_ends(server: Server, start: Any, make_trail: Any, goodbye: str) -> None:
     process = start(f"echo(1)\n{goodbye}")
     process.communicate(timeout=60)
-    adopt(server, make_trail)
+    adopt_segments(server, make_trail)
     assert Counter(event["tool_name"] for event in server.events) == {"echo": 2, "hello": 2}
 
 
@@ -161,7 +148,7 @@ def test_forked_children_are_producers_of_their_own(
             """
         )
     )
-    adopt(server, make_trail)
+    adopt_segments(server, make_trail)
     producers = by_producer(server)
     assert sorted(map(len, producers.values())) == [2, 2, 200, 200, 200, 200]
     assert all(map(is_contiguous, producers.values()))
@@ -190,7 +177,7 @@ def test_a_fork_in_the_middle_of_writing_does_not_deadlock(
             """
         )
     )
-    adopt(server, make_trail)
+    adopt_segments(server, make_trail)
     assert all(map(is_contiguous, by_producer(server).values()))
     assert len(by_producer(server)) == 7
 
@@ -248,7 +235,7 @@ def test_one_key_never_sends_another_s_events(
 ) -> None:
     other = KEY.replace("key1", "key2")
     start("echo(1); os.kill(os.getpid(), 9)", TOOLTRAIL_API_KEY=other).communicate(timeout=60)
-    adopt(server, make_trail)
+    adopt_segments(server, make_trail)
     assert {event["tool_name"] for event in server.events} == {"hello"}
     assert len(list(tmp_path.glob("*/*/*.open"))) == 1
 
@@ -300,7 +287,7 @@ def test_a_call_that_forks_is_ended_by_its_parent_alone(
             """
         )
     )
-    adopt(server, make_trail)
+    adopt_segments(server, make_trail)
     kinds = Counter((each["tool_name"], each["type"]) for each in server.events)
     assert kinds["forks", "toolExecutionStart"] == kinds["forks", "toolExecutionEnd"] == 20
     assert all(map(is_contiguous, by_producer(server).values()))
@@ -384,7 +371,7 @@ def test_daemon_threads_that_never_stop_do_not_disturb_the_end(
             """
         )
     )
-    adopt(server, make_trail)
+    adopt_segments(server, make_trail)
     assert len(server.events) > 600
     assert all(map(is_contiguous, by_producer(server).values()))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tooltrail import SpoolFullError, Trail, shipper
 
-from sdk.tests.conftest import KEY
+from sdk.tests.support.ingest_key import KEY
 from sdk.tests.support.ingest_server import Reply, Request, Server
 
 MakeTrail = Callable[..., Trail]

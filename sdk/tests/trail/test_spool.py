@@ -17,6 +17,8 @@ from tooltrail.spool.lines import numbers, open_lines, salvage, seal_line
 from tooltrail.spool.segments import SegmentSpool
 from tooltrail.spool.slim import slim_line
 
+from sdk.tests.support.spools import abandon_spool, spooled_event, spooled_events
+
 KEY = "tt_0198c0de000070008000000000000001_key1_secret_crc"
 
 
@@ -30,21 +32,6 @@ def spool(root: Path) -> Iterator[SegmentSpool]:
     spool = SegmentSpool(root, 1_000_000, lambda: None)
     yield spool
     spool.close()
-
-
-def everything(spool: SegmentSpool) -> list[dict[str, Any]]:
-    spool.declare()
-    spool.seal()
-    return [json.loads(line) for batch in spool.batches() for line in spool.read(batch)]
-
-
-def event(n: int) -> bytes:
-    return b'{"type":"toolExecutionStart","n":%d' % n
-
-
-def die(spool: SegmentSpool) -> None:
-    """Leave everything as a killed process would: files as they are, the lock free."""
-    spool.abandon()
 
 
 def test_lines_survive_their_round_trip() -> None:
@@ -106,12 +93,12 @@ def room(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_a_full_disk_and_full_memory_lose_events_and_say_which(root: Path, room: list[int]) -> None:
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=300)
-    kept = [spool.append(event(n)) for n in range(20)]
+    kept = [spool.append(spooled_event(n)) for n in range(20)]
     assert kept == [True] * kept.count(True) + [False] * kept.count(False)
     assert 0 < kept.count(True) < 20
     room[0] = 10_000
-    assert spool.append(event(20))
-    events = everything(spool)
+    assert spool.append(spooled_event(20))
+    events = spooled_events(spool)
     [gap] = [each for each in events if each["type"] == "gap"]
     stored = [each["producer_seq"] for each in events if each["type"] != "gap"]
     assert sorted(stored) == [*range(kept.count(True)), 20]
@@ -126,7 +113,7 @@ def test_what_a_full_disk_does_not_take_waits_in_memory_and_then_on_file(
     root: Path, spool: SegmentSpool, room: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     for n in range(700):
-        assert spool.append(event(n))
+        assert spool.append(spooled_event(n))
     assert caplog.text.count("events wait in memory") == 1
     spool.seal()
     assert spool.snapshot()["waiting"] == 700
@@ -137,7 +124,7 @@ def test_what_a_full_disk_does_not_take_waits_in_memory_and_then_on_file(
     room[0] = 1_000_000
     heir = SegmentSpool(root, 1_000_000, lambda: None)
     heir.adopt()
-    assert sorted(each["n"] for each in everything(heir)) == list(range(700))
+    assert sorted(each["n"] for each in spooled_events(heir)) == list(range(700))
     heir.close()
 
 
@@ -145,44 +132,44 @@ def test_tools_that_must_not_run_unrecorded_do_not_rely_on_memory(
     root: Path, room: list[int]
 ) -> None:
     spool = SegmentSpool(root, 1_000_000, lambda: None, spill_bytes=0)
-    assert [spool.append(event(n)) for n in range(10)][-1] is False
+    assert [spool.append(spooled_event(n)) for n in range(10)][-1] is False
     spool.close()
 
 
 def test_a_folder_that_vanishes_is_made_again_and_the_loss_declared(
     spool: SegmentSpool, root: Path
 ) -> None:
-    assert spool.append(event(0))
+    assert spool.append(spooled_event(0))
     for path in (root / spool.producer_id).iterdir():
         path.unlink()
     (root / spool.producer_id).rmdir()
     spool.seal()
-    assert spool.append(event(1))
-    gap, last = everything(spool)
+    assert spool.append(spooled_event(1))
+    gap, last = spooled_events(spool)
     assert (gap["from_seq"], gap["to_seq"], last["producer_seq"]) == (0, 0, 1)
 
 
 def test_the_dead_are_adopted_whole_and_only_once(root: Path, spool: SegmentSpool) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
     for n in range(3):
-        dead.append(event(n))
+        dead.append(spooled_event(n))
     dead.seal()
     sealed = dead.batches()[0].id
-    dead.append(event(3))
-    die(dead)
+    dead.append(spooled_event(3))
+    abandon_spool(dead)
     spool.adopt()
     spool.adopt()
-    assert [each["n"] for each in everything(spool)] == [0, 1, 2, 3]
+    assert [each["n"] for each in spooled_events(spool)] == [0, 1, 2, 3]
     assert spool.batches()[0].id == sealed, "an id given once stays: it may have been sent"
     assert not (root / dead.producer_id).exists()
 
 
 def test_the_living_are_left_alone(root: Path, spool: SegmentSpool) -> None:
     living = SegmentSpool(root, 1_000_000, lambda: None)
-    living.append(event(0))
+    living.append(spooled_event(0))
     spool.adopt()
-    assert everything(spool) == []
-    assert len(everything(living)) == 1
+    assert spooled_events(spool) == []
+    assert len(spooled_events(living)) == 1
     living.close()
 
 
@@ -191,12 +178,12 @@ def test_a_damaged_segment_is_adopted_without_what_is_damaged(
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
     for n in range(3):
-        dead.append(event(n))
-    die(dead)
+        dead.append(spooled_event(n))
+    abandon_spool(dead)
     [segment] = (root / dead.producer_id).glob("*.open")
     segment.write_bytes(segment.read_bytes()[:-20])
     spool.adopt()
-    events = everything(spool)
+    events = spooled_events(spool)
     assert [each.get("n") for each in events] == [0, 1, None]
     gap = events[-1]
     assert (gap["producer_id"], gap["from_seq"], gap["to_seq"]) == (dead.producer_id, 2, 2)
@@ -208,15 +195,15 @@ def test_a_segment_cut_off_at_the_end_of_a_line_is_known_by_its_name(
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
     for n in range(10):
-        dead.append(event(n))
+        dead.append(spooled_event(n))
         if n in (4, 9):
             dead.seal()
-    die(dead)
+    abandon_spool(dead)
     first, second = sorted((root / dead.producer_id).glob("*.batch"))
     first.write_bytes(b"".join(first.read_bytes().splitlines(keepends=True)[:3]))
     second.write_bytes(b"")  # as a power cut leaves it
     spool.adopt()
-    *kept, gap, other = everything(spool)
+    *kept, gap, other = spooled_events(spool)
     assert [each["n"] for each in kept] == [0, 1, 2]
     assert (gap["producer_id"], gap["from_seq"], gap["to_seq"]) == (dead.producer_id, 3, 4)
     assert (other["from_seq"], other["to_seq"]) == (5, 9)
@@ -227,16 +214,16 @@ def test_damage_found_long_after_adoption_is_still_its_first_producer_s(
 ) -> None:
     first = SegmentSpool(root, 1_000_000, lambda: None)
     for n in range(3):
-        first.append(event(n))
-    die(first)
+        first.append(spooled_event(n))
+    abandon_spool(first)
     second = SegmentSpool(root, 1_000_000, lambda: None)
-    second.append(event(9))
+    second.append(spooled_event(9))
     second.adopt()
-    die(second)
+    abandon_spool(second)
     [batch] = (root / second.producer_id).glob("*.batch")
     batch.write_bytes(batch.read_bytes()[:-20])
     spool.adopt()
-    [gap] = [each for each in everything(spool) if each["type"] == "gap"]
+    [gap] = [each for each in spooled_events(spool) if each["type"] == "gap"]
     assert (gap["producer_id"], gap["from_seq"], gap["to_seq"]) == (first.producer_id, 2, 2)
 
 
@@ -245,9 +232,9 @@ def test_a_file_that_cannot_be_read_does_not_hold_up_the_others(
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
     for n in range(4):
-        dead.append(event(n))
+        dead.append(spooled_event(n))
         dead.seal()
-    die(dead)
+    abandon_spool(dead)
     broken = min((root / dead.producer_id).glob("*.batch"))
     read_bytes = Path.read_bytes
 
@@ -258,10 +245,10 @@ def test_a_file_that_cannot_be_read_does_not_hold_up_the_others(
 
     monkeypatch.setattr(Path, "read_bytes", read)
     spool.adopt()
-    assert [each["n"] for each in everything(spool)] == [1, 2, 3]
+    assert [each["n"] for each in spooled_events(spool)] == [1, 2, 3]
     monkeypatch.undo()
     spool.adopt()
-    assert [each["n"] for each in everything(spool)] == [0, 1, 2, 3]
+    assert [each["n"] for each in spooled_events(spool)] == [0, 1, 2, 3]
 
 
 def test_a_disk_too_full_to_adopt_what_is_damaged_declares_it_once(
@@ -269,8 +256,8 @@ def test_a_disk_too_full_to_adopt_what_is_damaged_declares_it_once(
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
     for n in range(3):
-        dead.append(event(n))
-    die(dead)
+        dead.append(spooled_event(n))
+    abandon_spool(dead)
     [segment] = (root / dead.producer_id).glob("*.open")
     segment.write_bytes(segment.read_bytes()[:-20])
 
@@ -283,7 +270,7 @@ def test_a_disk_too_full_to_adopt_what_is_damaged_declares_it_once(
     assert spool.snapshot()["dropped"] == {}
     monkeypatch.undo()
     spool.adopt()
-    assert [each.get("n") for each in everything(spool)] == [0, 1, None]
+    assert [each.get("n") for each in spooled_events(spool)] == [0, 1, None]
     assert spool.snapshot()["dropped"] == {"damaged": 1}
 
 
@@ -295,17 +282,17 @@ def test_signal_handlers_may_call_tools_in_the_middle_of_one(
     def handle(number: int, frame: Any) -> None:
         nonlocal handled
         handled += 1
-        assert spool.append(event(-1))
+        assert spool.append(spooled_event(-1))
 
     before = signal.signal(signal.SIGALRM, handle)
     signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
     try:
         while handled < 300:
-            kept += spool.append(event(kept))
+            kept += spool.append(spooled_event(kept))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    events = everything(spool)
+    events = spooled_events(spool)
     assert [each["producer_seq"] for each in events] == list(range(kept + handled))
     assert sum(each["n"] == -1 for each in events) == handled
     assert not list(root.glob("*/*.open")), "all of them are in batches"
@@ -319,7 +306,7 @@ def test_a_signal_handler_that_raises_in_the_middle_of_one_leaves_no_hole(
     def handle(number: int, frame: Any) -> None:
         raise InterruptError
 
-    spool.append(event(0))
+    spool.append(spooled_event(0))
     before = signal.signal(signal.SIGALRM, handle)
     interrupted = 0
     try:
@@ -327,7 +314,7 @@ def test_a_signal_handler_that_raises_in_the_middle_of_one_leaves_no_hole(
             try:
                 signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00001, 0.0001))
                 while True:
-                    spool.append(event(0))
+                    spool.append(spooled_event(0))
             except InterruptError:
                 interrupted += 1
     finally:
@@ -337,7 +324,7 @@ def test_a_signal_handler_that_raises_in_the_middle_of_one_leaves_no_hole(
     spool.close()  # what was cut off on its way into a batch is there for the next process
     heir = SegmentSpool(root, 10_000_000, lambda: None)
     heir.adopt()
-    events = everything(heir)
+    events = spooled_events(heir)
     gaps = [each for each in events if each["type"] == "gap"]
     stored = {each["producer_seq"] for each in events if each["type"] != "gap"}
     declared = {n for gap in gaps for n in range(gap["from_seq"], gap["to_seq"] + 1)}
@@ -354,10 +341,10 @@ def test_a_home_half_made_when_interrupted_is_not_the_end(
 
     monkeypatch.setattr("tooltrail.spool.segments.make_home", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        spool.append(event(0))
+        spool.append(spooled_event(0))
     monkeypatch.undo()
-    assert spool.append(event(1))
-    events = everything(spool)
+    assert spool.append(spooled_event(1))
+    events = spooled_events(spool)
     assert {each.get("producer_seq", each.get("from_seq")) for each in events} == {0, 1}
     assert list(root.glob(f"{spool.producer_id}+*/*.batch"))
 
@@ -372,8 +359,8 @@ def test_rubbish_in_the_root_never_stops_a_start(root: Path, spool: SegmentSpool
     (home / "not-a-batch.batch").write_bytes(b"\xff\n\n{}")
     (home / "notes.txt").write_text("x")
     spool.adopt()
-    assert spool.append(event(0))
-    assert [each.get("n") for each in everything(spool)][-1] == 0
+    assert spool.append(spooled_event(0))
+    assert [each.get("n") for each in spooled_events(spool)][-1] == 0
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
@@ -382,7 +369,7 @@ def test_a_kill_while_a_batch_is_replaced_leaves_old_or_new(
 ) -> None:
     dead = SegmentSpool(root, 1_000_000, lambda: None)
     for n in range(4):
-        dead.append(event(n))
+        dead.append(spooled_event(n))
     dead.seal()
     [batch] = dead.batches()
     lines = dead.read(batch)
@@ -403,9 +390,9 @@ def test_a_kill_while_a_batch_is_replaced_leaves_old_or_new(
     with pytest.raises(KilledError):
         dead.replace(batch, [lines[:2], lines[2:]], is_slim=False)
     monkeypatch.setattr(Path, "rename", rename)
-    die(dead)
+    abandon_spool(dead)
     spool.adopt()
-    assert [each["n"] for each in everything(spool)] == [0, 1, 2, 3]
+    assert [each["n"] for each in spooled_events(spool)] == [0, 1, 2, 3]
 
 
 def test_two_keys_never_meet(tmp_path: Path) -> None:
@@ -429,10 +416,10 @@ def test_a_home_is_claimed_by_one_at_a_time(root: Path) -> None:
 
 def test_giving_up_a_batch_keeps_the_gaps_it_declares(spool: SegmentSpool) -> None:
     spool._lose("somebody", range(3, 5), "damaged")
-    spool.append(event(0))
+    spool.append(spooled_event(0))
     spool.seal()
     spool.give_up(spool.batches()[0], "expired")
-    gaps = {gap["producer_id"]: gap for gap in everything(spool)}
+    gaps = {gap["producer_id"]: gap for gap in spooled_events(spool)}
     assert gaps["somebody"]["reason"] == "damaged"
     assert gaps[spool.producer_id]["reason"] == "expired"
 
@@ -440,11 +427,11 @@ def test_giving_up_a_batch_keeps_the_gaps_it_declares(spool: SegmentSpool) -> No
 def test_quiet_processes_keep_their_fair_share(root: Path, spool: SegmentSpool) -> None:
     loud = SegmentSpool(root, 10_000_000, lambda: None)
     for n in range(20):
-        loud.append(event(n) + b',"x":"%b"' % (b"x" * 100_000))
+        loud.append(spooled_event(n) + b',"x":"%b"' % (b"x" * 100_000))
     spool.adopt()
     assert spool.allowance == 500_000
     loud.close()
-    die(loud)
+    abandon_spool(loud)
 
 
 def test_a_slim_event_keeps_its_place_and_its_verdict() -> None:
@@ -500,7 +487,7 @@ def test_how_long_a_batch_has_waited_is_known_across_processes_and_clocks(
     assert adopted_age(spool, root, now + 300 * DAY) < 600
     assert adopted_age(spool, root, 0) < 600
     # What we sealed ourselves has waited as long as it has, whatever the clock says since.
-    spool.append(event(0))
+    spool.append(spooled_event(0))
     spool.seal()
     monkeypatch.setattr(time, "time", lambda: now + 30 * DAY)
     assert time.monotonic() - max(spool.batches(), key=lambda b: b.order).since < 600

@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from config.postgresql.database import APP
+from tests.support.demo import Demo
 from tests.support.installation import (
     announcement,
     end,
@@ -19,27 +16,6 @@ from tests.support.installation import (
 )
 
 HISTORY_IS_IN = "traces of history are in"  # what the executor says on stderr
-
-
-@dataclass(frozen=True)
-class Demo:
-    """The running demo: what it printed, and its database as the application sees it."""
-
-    url: str
-    user: str
-    password: str
-    api_key: str
-    tenant_id: str
-    begun_at: datetime
-    """When it was started: what is older is history, what is younger the trickle."""
-    database_url: str
-
-    def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Read as the application's role within the demo's tenant, as every page does."""
-        with psycopg.connect(self.database_url) as connection:
-            scope = sql.SQL("SET LOCAL tooltrail.tenant_id = {}").format(self.tenant_id)
-            connection.execute(scope)
-            return connection.execute(statement, parameters).fetchall()
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.audit.demo.conftest import Demo
 from tests.support.browser_errors import complaints
+from tests.support.demo import Demo
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

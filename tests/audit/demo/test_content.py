@@ -14,7 +14,7 @@ from tooltrail.guard.violations import ViolationCode
 
 from audit.effect.comparison import CALLS_MIN
 from config.instance import BASE_DIR
-from tests.audit.demo.conftest import Demo
+from tests.support.demo import Demo
 
 TRICKLE_WITHIN_S = 60.0  # a trace every two to eight seconds
 

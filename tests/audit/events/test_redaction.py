@@ -37,6 +37,7 @@ from tests.support.factories import (
 from tests.support.otlp_requests import JSON as JSON_TYPE
 from tests.support.otlp_requests import pairs, request, span
 from tests.support.otlp_requests import post as post_spans
+from tests.support.stored_events import stored_lines
 
 MAIL = r"[a-z.]+@[a-z.]+"
 
@@ -54,12 +55,6 @@ def clean(document: Any, names: list[str], patterns: list[str]) -> Any:
     return json.loads(Redaction(names, patterns).clean(raw))
 
 
-def stored(cast: Cast) -> list[bytes]:
-    with tenant_scope(cast.tenant.id):
-        batches = Batch.objects.for_tenant(cast.tenant.id).order_by("first_index")
-        return [raw for batch in batches for _, raw in unpack(bytes(batch.payload or b""))]
-
-
 def everything(cast: Cast) -> str:
     """All that is stored of the tenant in any table, payloads inflated."""
     with tenant_scope(cast.tenant.id), connection.cursor() as cursor:
@@ -71,7 +66,7 @@ def everything(cast: Cast) -> str:
             bytes(each.raw).decode(errors="replace") + each.message
             for each in RejectedEvent.objects.for_tenant(cast.tenant.id)
         ]
-    return " ".join([*found, *(raw.decode() for raw in stored(cast))])
+    return " ".join([*found, *(raw.decode() for raw in stored_lines(cast))])
 
 
 def test_members_go_by_name_and_texts_by_pattern_wherever_they_lie() -> None:
@@ -268,7 +263,7 @@ def test_nothing_is_taken_in_while_rules_cannot_be_applied(acme: Cast) -> None:
     set_rules(acme, [], [r"(a)\1"])
     answer = post(make_ingest_key(acme.tenant), lines(make_call()))
     assert answer.status_code == 503
-    assert stored(acme) == []
+    assert stored_lines(acme) == []
     set_rules(acme, [], [])
     assert post(make_ingest_key(acme.tenant), lines(make_call())).status_code == 200
 
@@ -277,8 +272,8 @@ def test_one_tenants_rules_are_not_anothers(acme: Cast, globex: Cast) -> None:
     set_rules(acme, ["iban"], [])
     for cast in (acme, globex):
         send_events(cast.tenant, make_call(args={"iban": "DE89"}))
-    assert b"DE89" not in b"".join(stored(acme))
-    assert b"DE89" in b"".join(stored(globex))
+    assert b"DE89" not in b"".join(stored_lines(acme))
+    assert b"DE89" in b"".join(stored_lines(globex))
 
 
 def test_without_rules_lines_are_the_same_and_nothing_is_asked_again(acme: Cast) -> None:
@@ -431,7 +426,7 @@ def test_a_violation_does_not_quote_what_lies_under_a_name_of_the_rules(acme: Ca
     )
     assert post(make_ingest_key(acme.tenant), lines(call)).json()["accepted"] == 2
     assert "DE89" not in everything(acme)
-    stored_violations = json.loads(stored(acme)[1])["guard"]["violations"]
+    stored_violations = json.loads(stored_lines(acme)[1])["guard"]["violations"]
     assert [stored_violations[at] for at in (0, 2, 4)] == [found[at] for at in (0, 2, 4)]
     assert {name: stored_violations[1][name] for name in ("path", "code", "expected")} == {
         "path": "$.rows[0].customerIban",

@@ -18,8 +18,8 @@ from audit.index.window import INDEX_DAYS
 from audit.log.payload import pack, unpack, without
 from audit.models import Batch, Invocation, RejectedEvent
 from tenants.scope import tenant_scope
-from tests.audit.index.test_writers import in_this_process, requests_of, write_at_once
 from tests.support.call_histories import MIDNIGHT, some_call
+from tests.support.concurrent_writers import random_batches, sender_in_process, write_at_once
 from tests.support.event_requests import lines, new_batch_id, post
 from tests.support.factories import (
     Cast,
@@ -48,8 +48,8 @@ def ingest_anything(cast: Cast, seed: int = 0, calls: int = 60) -> None:
         before = (MIDNIGHT - timedelta(seconds=1)).isoformat()
         send_events(cast.tenant, [start])
         send_events(cast.tenant, [end | {"started_at": before}])
-    shares = [requests_of(rng, events) for _ in range(WRITERS)]
-    answers = write_at_once([(in_this_process(cast), share) for share in shares])
+    shares = [random_batches(rng, events) for _ in range(WRITERS)]
+    answers = write_at_once([(sender_in_process(cast), share) for share in shares])
     assert {answer.status_code for each in answers.values() for answer in each} == {200}
     adk = [adk_event(kind, number // 2) for kind in ("Start", "End") for number in range(6)]
     post(make_ingest_key(cast.tenant), lines(rng.sample(adk, len(adk))) + b"{ no JSON\n")
@@ -327,7 +327,7 @@ def test_executors_keep_sending_while_it_is_read_and_mended(
     ingest_anything(acme, calls=30)
     tamper(acme, "UPDATE trace SET failed_count = 99 WHERE tenant_id = %(tenant_id)s")
     tamper(acme, "DELETE FROM rollup WHERE tenant_id = %(tenant_id)s")
-    send = in_this_process(acme)
+    send = sender_in_process(acme)
     rng = random.Random(9)
 
     def a_batch() -> None:

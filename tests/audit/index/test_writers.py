@@ -7,16 +7,12 @@ must equal a GROUP BY over `invocation`, and the log (`recount.assert_consistent
 """
 
 import random
-import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import urllib3
-from django.db import connection
 
 from audit.index.writer import IndexWriter
 from audit.intake import ingest
@@ -24,6 +20,13 @@ from audit.models import Batch, Invocation
 from audit.sql import arrays
 from tenants.scope import tenant_scope
 from tests.support.call_histories import MIDNIGHT, Event, some_call
+from tests.support.concurrent_writers import (
+    Request,
+    Send,
+    random_batches,
+    sender_in_process,
+    write_at_once,
+)
 from tests.support.event_requests import (
     NDJSON,
     Answer,
@@ -37,34 +40,7 @@ from tests.support.server import LiveServer
 
 WRITERS = 4
 CALLS = 150
-BATCH_MAX = 40
-type Request = tuple[str, bytes, int]
 """Its id, its body, and how many events are in it."""
-type Send = Callable[[Request], Answer]
-TRIES = 20
-
-
-def requests_of(rng: random.Random, events: list[Event]) -> list[Request]:
-    """All events in an order of one's own, cut anyhow, some of them twice in a request."""
-    shuffled = rng.sample(events, len(events))
-    requests = []
-    while shuffled:
-        size = rng.randrange(1, BATCH_MAX)
-        batch, shuffled = shuffled[:size], shuffled[size:]
-        batch += rng.sample(batch, len(batch) // 5)
-        requests.append((new_batch_id(), lines(batch), len(batch)))
-    return requests
-
-
-def in_this_process(cast: Cast) -> Send:
-    """Sends as this tenant, without a server between us and the view."""
-    key = make_ingest_key(cast.tenant)
-
-    def send(request: Request) -> Answer:
-        batch_id, body, _ = request
-        return post(key, body, idempotency_key=batch_id)
-
-    return send
 
 
 def over_http(cast: Cast, server: LiveServer) -> Send:
@@ -85,35 +61,6 @@ def over_http(cast: Cast, server: LiveServer) -> Send:
     return send
 
 
-def write_at_once(writers: list[tuple[Send, list[Request]]]) -> dict[str, list[Answer]]:
-    """Let each writer send its requests, all starting together; the answers by batch id."""
-    together = threading.Barrier(len(writers))
-    answers: dict[str, list[Answer]] = {}
-
-    def write(send: Send, requests: list[Request]) -> None:
-        together.wait()
-        try:
-            for request in requests:
-                answers.setdefault(request[0], []).append(admitted(send, request))
-        finally:
-            connection.close()  # this thread's
-
-    with ThreadPoolExecutor(len(writers)) as threads:
-        for done in [threads.submit(write, *writer) for writer in writers]:
-            done.result()
-    return answers
-
-
-def admitted(send: Send, request: Request) -> Answer:
-    """Send as producers do: again when told that too much comes at once, as a slow disk has it."""
-    for _ in range(TRIES):
-        answer = send(request)
-        if answer.status_code != 503 or answer.json()["code"] != "overloaded":
-            break
-        time.sleep(float(answer.headers["Retry-After"]))
-    return answer
-
-
 def stored_answer(answer: Answer) -> dict[str, Any]:
     """What every answer to the same request says; when to send next is about its time."""
     document: dict[str, Any] = answer.json()
@@ -126,7 +73,7 @@ def check_history(cast: Cast, send: Send, seed: int) -> None:
     rng = random.Random(seed)
     calls = [some_call(rng, number) for number in range(CALLS)]
     events = [event for call in calls for event in call]
-    shares = [requests_of(rng, events) for _ in range(WRITERS)]
+    shares = [random_batches(rng, events) for _ in range(WRITERS)]
     sent = {request[0]: request for share in shares for request in share}
     # Requests that are sent again, by another writer, while the first may be on its way.
     for share, others in zip(shares, [*shares[1:], shares[0]], strict=True):
@@ -176,11 +123,11 @@ def forewarned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("no_second_chance", "forewarned")
 def test_four_writers_leave_what_one_would(acme: Cast, seed: int) -> None:
     """And never wait for each other in a ring."""
-    check_history(acme, in_this_process(acme), seed)
+    check_history(acme, sender_in_process(acme), seed)
 
 
 def test_four_writers_who_take_calls_for_new_do_too(acme: Cast) -> None:
-    check_history(acme, in_this_process(acme), seed=5)
+    check_history(acme, sender_in_process(acme), seed=5)
 
 
 def test_four_clients_of_the_server_do_too(acme: Cast, live_server: LiveServer) -> None:
@@ -206,7 +153,7 @@ def test_writers_who_share_no_call_do_not_lock_each_other_out(acme: Cast, shared
             requests.append((new_batch_id(), lines(events), len(events)))
         return requests
 
-    send = in_this_process(acme)
+    send = sender_in_process(acme)
     answers = write_at_once([(send, share(writer)) for writer in range(WRITERS)])
     assert {answer.status_code for each in answers.values() for answer in each} == {200}
     assert_consistent(acme.tenant)
@@ -217,8 +164,8 @@ def test_writers_of_two_tenants_do_not_mix(acme: Cast, globex: Cast) -> None:
     """The very same requests to both, at the same time."""
     rng = random.Random(5)
     events = [event for number in range(40) for event in some_call(rng, number)]
-    shares = [requests_of(rng, events) for _ in range(2)]
-    senders = [in_this_process(cast) for cast in (acme, globex)]
+    shares = [random_batches(rng, events) for _ in range(2)]
+    senders = [sender_in_process(cast) for cast in (acme, globex)]
     answers = write_at_once([(send, share) for send in senders for share in shares])
     for of_both in answers.values():
         assert [answer.status_code for answer in of_both] == [200, 200]
@@ -233,12 +180,12 @@ def test_conflicts_at_once_keep_one_and_the_rest_for_people(acme: Cast) -> None:
     """Every writer ends the same calls in its own way: one is kept, the others are not lost."""
     calls = [make_call() for _ in range(30)]
     shares = [
-        requests_of(
+        random_batches(
             random.Random(writer), [call[1] | {"duration_ms": writer + 1.0} for call in calls]
         )
         for writer in range(WRITERS)
     ]
-    answers = write_at_once([(in_this_process(acme), share) for share in shares])
+    answers = write_at_once([(sender_in_process(acme), share) for share in shares])
     documents = [answer.json() for each in answers.values() for answer in each]
     assert sum(document["accepted"] for document in documents) == len(calls)
     refused = [each["code"] for document in documents for each in document["rejected"]]

@@ -15,51 +15,21 @@ from tooltrail.tools.canonical import compute_call_id
 
 from audit.log.payload import read_events
 from audit.models import Invocation
-from config.instance import BASE_DIR
 from tenants.scope import tenant_scope
 from tests.support.event_requests import post
 from tests.support.factories import Cast, make_ingest_key
 from tests.support.pages import signed_in, text
+from tests.support.recorded_executions import ROWS, emitted, javascript
 from tests.support.recount import assert_consistent
 
-RECORDING = BASE_DIR / "sdk/tests/conformance/tool_executor.jsonl"
-ROWS = [json.loads(line) for line in RECORDING.read_text().splitlines()]
 EMITTING = [row for row in ROWS if row["events"]]
 ONCE = [row for row in EMITTING if len(row["events"]) <= 3]
 NOW = datetime.now(UTC).replace(microsecond=123_000)
 
 
-def javascript(instant: datetime) -> str:
-    """As `JSON.stringify` writes a `Date`."""
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def luxon(instant: datetime) -> str:
     """As a date library does that keeps the local offset."""
     return instant.astimezone(timezone(timedelta(hours=2))).isoformat(timespec="milliseconds")
-
-
-def emitted(row: dict[str, Any], started_at: datetime, write: Any = javascript) -> list[bytes]:
-    """The lines of a recorded execution, with times."""
-    times = {
-        "startedAt": write(started_at),
-        "endedAt": write(started_at + timedelta(milliseconds=12)),
-        "durationMs": 12.137800000000169,
-    }
-    types = {
-        "tool_execution_start": "toolExecutionStart",
-        "tool_execution_end": "toolExecutionEnd",
-    }
-    return [
-        json.dumps(
-            {"type": types[event["event"]]}
-            | {name: event.get(name, times.get(name)) for name in event["fields"]},
-            ensure_ascii=False,
-            separators=(",", ":"),
-        ).encode()
-        for event in row["events"]
-        if event["event"] in types
-    ]
 
 
 def send(cast: Cast, lines: list[bytes]) -> dict[str, Any]:

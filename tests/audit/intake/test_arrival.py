@@ -24,39 +24,22 @@ from audit.retention.hold_match import read_batch
 from tenants.keys import create_key
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
-from tests.audit.index.test_permutations import index_of, requests_of, send
+from tests.support.arrival_checks import OUTPUT_SCHEMA, VIOLATING_OUTPUT, register_checked_tool
 from tests.support.call_histories import Event, some_call
-from tests.support.contracts import make_contract
 from tests.support.factories import Cast, make_call, make_tenant
+from tests.support.index_contents import index_contents
+from tests.support.random_requests import random_requests, record_request
 from tests.support.recount import assert_consistent
 from tools_registry.changes import Publisher, timeline
 from tools_registry.models import Tool
-from tools_registry.schemas import ToolContract
 from tools_registry.tools import check_on_arrival
-from tools_registry.versions import register_contracts
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["celsius"],
-    "properties": {"days": {"type": "array", "items": {"type": "integer"}}},
-}
-BROKEN = {"status": "ok", "data": {"days": [1, "two", 3, "four"]}, "meta": {"took_ms": 1}}
 FINE = {"status": "ok", "data": {"celsius": 1, "days": [1]}, "meta": {"took_ms": 1}}
 
 
 @pytest.fixture(autouse=True)
 def known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrival, "BELIEVED_FOR", 0.0)
-
-
-def register(tenant: Tenant, *, name: str = "get_weather", is_on: bool = True, **more: Any) -> Tool:
-    contract = make_contract(name=name, **({"output_schema": SCHEMA} | more))
-    with tenant_scope(tenant.id):
-        by = Publisher(key_id="key")
-        register_contracts(tenant, [ToolContract.model_validate(contract)], by)
-        tool = Tool.objects.get(name=name)
-        check_on_arrival(tool, by, is_on=is_on)
-    return tool
 
 
 def found_in(tenant: Tenant) -> list[Violation]:
@@ -78,10 +61,12 @@ def reread(tenant: Tenant) -> Report:
 
 
 def test_what_is_found_is_what_the_guard_finds(acme: Cast) -> None:
-    register(acme.tenant)
-    answer = send(acme.tenant, [*make_call(output=BROKEN), *make_call(output=FINE)])
+    register_checked_tool(acme.tenant)
+    answer = record_request(
+        acme.tenant, [*make_call(output=VIOLATING_OUTPUT), *make_call(output=FINE)]
+    )
     assert answer["accepted"] == 4
-    expected = validate(BROKEN["data"], SCHEMA).violations
+    expected = validate(VIOLATING_OUTPUT["data"], OUTPUT_SCHEMA).violations
     violations = found_in(acme.tenant)
     assert [(each.path, each.code, each.expected, each.received) for each in violations] == [
         (each.path, each.code, each.expected, each.received) for each in expected
@@ -99,9 +84,9 @@ def test_what_is_found_is_what_the_guard_finds(acme: Cast) -> None:
 
 
 def test_it_is_an_event_of_the_log_behind_those_that_were_sent(acme: Cast) -> None:
-    register(acme.tenant)
-    start, end = make_call(output=BROKEN)
-    answer = send(acme.tenant, [start, end])
+    register_checked_tool(acme.tenant)
+    start, end = make_call(output=VIOLATING_OUTPUT)
+    answer = record_request(acme.tenant, [start, end])
     [[*sent, finding]] = logged(acme.tenant)
     assert sent == [start, end]
     assert answer["ledger"] == {"first_index": 0, "size": 3}
@@ -142,38 +127,40 @@ def test_it_is_an_event_of_the_log_behind_those_that_were_sent(acme: Cast) -> No
     ids=str,
 )
 def test_what_is_not_judged(acme: Cast, change: dict[str, Any]) -> None:
-    register(acme.tenant)
-    start, end = make_call(output=BROKEN)
-    assert send(acme.tenant, [start, end | change])["accepted"] == 2
+    register_checked_tool(acme.tenant)
+    start, end = make_call(output=VIOLATING_OUTPUT)
+    assert record_request(acme.tenant, [start, end | change])["accepted"] == 2
     assert found_in(acme.tenant) == []
 
 
 def test_an_output_that_names_a_span_is_judged(acme: Cast) -> None:
-    register(acme.tenant)
-    send(acme.tenant, make_call(output={"status": "ok", "data": {"otlp": 1, "exporter": "otlp"}}))
+    register_checked_tool(acme.tenant)
+    record_request(
+        acme.tenant, make_call(output={"status": "ok", "data": {"otlp": 1, "exporter": "otlp"}})
+    )
     assert [one.path for one in found_in(acme.tenant)] == ["$.celsius"]
 
 
 def test_off_by_default_and_off_again(acme: Cast) -> None:
-    tool = register(acme.tenant, is_on=False)
-    send(acme.tenant, make_call(output=BROKEN))
+    tool = register_checked_tool(acme.tenant, is_on=False)
+    record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     assert found_in(acme.tenant) == []
     with tenant_scope(acme.tenant.id):
         check_on_arrival(tool, Publisher(key_id="key"), is_on=True)
         check_on_arrival(tool, Publisher(key_id="key"), is_on=False)
-    send(acme.tenant, make_call(output=BROKEN))
+    record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     assert found_in(acme.tenant) == []
 
 
 def test_a_repeated_end_adds_nothing(acme: Cast) -> None:
-    register(acme.tenant)
-    start, end = make_call(output=BROKEN)
-    send(acme.tenant, [end, end])
+    register_checked_tool(acme.tenant)
+    start, end = make_call(output=VIOLATING_OUTPUT)
+    record_request(acme.tenant, [end, end])
     before = len(found_in(acme.tenant))
     assert before
     for events in ([start], [end], [end, start]):
-        send(acme.tenant, events)
-    at_odds = send(acme.tenant, [end | {"duration_ms": 7}])
+        record_request(acme.tenant, events)
+    at_odds = record_request(acme.tenant, [end | {"duration_ms": 7}])
     assert at_odds["rejected"][0]["code"] == "conflict"
     assert len(found_in(acme.tenant)) == before
     assert [event["type"] for batch in logged(acme.tenant) for event in batch].count("finding") == 1
@@ -190,11 +177,11 @@ def test_every_order_leaves_the_same_index_and_the_log_says_the_same() -> None:
     for number in range(40):
         tenant = make_tenant("arrivals")
         for name in ("a", "ä"):
-            register(tenant, name=name)
+            register_checked_tool(tenant, name=name)
         seed = rng.getrandbits(32)
-        for each in requests_of(random.Random(seed), events):
-            assert not send(tenant, each)["rejected"], seed
-        index = index_of(tenant)
+        for each in random_requests(random.Random(seed), events):
+            assert not record_request(tenant, each)["rejected"], seed
+        index = index_contents(tenant)
         expected = expected or index
         assert index == expected, seed
         if number % 10 == 0:
@@ -209,7 +196,7 @@ def broken_call(rng: random.Random, number: int) -> list[Event]:
     events = make_call(
         invocation_id=str(uuid.UUID(int=rng.getrandbits(128), version=4)),
         tool_name="a",
-        output=BROKEN,
+        output=VIOLATING_OUTPUT,
     )
     return [
         event | {"producer_id": f"p{number % 2}", "producer_seq": 2 * number + place}
@@ -218,17 +205,19 @@ def broken_call(rng: random.Random, number: int) -> list[Event]:
 
 
 def test_an_executor_cannot_send_a_finding(acme: Cast) -> None:
-    register(acme.tenant)
-    send(acme.tenant, make_call(output=BROKEN))
+    register_checked_tool(acme.tenant)
+    record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     [[*_, finding]] = logged(acme.tenant)
-    answer = send(acme.tenant, [finding])
+    answer = record_request(acme.tenant, [finding])
     assert (answer["accepted"], answer["rejected"][0]["code"]) == (0, "invalid_event")
 
 
 def test_texts_postgresql_cannot_hold_are_replaced(acme: Cast) -> None:
-    register(acme.tenant, output_schema={"type": "object", "additionalProperties": False})
+    register_checked_tool(
+        acme.tenant, output_schema={"type": "object", "additionalProperties": False}
+    )
     output = {"status": "ok", "data": {"a\0b": 1, "\ud800": 2}}
-    send(acme.tenant, make_call(output=output))
+    record_request(acme.tenant, make_call(output=output))
     assert len(found_in(acme.tenant)) == 2
     assert reread(acme.tenant).is_clean
 
@@ -248,11 +237,11 @@ def test_a_small_event_costs_no_seconds(
 ) -> None:
     """3 KB cost 3.5 s of processor time, 12 KB 13.6 s, and all others waited for it."""
     schema = {"type": "object", "properties": {"data": {"type": "array", "items": items}}}
-    register(acme.tenant, output_schema=schema)
+    register_checked_tool(acme.tenant, output_schema=schema)
     output = {"status": "ok", "data": wrong, "meta": {"took_ms": 1}}
     events = make_call(output=output)
     began = time.thread_time()
-    send(acme.tenant, events)
+    record_request(acme.tenant, events)
     took = time.thread_time() - began
     found = found_in(acme.tenant)
     assert took < 1.5  # 0.3 s, and storing
@@ -263,8 +252,10 @@ def test_of_very_much_that_is_wrong_not_everything_is_explained(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrival, "REQUEST_STEPS", 80)
-    register(acme.tenant)
-    send(acme.tenant, [*make_call(output=BROKEN), *make_call(output=BROKEN)])
+    register_checked_tool(acme.tenant)
+    record_request(
+        acme.tenant, [*make_call(output=VIOLATING_OUTPUT), *make_call(output=VIOLATING_OUTPUT)]
+    )
     found = Counter((each.path, each.received) for each in found_in(acme.tenant))
     assert found == {
         ("$.celsius", "undefined"): 2,
@@ -276,16 +267,18 @@ def test_of_very_much_that_is_wrong_not_everything_is_explained(
     monkeypatch.setattr(arrival, "REQUEST_STEPS", 0)
     read = Mock(wraps=judged_output)
     monkeypatch.setattr(arrival, "judged_output", read)
-    send(acme.tenant, [event for _ in range(3) for event in make_call(output=BROKEN)])
+    record_request(
+        acme.tenant, [event for _ in range(3) for event in make_call(output=VIOLATING_OUTPUT)]
+    )
     assert read.call_count == 1, "reading an output is work, too"
     found = Counter((each.path, each.received) for each in found_in(acme.tenant))
     monkeypatch.setattr(arrival, "EVENT_MAX_BYTES", 10)
-    send(acme.tenant, make_call(output=BROKEN))
+    record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     assert len(found_in(acme.tenant)) == found.total()
 
 
 def test_an_editor_turns_it_on_and_off_and_it_is_on_record(acme: Cast) -> None:
-    tool = register(acme.tenant, is_on=False)
+    tool = register_checked_tool(acme.tenant, is_on=False)
     client, viewer = Client(), Client()
     client.force_login(acme.editor)
     viewer.force_login(acme.viewer)
@@ -295,7 +288,7 @@ def test_an_editor_turns_it_on_and_off_and_it_is_on_record(acme: Cast) -> None:
     page = viewer.get(f"/tools/{tool.pk}").content.decode()
     assert "Checked on arrival from now on" in page
     assert "Old executors." in page
-    send(acme.tenant, make_call(output=BROKEN))
+    record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     client.post(address)
     with tenant_scope(acme.tenant.id):
         changes = timeline(tool, size=2)
@@ -320,7 +313,7 @@ def test_what_cannot_be_checked_is_said(
     from tools_registry import versions
 
     monkeypatch.setattr(versions, "judging_problems", lambda contract, **_: {})
-    tool = register(acme.tenant, is_on=False, output_schema=schema)
+    tool = register_checked_tool(acme.tenant, is_on=False, output_schema=schema)
     client = Client()
     client.force_login(acme.editor)
     answer = client.post(f"/tools/{tool.pk}/arrivals", {"on": "1"}, follow=True)
@@ -328,5 +321,5 @@ def test_what_cannot_be_checked_is_said(
     with tenant_scope(acme.tenant.id):
         check_on_arrival(Tool.objects.get(), Publisher(acme.editor), is_on=True)
     assert "Nothing is checked" in client.get(f"/tools/{tool.pk}").content.decode()
-    send(acme.tenant, make_call(output=BROKEN))
+    record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     assert found_in(acme.tenant) == []

@@ -22,7 +22,7 @@ import zstandard
 from audit.events.limits import MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES
 from tests.support.event_requests import NDJSON, lines
 from tests.support.factories import Cast, make_call, make_ingest_key
-from tests.support.server import LiveServer, running_server
+from tests.support.server import LiveServer, running_server, web_process
 
 MIB = 1024 * 1024
 GROWTH_MAX = 32 * MIB
@@ -62,15 +62,6 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
 def server() -> Iterator[LiveServer]:
     with running_server() as server:
         yield server
-
-
-def web_process(server: LiveServer) -> psutil.Process:
-    """The one that serves: the child of the one that listens on this port's behalf."""
-    port = str(urlsplit(server.url).port)
-    for process in psutil.Process().children(recursive=True):
-        if process.children() and port in process.cmdline():
-            return process.children()[-1]
-    raise AssertionError("no web process")
 
 
 def high_water(process: psutil.Process) -> int:

@@ -22,7 +22,6 @@ from config.instance import BASE_DIR
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
-from tests.audit.intake.test_bombs import web_process
 from tests.support.contracts import make_contract
 from tests.support.event_requests import NDJSON, lines
 from tests.support.factories import (
@@ -31,7 +30,7 @@ from tests.support.factories import (
     make_ingest_key,
     send_events,
 )
-from tests.support.server import LiveServer, running_server
+from tests.support.server import LiveServer, running_server, web_process
 from tools_registry.changes import Publisher
 from tools_registry.drafts import create_draft
 from tools_registry.models import Tool

@@ -12,7 +12,7 @@ import pytest
 import urllib3
 
 from audit.intake.admission import PLACES
-from tests.audit.intake.test_arrival import register
+from tests.support.arrival_checks import register_checked_tool
 from tests.support.factories import Cast, make_call, make_ingest_key
 from tests.support.server import running_server
 
@@ -35,7 +35,7 @@ def test_eight_dear_requests_at_once_close_no_other_tenants_intake(
     acme: Cast, globex: Cast
 ) -> None:
     """Eight requests of 3 KB closed every tenant's intake for half a minute."""
-    register(acme.tenant, output_schema=DEAR)
+    register_checked_tool(acme.tenant, output_schema=DEAR)
     keys = [make_ingest_key(cast.tenant) for cast in (acme, globex)]
     dear, fair = (
         {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"} for key in keys

@@ -32,7 +32,6 @@ from audit.models import Batch
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
-from tests.audit.intake.test_adk import ROWS, emitted
 from tests.support import otlp_requests
 from tests.support.event_requests import post
 from tests.support.factories import (
@@ -49,6 +48,7 @@ from tests.support.ledger_log import (
     own_folder,
     restore_backup,
 )
+from tests.support.recorded_executions import ROWS, emitted
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 LATER = timedelta(minutes=1)

@@ -5,7 +5,7 @@ every tenant's rows. Asked with sequential scans made dear: what is left of them
 """
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import batched
 from typing import Any
 from uuid import UUID
@@ -19,6 +19,7 @@ from audit.queries.call_query import parse
 from audit.sql.run import rows_prepared
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
+from tests.support.query_plans import days_read, index_conditions
 
 NOW = datetime.now(UTC) - timedelta(days=2)
 """On a day that few other tests write on: the planner's statistics are of these calls."""
@@ -45,18 +46,6 @@ def explained(cast: Cast, statement: str, query: str) -> str:
         asked = sql.QUERIES[statement].replace(sql.CONDITIONS, walk.conditions)
         cursor.execute(f"EXPLAIN {asked}", parameters)
         return "\n".join(row[0] for row in cursor.fetchall())
-
-
-def days_read(plan: str, table: str = "invocation") -> set[date]:
-    """The days whose partitions a plan touches."""
-    return {
-        datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC).date()
-        for day in re.findall(rf" on {table}_(\d{{8}})", plan)
-    }
-
-
-def conditions(plan: str) -> str:
-    return "\n".join(re.findall(r"Index Cond: .*", plan))
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +95,8 @@ def test_an_index_serves_the_question(
     assert "Seq Scan on invocation" not in plan, plan
     assert "Seq Scan on violation" not in plan, plan
     for condition in served:
-        assert condition in conditions(plan), plan
-    assert all("tenant_id = " in line for line in conditions(plan).splitlines()), plan
+        assert condition in index_conditions(plan), plan
+    assert all("tenant_id = " in line for line in index_conditions(plan).splitlines()), plan
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
@@ -156,7 +145,7 @@ def test_the_beginning_of_a_text_is_a_range_of_its_index(told: Cast, name: str) 
             [told.tenant.id, TODAY],
         )
         plan = "\n".join(row[0] for row in cursor.fetchall())
-    assert f"{column} >= 'abc'" in conditions(plan), plan
+    assert f"{column} >= 'abc'" in index_conditions(plan), plan
 
 
 @pytest.mark.parametrize(
@@ -190,7 +179,7 @@ def test_open_calls_and_found_ones_are_read_by_index(told: Cast, name: str) -> N
         cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", parameters)
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Seq Scan" not in plan, plan
-    assert all("tenant_id = " in line for line in conditions(plan).splitlines()), plan
+    assert all("tenant_id = " in line for line in index_conditions(plan).splitlines()), plan
     if name == "calls_by_id":
         assert days_read(plan) == {TODAY}
     assert TODAY + timedelta(days=1) not in days_read(plan)
@@ -227,6 +216,6 @@ def test_what_names_no_days_is_planned_once_for_any_parameters(
         )
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Seq Scan" not in plan, plan
-    read = conditions(plan).splitlines()
+    read = index_conditions(plan).splitlines()
     assert len(read) >= 50
     assert all("tenant_id = $1" in line and served in line for line in read), plan

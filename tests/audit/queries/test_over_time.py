@@ -11,7 +11,6 @@ from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.utils import timezone
 
 from audit.log.payload import unpack
 from audit.models import Batch
@@ -21,6 +20,7 @@ from audit.queries.time_range import LENGTHS, TimeRange
 from audit.queries.violations import ViolationFilter, new_violations, violations
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
+from tests.support.expected_calls import ExpectedCall, assert_percentiles
 from tests.support.factories import (
     make_call,
     make_ingest_key,
@@ -28,8 +28,8 @@ from tests.support.factories import (
     send_events,
 )
 from tests.support.recount import assert_consistent
+from tests.support.time_zones import NOW, ZONES
 
-NOW = timezone.now()
 TOOLS = ["search", "fetch", "calculate"]
 KINDS = [
     ("$.items[{}].name", "WRONG_TYPE"),
@@ -39,71 +39,14 @@ KINDS = [
 OUTCOMES = [("warn", "passed"), ("throw", "failed"), ("fallback", "fallback")]
 
 
-class TurnedBack(tzinfo):
-    """A zone whose clocks were put back from UTC+2 to UTC+1 yesterday: a day of 25 hours."""
-
-    at = (NOW - timedelta(days=1)).replace(hour=1, minute=0, second=0, microsecond=0)
-
-    def utcoffset(self, dt: datetime | None) -> timedelta:
-        assert dt is not None
-        wall, turned = dt.replace(tzinfo=None), self.at.replace(tzinfo=None)
-        is_later = wall >= turned + timedelta(hours=2) or (
-            wall >= turned + timedelta(hours=1) and dt.fold
-        )
-        return timedelta(hours=1 if is_later else 2)
-
-    def fromutc(self, dt: datetime) -> datetime:
-        is_later = dt.replace(tzinfo=UTC) >= self.at
-        wall = dt + timedelta(hours=1 if is_later else 2)
-        is_twice = is_later and dt.replace(tzinfo=UTC) < self.at + timedelta(hours=1)
-        return wall.replace(fold=int(is_twice))
-
-    def tzname(self, dt: datetime | None) -> str:
-        return "turned back"
-
-    def dst(self, dt: datetime | None) -> timedelta:
-        return timedelta(0)
-
-
-ZONES: list[tzinfo] = [
-    *(ZoneInfo(name) for name in ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")),
-    ZoneInfo("Asia/Kolkata"),
-    TurnedBack(),
-]
-
-
-@dataclass
-class Told:
-    """A call as the log tells it."""
-
-    tool: str
-    version: str
-    at: datetime
-    end: dict[str, Any] | None = None
-
-    @property
-    def found(self) -> list[dict[str, Any]]:
-        return self.end["guard"]["violations"] if self.end and "guard" in self.end else []
-
-    @property
-    def is_failed(self) -> bool:
-        assert self.end is not None
-        guard = self.end.get("guard", {})
-        return (
-            self.end["is_error"]
-            or self.end["output"]["status"] == "error"
-            or guard.get("outcome") in {"failed", "error-result"}
-        )
-
-
 @dataclass
 class Log:
     """A tenant and its calls, read back from what is stored."""
 
     tenant: Tenant
-    calls: list[Told] = field(default_factory=list)
+    calls: list[ExpectedCall] = field(default_factory=list)
 
-    def within(self, start: datetime, end: datetime) -> list[Told]:
+    def within(self, start: datetime, end: datetime) -> list[ExpectedCall]:
         return [call for call in self.calls if start <= call.at < end]
 
 
@@ -167,7 +110,7 @@ def log() -> Log:
     rng.shuffle(events)
     for some in batched(events, 300):
         assert send_events(tenant, some, key=key)["rejected"] == []
-    told: dict[str, Told] = {}
+    told: dict[str, ExpectedCall] = {}
     ends: dict[str, dict[str, Any]] = {}
     with tenant_scope(tenant.id):
         for batch in Batch.objects.for_tenant(tenant.id):
@@ -178,22 +121,23 @@ def log() -> Log:
                     ends[event["invocation_id"]] = event
                 at = datetime.fromisoformat(event["started_at"])
                 told.setdefault(
-                    event["invocation_id"], Told(event["tool_name"], event["tool_version"], at)
+                    event["invocation_id"],
+                    ExpectedCall(event["tool_name"], event["tool_version"], at),
                 )
     for invocation_id, end in ends.items():
         told[invocation_id].end = end
     return Log(tenant, list(told.values()))
 
 
-def recounted(calls: list[Told]) -> Counts:
+def recounted(calls: list[ExpectedCall]) -> Counts:
     ended = [call for call in calls if call.end is not None]
     usage = [call.end["output"]["meta"]["token_usage"] for call in ended if call.end]
     return Counts(
         ok=sum(not call.is_failed for call in ended),
         failed=sum(call.is_failed for call in ended),
         open=len(calls) - len(ended),
-        violating=sum(bool(call.found) for call in ended),
-        violations=sum(len(call.found) for call in ended),
+        violating=sum(bool(call.violations) for call in ended),
+        violations=sum(len(call.violations) for call in ended),
         prompt_tokens=sum(one["prompt"] for one in usage),
         completion_tokens=sum(one["completion"] for one in usage),
     )
@@ -219,20 +163,6 @@ def assert_equal(found: OverTime, log: Log) -> None:
             for calls_of_part, (start, end) in zip(found.tools[tool].calls, of.parts, strict=True):
                 assert calls_of_part == recounted([c for c in own if start <= c.at < end]).calls
     assert_percentiles(found.total.duration_ms, calls)
-
-
-def assert_percentiles(duration_ms: Any, calls: list[Told]) -> None:
-    took = sorted(call.end["duration_ms"] for call in calls if call.end is not None)
-    for share in (0.5, 0.95, 0.99):
-        found = duration_ms(share)
-        if not took:
-            assert found is None
-            continue
-        exact = took[max(0, -(-int(share * 1000) * len(took) // 1000) - 1)]
-        if exact >= 1:
-            assert abs(found - exact) <= 0.05 * exact + 0.002, (share, found, exact)
-        else:
-            assert found <= 1
 
 
 @pytest.mark.parametrize("zone", ZONES, ids=lambda zone: str(zone.tzname(NOW)))
@@ -292,7 +222,7 @@ def test_violations_equal_a_recount_of_the_log(log: Log, hours: float, zone: tzi
     expected: dict[tuple[str, ...], list[tuple[datetime, str]]] = {}
     treated: dict[tuple[str, str], int] = {}
     for call in log.within(of.start, of.end):
-        for one in call.found:
+        for one in call.violations:
             pattern = "$.items[*].name" if "items" in one["path"] else one["path"]
             key = (call.tool, call.version, pattern, one["code"])
             expected.setdefault(key, []).append(

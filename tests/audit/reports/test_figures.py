@@ -17,7 +17,6 @@ from audit.reports.queries import Report
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
-from tests.audit.pages.calls.test_open_list_page import kinds, send_each
 from tests.support.contracts import make_contract
 from tests.support.event_requests import post
 from tests.support.factories import (
@@ -27,6 +26,7 @@ from tests.support.factories import (
     make_ingest_key,
     send_events,
 )
+from tests.support.open_calls import send_each_kind, tools_by_kind
 from tests.support.pages import signed_in, text
 from tests.support.reports import days_ago, record, report_of
 from tools_registry.changes import Publisher
@@ -173,14 +173,14 @@ def test_every_figure_is_the_pages(cast: Cast, zone: str, asked: dict[str, str])
 
 def test_open_calls_are_the_open_pages(acme: Cast) -> None:
     """Overdue, crashed and orphan ones, too, which no random call is."""
-    send_each(acme)
+    send_each_kind(acme)
     found = report_of(acme, kind="range", **{"from": f"{NOW - timedelta(days=1):%Y-%m-%d}"}).figures
     own = {
         name: count
         for name, count in found["open"].items()
-        if name in kinds(acme) or name == "open"
+        if name in tools_by_kind(acme) or name == "open"
     }
-    listed = {kind or "open": len(tools) for kind, tools in kinds(acme).items()}
+    listed = {kind or "open": len(tools) for kind, tools in tools_by_kind(acme).items()}
     assert own == listed
     assert listed == {"open": 7, "running": 4, "overdue": 2, "crashed": 2, "orphan": 1}
     for kind, number in listed.items():

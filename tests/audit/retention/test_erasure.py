@@ -29,13 +29,14 @@ from audit.tasks import erase_calls
 from audit.work.payload_search import run_slice as run_search
 from config.postgresql.aliases import KEEPER
 from tenants.scope import tenant_scope
-from tests.audit.intake.test_arrival import BROKEN, register
-from tests.audit.retention.test_holds import gone, hold, texts
-from tests.audit.retention.test_retention import (
-    actions,
-    agrees,
-    apply,
-    keep,
+from tests.support.arrival_checks import VIOLATING_OUTPUT, register_checked_tool
+from tests.support.erasures import (
+    all_stored_text,
+    confirm_erasure,
+    erase,
+    preview_erasure,
+    read_erasure,
+    run_erasure,
 )
 from tests.support.event_requests import post
 from tests.support.factories import (
@@ -45,7 +46,14 @@ from tests.support.factories import (
     send_events,
 )
 from tests.support.ledger_log import as_owner
+from tests.support.legal_holds import event_texts, missing_in_ledger, set_hold
 from tests.support.pages import signed_in
+from tests.support.retention import (
+    apply_retention,
+    index_agrees_with_log,
+    recorded_actions,
+    set_retention,
+)
 
 SECRET = "Ada Lovelace"
 VIOLATION = {"path": "$.a", "code": "WRONG_TYPE", "expected": SECRET, "received": SECRET}
@@ -65,80 +73,37 @@ def call_of(case: str, **members: Any) -> list[dict[str, Any]]:
     )
 
 
-def begin(cast: Cast, query: str = "case:mine") -> Erasure:
-    """An erasure whose dry run is over."""
-    answer = signed_in(cast.admin).post(reverse("erasure_start"), {"q": query})
-    assert answer.status_code == 302, answer.content.decode()
-    pk = UUID(answer.headers["Location"].rsplit("/", 1)[1])
-    run(cast, pk)
-    return again(cast, pk)
-
-
-def again(cast: Cast, pk: UUID) -> Erasure:
-    with tenant_scope(cast.tenant.id):
-        found = job.find_erasure(pk)
-    assert found is not None
-    return found
-
-
-def run(cast: Cast, pk: UUID) -> None:
-    while job.run_slice(cast.tenant.id, pk):
-        pass
-
-
-def confirm(cast: Cast, pk: UUID) -> None:
-    address = reverse("erasure_confirm", args=[pk])
-    assert signed_in(cast.admin).post(address, {"reason": "asked to"}).status_code == 302
-
-
-def erase(cast: Cast, query: str = "case:mine") -> Erasure:
-    one = begin(cast, query)
-    confirm(cast, one.id)
-    run(cast, one.id)
-    return again(cast, one.id)
-
-
-def everything(cast: Cast) -> str:
-    """All that the database holds of the tenant's calls, inflated."""
-    with tenant_scope(cast.tenant.id):
-        rows: list[Any] = [
-            list(table.objects.for_tenant(cast.tenant.id).values())
-            for table in (Invocation, Violation, RejectedEvent)
-        ]
-    return f"{rows} {texts(cast)}"
-
-
 def test_everything_of_the_calls_goes_and_nothing_else(acme: Cast) -> None:
     mine, other = call_of("mine"), make_call(case_id="theirs")
     send_events(acme.tenant, [mine[0], *other, mine[1]])
     send_events(acme.tenant, call_of("mine"))
-    one = begin(acme)
+    one = preview_erasure(acme)
     assert (one.state, one.call_count, one.event_count) == (ErasureState.COUNTED, 2, 4)
-    assert one.byte_count == sum(len(raw) for raw in texts(acme) if b"mine" in raw)
-    assert SECRET in everything(acme), "a dry run changes nothing"
-    confirm(acme, one.id)
-    run(acme, one.id)
-    one = again(acme, one.id)
+    assert one.byte_count == sum(len(raw) for raw in event_texts(acme) if b"mine" in raw)
+    assert SECRET in all_stored_text(acme), "a dry run changes nothing"
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    one = read_erasure(acme, one.id)
     assert (one.state, one.erased_calls, one.erased_events) == (ErasureState.DONE, 2, 4)
     assert one.erased_bytes == one.byte_count
-    assert SECRET not in everything(acme)
-    assert [bool(each) for each in texts(acme)] == [False, True, True, False, False, False]
+    assert SECRET not in all_stored_text(acme)
+    assert [bool(each) for each in event_texts(acme)] == [False, True, True, False, False, False]
     with tenant_scope(acme.tenant.id):
         calls = Invocation.objects.for_tenant(acme.tenant.id)
         ids = set(calls.filter(case_id="mine").values_list("call_id", flat=True))
         assert len(ids) == 2, "nobody takes them for identical calls"
         assert calls.get(case_id="theirs").call_id == "c" * 64
         assert Violation.objects.for_tenant(acme.tenant.id).count() == 2
-    assert agrees(acme)
-    assert gone(acme) == []
-    (told,) = actions(acme, "erasure.done")
+    assert index_agrees_with_log(acme)
+    assert missing_in_ledger(acme) == []
+    (told,) = recorded_actions(acme, "erasure.done")
     assert (told["calls"], told["events"]) == (2, 4)
 
 
 def test_what_a_search_found_in_the_calls_goes_and_nothing_else(acme: Cast) -> None:
     for case, trace in (("mine", "free"), ("mine", "held"), ("theirs", "free")):
         send_events(acme.tenant, call_of(case, trace_id=trace))
-    hold(acme, trace_id="held")
+    set_hold(acme, trace_id="held")
     client = signed_in(acme.editor)
     answer = client.post("/calls/search", {"text": SECRET})
     run_search(acme.tenant.id, UUID(answer["Location"].rpartition("/")[2]))
@@ -163,8 +128,8 @@ def test_a_stored_query_that_cannot_be_read_erases_nothing(acme: Cast, stored: s
     with tenant_scope(acme.tenant.id):
         one = job.start_erasure(acme.tenant, acme.admin, parse("case:mine"), timezone.now())
         Erasure.objects.for_tenant(acme.tenant.id).filter(id=one.id).update(query=stored)
-    run(acme, one.id)
-    failed = again(acme, one.id)
+    run_erasure(acme, one.id)
+    failed = read_erasure(acme, one.id)
     assert (failed.state, failed.call_count) == ("failed", 0)
     assert failed.problem.startswith("Invalid query, nothing was searched")
 
@@ -204,7 +169,9 @@ def test_a_payload_removed_beside_an_erasure_is_found(acme: Cast) -> None:
     as_owner(
         "UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 2", [acme.tenant.id]
     )
-    assert gone(acme) == ["entries 2 to 3: their payloads are gone, and nothing says why"]
+    assert missing_in_ledger(acme) == [
+        "entries 2 to 3: their payloads are gone, and nothing says why"
+    ]
 
 
 def test_events_sent_twice_go_in_every_copy(acme: Cast) -> None:
@@ -213,9 +180,9 @@ def test_events_sent_twice_go_in_every_copy(acme: Cast) -> None:
     assert send_events(acme.tenant, [*make_call(), *mine])["duplicates"] == 2
     one = erase(acme)
     assert (one.event_count, one.erased_events) == (4, 4)
-    assert SECRET not in everything(acme)
-    assert agrees(acme)
-    assert gone(acme) == []
+    assert SECRET not in all_stored_text(acme)
+    assert index_agrees_with_log(acme)
+    assert missing_in_ledger(acme) == []
 
 
 def test_refused_lines_of_the_calls_go(acme: Cast) -> None:
@@ -224,29 +191,29 @@ def test_refused_lines_of_the_calls_go(acme: Cast) -> None:
     send_events(acme.tenant, [{**end, "event_id": str(uuid.uuid4()), "duration_ms": 99.5}])
     broken = json.dumps({**start, "tool_name": 7}).encode()
     post(make_ingest_key(acme.tenant), broken + b"\n{ of somebody else\n")
-    one = begin(acme)
+    one = preview_erasure(acme)
     assert one.line_count == 2
-    confirm(acme, one.id)
-    run(acme, one.id)
-    assert again(acme, one.id).erased_lines == 2
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    assert read_erasure(acme, one.id).erased_lines == 2
     with tenant_scope(acme.tenant.id):
         left = {bytes(each.raw) for each in RejectedEvent.objects.for_tenant(acme.tenant.id)}
     assert left == {b"", b"{ of somebody else"}
-    assert SECRET not in everything(acme)
+    assert SECRET not in all_stored_text(acme)
 
 
 def test_what_the_server_found_in_an_output_goes_with_it(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrival, "BELIEVED_FOR", 0.0)
-    register(acme.tenant)
+    register_checked_tool(acme.tenant)
     for case in ("mine", "theirs"):
-        send_events(acme.tenant, make_call(case_id=case, output=BROKEN))
+        send_events(acme.tenant, make_call(case_id=case, output=VIOLATING_OUTPUT))
     one = erase(acme)
     assert (one.event_count, one.erased_events) == (3, 3)
-    assert [bool(each) for each in texts(acme)] == [False] * 3 + [True] * 3
-    assert agrees(acme)
-    assert gone(acme) == []
+    assert [bool(each) for each in event_texts(acme)] == [False] * 3 + [True] * 3
+    assert index_agrees_with_log(acme)
+    assert missing_in_ledger(acme) == []
 
 
 def test_calls_by_the_adks_names_go(acme: Cast) -> None:
@@ -270,17 +237,22 @@ def test_calls_by_the_adks_names_go(acme: Cast) -> None:
             send_events(acme.tenant, [start, end])
     one = erase(acme)
     assert (one.erased_calls, one.erased_events) == (1, 4)
-    assert [SECRET.encode() in each for each in texts(acme)][::2] == [True, True, False, False]
-    assert agrees(acme)
+    assert [SECRET.encode() in each for each in event_texts(acme)][::2] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert index_agrees_with_log(acme)
 
 
 def test_what_is_held_is_left_out_and_said(acme: Cast) -> None:
     for trace in ("held", "free"):
         send_events(acme.tenant, call_of("mine", trace_id=trace))
-    hold(acme, trace_id="held")
+    set_hold(acme, trace_id="held")
     one = erase(acme)
     assert (one.call_count, one.held_count, one.erased_calls) == (1, 1, 1)
-    assert [bool(each) for each in texts(acme)] == [True, True, False, False]
+    assert [bool(each) for each in event_texts(acme)] == [True, True, False, False]
     page = signed_in(acme.auditor).get(reverse("erasure_detail", args=[one.id])).content.decode()
     assert "Held, left out" in page
 
@@ -290,24 +262,24 @@ def test_a_hold_set_after_the_dry_run_counts(acme: Cast) -> None:
     send_events(acme.tenant, mine)
     send_events(acme.tenant, mine)
     post(make_ingest_key(acme.tenant), json.dumps({**mine[0], "tool_name": 7}).encode())
-    one = begin(acme)
-    hold(acme, case_id="mine")
-    confirm(acme, one.id)
-    run(acme, one.id)
-    one = again(acme, one.id)
+    one = preview_erasure(acme)
+    set_hold(acme, case_id="mine")
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    one = read_erasure(acme, one.id)
     assert (one.state, one.erased_calls, one.erased_events) == (ErasureState.DONE, 0, 0)
     assert one.erased_lines == 0
-    assert all(texts(acme))
-    assert agrees(acme)
+    assert all(event_texts(acme))
+    assert index_agrees_with_log(acme)
 
 
 def test_calls_that_came_after_the_dry_run_stay(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
-    one = begin(acme)
+    one = preview_erasure(acme)
     send_events(acme.tenant, call_of("mine"))
-    confirm(acme, one.id)
-    run(acme, one.id)
-    assert [bool(each) for each in texts(acme)] == [False, False, True, True]
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    assert [bool(each) for each in event_texts(acme)] == [False, False, True, True]
 
 
 def test_what_the_index_quotes_goes_though_retention_took_the_payload(acme: Cast) -> None:
@@ -316,12 +288,12 @@ def test_what_the_index_quotes_goes_though_retention_took_the_payload(acme: Cast
         "UPDATE batch SET received_at = now() - interval '5 days' WHERE tenant_id = %s",
         [acme.tenant.id],
     )
-    keep(acme, payload_days=2)
-    apply(acme)
+    set_retention(acme, payload_days=2)
+    apply_retention(acme)
     one = erase(acme)
     assert (one.erased_calls, one.erased_events) == (1, 0)
-    assert SECRET not in everything(acme)
-    assert agrees(acme)
+    assert SECRET not in all_stored_text(acme)
+    assert index_agrees_with_log(acme)
 
 
 def test_retention_declares_only_what_an_erasure_left(acme: Cast) -> None:
@@ -332,11 +304,11 @@ def test_retention_declares_only_what_an_erasure_left(acme: Cast) -> None:
         " WHERE tenant_id = %s AND NOT is_own",
         [acme.tenant.id],
     )
-    keep(acme, payload_days=2)
-    apply(acme)
-    assert [told["events"] for told in actions(acme, "retention.payloads")] == [2]
-    assert not any(texts(acme))
-    assert gone(acme) == []
+    set_retention(acme, payload_days=2)
+    apply_retention(acme)
+    assert [told["events"] for told in recorded_actions(acme, "retention.payloads")] == [2]
+    assert not any(event_texts(acme))
+    assert missing_in_ledger(acme) == []
 
 
 def test_an_end_that_comes_after_its_start_was_erased_is_no_conflict(acme: Cast) -> None:
@@ -347,7 +319,7 @@ def test_an_end_that_comes_after_its_start_was_erased_is_no_conflict(acme: Cast)
     with tenant_scope(acme.tenant.id):
         call = Invocation.objects.for_tenant(acme.tenant.id).get()
     assert (call.state, call.pair_conflict) == ("failed", False)
-    assert agrees(acme)
+    assert index_agrees_with_log(acme)
 
 
 class Killed(BaseException):
@@ -364,8 +336,8 @@ def test_a_worker_killed_at_any_step_has_changed_nothing_and_goes_on(
         mine = call_of("mine")
         send_events(acme.tenant, mine)
         send_events(acme.tenant, mine)
-    one = begin(acme)
-    confirm(acme, one.id)
+    one = preview_erasure(acme)
+    confirm_erasure(acme, one.id)
     saved, kills = Erasure.save, 0
 
     def killed(self: Erasure, *arguments: Any, **named: Any) -> None:
@@ -373,22 +345,22 @@ def test_a_worker_killed_at_any_step_has_changed_nothing_and_goes_on(
         if self.step == step:
             raise Killed  # just before the commit
 
-    while again(acme, one.id).state in job.UNDER_WAY:
+    while read_erasure(acme, one.id).state in job.UNDER_WAY:
         with monkeypatch.context() as patched, suppress(Killed):
             patched.setattr(Erasure, "save", killed)
-            run(acme, one.id)
+            run_erasure(acme, one.id)
             break
         kills += 1
-        assert gone(acme) == [], "whatever went is declared"
-        assert agrees(acme)
+        assert missing_in_ledger(acme) == [], "whatever went is declared"
+        assert index_agrees_with_log(acme)
         job.run_slice(acme.tenant.id, one.id, seconds=0.0)
     assert kills
-    run(acme, one.id)
-    one = again(acme, one.id)
+    run_erasure(acme, one.id)
+    one = read_erasure(acme, one.id)
     assert (one.state, one.erased_calls, one.erased_events) == (ErasureState.DONE, 5, 20)
-    assert SECRET not in everything(acme)
-    assert gone(acme) == []
-    assert agrees(acme)
+    assert SECRET not in all_stored_text(acme)
+    assert missing_in_ledger(acme) == []
+    assert index_agrees_with_log(acme)
 
 
 def test_a_worker_that_finds_another_gone_on_to_the_log_reads_it_all(
@@ -397,39 +369,39 @@ def test_a_worker_that_finds_another_gone_on_to_the_log_reads_it_all(
     mine = call_of("mine")
     send_events(acme.tenant, mine)
     send_events(acme.tenant, mine)
-    one = begin(acme)
-    confirm(acme, one.id)
+    one = preview_erasure(acme)
+    confirm_erasure(acme, one.id)
     overtaken = False
 
     def overtaking(tenant_id: UUID, *, using: str = "default") -> Any:
         nonlocal overtaken
         if using == KEEPER and not overtaken:
             overtaken = True
-            while again(acme, one.id).step == "calls":
+            while read_erasure(acme, one.id).step == "calls":
                 job.run_slice(acme.tenant.id, one.id, seconds=0.0)
         return tenant_scope(tenant_id, using=using)
 
     monkeypatch.setattr(job, "tenant_scope", overtaking)
-    run(acme, one.id)
+    run_erasure(acme, one.id)
     assert overtaken
-    one = again(acme, one.id)
+    one = read_erasure(acme, one.id)
     assert (one.state, one.erased_calls, one.erased_events) == (ErasureState.DONE, 1, 4)
-    assert not any(texts(acme))
+    assert not any(event_texts(acme))
 
 
 def test_stopped_halfway_it_says_what_is_gone(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "_CALLS", 2)
     for _ in range(5):
         send_events(acme.tenant, call_of("mine"))
-    one = begin(acme)
-    confirm(acme, one.id)
+    one = preview_erasure(acme)
+    confirm_erasure(acme, one.id)
     assert job.run_slice(acme.tenant.id, one.id, seconds=0.0)
     signed_in(acme.admin).post(reverse("erasure_cancel", args=[one.id]))
     assert not job.run_slice(acme.tenant.id, one.id)
-    one = again(acme, one.id)
+    one = read_erasure(acme, one.id)
     assert (one.state, one.erased_calls) == (ErasureState.CANCELLED, 2)
-    assert gone(acme) == []
-    assert agrees(acme)
+    assert missing_in_ledger(acme) == []
+    assert index_agrees_with_log(acme)
     page = signed_in(acme.admin).get(reverse("erasure_detail", args=[one.id])).content.decode()
     assert "What was erased by then is gone" in page
 
@@ -448,14 +420,14 @@ def test_a_damaged_payload_is_left_and_named(acme: Cast) -> None:
 
 def test_nothing_is_erased_twice_and_nothing_without_a_reason(acme: Cast) -> None:
     send_events(acme.tenant, call_of("mine"))
-    one = begin(acme)
+    one = preview_erasure(acme)
     address = reverse("erasure_confirm", args=[one.id])
     client = signed_in(acme.admin)
     assert "say why" in client.post(address, {"reason": ""}, follow=True).content.decode()
-    confirm(acme, one.id)
-    run(acme, one.id)
-    confirm(acme, one.id)
-    assert again(acme, one.id).state == ErasureState.DONE
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    confirm_erasure(acme, one.id)
+    assert read_erasure(acme, one.id).state == ErasureState.DONE
 
 
 @pytest.mark.parametrize("query", ["", "   ", "nonsense:1", "tool:"])
@@ -472,7 +444,7 @@ def test_the_longest_query_erases_what_it_asks_for(acme: Cast) -> None:
     """Its time as an instant made it too long, and what was stored asked for every call."""
     send_events(acme.tenant, [*make_call(case_id="mine"), *make_call(case_id="theirs")])
     text = f"since:1h case:mine NOT ({' OR '.join('x' * 390 for _ in range(5))} OR "
-    counted = begin(acme, text + "x" * (MAX_LENGTH - 1 - len(text)) + ")")
+    counted = preview_erasure(acme, text + "x" * (MAX_LENGTH - 1 - len(text)) + ")")
     assert len(counted.query) > MAX_LENGTH
     assert (counted.state, counted.call_count) == ("counted", 1)
 
@@ -483,7 +455,7 @@ def test_too_many_calls_are_told_to_be_too_many(
     monkeypatch.setattr(job, "CALLS_MAX", 1)
     for _ in range(2):
         send_events(acme.tenant, call_of("mine"))
-    one = begin(acme)
+    one = preview_erasure(acme)
     assert one.state == ErasureState.FAILED
     assert "narrow the query" in one.problem
 
@@ -491,7 +463,7 @@ def test_too_many_calls_are_told_to_be_too_many(
 @pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
 def test_who_may_not_erase(acme: Cast, role: str) -> None:
     client: Client = signed_in(getattr(acme, role))
-    one = begin(acme)
+    one = preview_erasure(acme)
     for name in ("erasure_confirm", "erasure_cancel"):
         assert client.post(reverse(name, args=[one.id]), {"reason": "r"}).status_code == 403
     assert client.post(reverse("erasure_start"), {"q": "tool:a"}).status_code == 403
@@ -514,6 +486,6 @@ def test_another_tenants_calls_stay(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         send_events(cast.tenant, call_of("mine"))
     one = erase(acme)
-    assert all(texts(globex))
+    assert all(event_texts(globex))
     erase_calls(str(globex.tenant.id), str(one.id))
-    assert all(texts(globex))
+    assert all(event_texts(globex))

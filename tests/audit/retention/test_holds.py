@@ -12,24 +12,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from audit.index.window import INDEX_DAYS
-from audit.ledger import checks
 from audit.log.payload import read_events
 from audit.models import Batch, Invocation, LegalHold, RejectedEvent, Trace, Violation
 from audit.retention import retention
 from audit.retention.hold_match import covers_line
 from tenants.scope import tenant_scope
-from tests.audit.retention.test_retention import (
-    DAY,
-    actions,
-    agrees,
-    apply,
-    keep,
-    long_ago,
-    rows_before,
-    send_on,
-    send_violating,
-    setting_of,
-)
 from tests.support.event_requests import post
 from tests.support.factories import (
     Cast,
@@ -38,21 +25,19 @@ from tests.support.factories import (
     send_events,
 )
 from tests.support.ledger_log import as_owner
-from tests.support.ledger_log import sign as sign_ledger
+from tests.support.legal_holds import event_texts, missing_in_ledger, set_hold
 from tests.support.pages import signed_in
-
-__all__ = ["long_ago"]
-
-
-def hold(cast: Cast, **covers: Any) -> LegalHold:
-    """A hold set on its page."""
-    data = {"name": "Case 7", "reason": "court order", **covers}
-    answer = signed_in(cast.auditor).post(reverse("hold_list"), data)
-    assert answer.status_code == 302, answer.content.decode()
-    with tenant_scope(cast.tenant.id):
-        found = LegalHold.objects.for_tenant(cast.tenant.id).order_by("-id").first()
-    assert found is not None
-    return found
+from tests.support.retention import (
+    DAY,
+    apply_retention,
+    index_agrees_with_log,
+    recorded_actions,
+    rows_until,
+    send_old_calls,
+    send_violating_calls,
+    set_retention,
+    tenant_setting,
+)
 
 
 def release(cast: Cast, one: LegalHold) -> None:
@@ -68,32 +53,6 @@ def send_old(cast: Cast, events: list[dict[str, Any]], age: timedelta) -> None:
         "UPDATE batch SET received_at = %s WHERE tenant_id = %s AND batch_id = %s",
         [timezone.now() - age, cast.tenant.id, answer["batch_id"]],
     )
-
-
-def texts(cast: Cast) -> list[bytes]:
-    """What is left of executors' events, in the order of the log."""
-    with tenant_scope(cast.tenant.id):
-        batches = Batch.objects.for_tenant(cast.tenant.id).filter(is_own=False)
-        found = []
-        for batch in batches.order_by("first_index"):
-            places = [(batch.batch_id, position) for position in range(batch.event_count)]
-            events = read_events(cast.tenant.id, places)
-            found += [events[place].raw or b"" for place in places]
-    return found
-
-
-def gone(cast: Cast) -> list[str]:
-    """What reading the whole ledger finds missing; a batch put back in time is altered, too."""
-    sign_ledger(cast.tenant)
-    with tenant_scope(cast.tenant.id):
-        one = checks.start_check("auditor", timezone.now())
-    assert one is not None
-    while checks.run_slice(cast.tenant.id, one.id):
-        pass
-    with tenant_scope(cast.tenant.id):
-        found = checks.find_check(one.id)
-    assert found is not None
-    return [each for each in found.findings if "gone" in each]
 
 
 CALLS: list[dict[str, Any]] = [
@@ -119,25 +78,27 @@ def test_payloads_that_are_held_stay_among_those_that_go(
     end.pop("case_id")  # an end need not repeat it
     send_old(acme, [other, start], 9 * DAY)
     send_old(acme, [end], 9 * DAY)
-    send_on(acme, 9 * DAY)
-    one = hold(acme, **covers)
-    keep(acme, payload_days=5)
-    apply(acme)
-    left = texts(acme)
+    send_old_calls(acme, 9 * DAY)
+    one = set_hold(acme, **covers)
+    set_retention(acme, payload_days=5)
+    apply_retention(acme)
+    left = event_texts(acme)
     assert [bool(each) for each in left] == [False, True, True, False, False]
     assert b"trace-held" in left[1]
-    assert agrees(acme)
-    assert gone(acme) == []
-    told = actions(acme, "retention.payloads")
+    assert index_agrees_with_log(acme)
+    assert missing_in_ledger(acme) == []
+    told = recorded_actions(acme, "retention.payloads")
     assert sum(each["events"] for each in told) == 3
-    apply(acme)
-    assert len(actions(acme, "retention.payloads")) == len(told), "what is held is not told again"
+    apply_retention(acme)
+    assert len(recorded_actions(acme, "retention.payloads")) == len(told), (
+        "what is held is not told again"
+    )
     release(acme, one)
-    apply(acme)
-    assert not any(texts(acme))
-    assert agrees(acme)
-    assert gone(acme) == []
-    assert sum(each["events"] for each in actions(acme, "retention.payloads")) == 5
+    apply_retention(acme)
+    assert not any(event_texts(acme))
+    assert index_agrees_with_log(acme)
+    assert missing_in_ledger(acme) == []
+    assert sum(each["events"] for each in recorded_actions(acme, "retention.payloads")) == 5
 
 
 def test_a_range_holds_what_started_in_it(acme: Cast) -> None:
@@ -146,42 +107,42 @@ def test_a_range_holds_what_started_in_it(acme: Cast) -> None:
         at = now - days * DAY
         send_old(acme, make_call(started_at=at, trace_id=f"of-{days}"), days * DAY)
     since, until = (f"{now - days * DAY:%Y-%m-%dT%H:%M}" for days in (8, 7))
-    hold(acme, since=since, until=until)
-    keep(acme, payload_days=5)
-    apply(acme)
-    assert [bool(each) for each in texts(acme)] == [False, False, True, True, False, False]
+    set_hold(acme, since=since, until=until)
+    set_retention(acme, payload_days=5)
+    apply_retention(acme)
+    assert [bool(each) for each in event_texts(acme)] == [False, False, True, True, False, False]
 
 
 def test_two_holds_of_one_call_and_the_last_decides(acme: Cast) -> None:
-    send_on(acme, 9 * DAY)
-    first, second = hold(acme, trace_id="trace-123"), hold(acme, tool_name="get_weather")
-    keep(acme, payload_days=5)
-    apply(acme)
+    send_old_calls(acme, 9 * DAY)
+    first, second = set_hold(acme, trace_id="trace-123"), set_hold(acme, tool_name="get_weather")
+    set_retention(acme, payload_days=5)
+    apply_retention(acme)
     release(acme, first)
-    apply(acme)
-    assert all(texts(acme))
+    apply_retention(acme)
+    assert all(event_texts(acme))
     release(acme, second)
-    apply(acme)
-    assert not any(texts(acme))
+    apply_retention(acme)
+    assert not any(event_texts(acme))
 
 
 def test_a_call_the_index_has_forgotten_is_held_by_its_events(acme: Cast) -> None:
     send_old(acme, make_call(started_at=timezone.now() - 9 * DAY, **CALLS[0]), 9 * DAY)
     as_owner("DELETE FROM invocation WHERE tenant_id = %s", [acme.tenant.id])
-    hold(acme, trace_id="trace-held")
-    keep(acme, payload_days=5)
-    apply(acme)
-    assert all(texts(acme))
+    set_hold(acme, trace_id="trace-held")
+    set_retention(acme, payload_days=5)
+    apply_retention(acme)
+    assert all(event_texts(acme))
 
 
 def test_a_damaged_payload_is_left_while_anything_is_held(acme: Cast) -> None:
-    send_on(acme, 9 * DAY)
+    send_old_calls(acme, 9 * DAY)
     as_owner(
         "UPDATE batch SET payload = '\\x00' WHERE tenant_id = %s AND NOT is_own", [acme.tenant.id]
     )
-    hold(acme, trace_id="whatever")
-    keep(acme, payload_days=5)
-    apply(acme)
+    set_hold(acme, trace_id="whatever")
+    set_retention(acme, payload_days=5)
+    apply_retention(acme)
     with tenant_scope(acme.tenant.id):
         batches = Batch.objects.for_tenant(acme.tenant.id).filter(is_own=False)
         assert [each.payload is not None for each in batches] == [True]
@@ -212,15 +173,15 @@ def test_refused_lines_that_are_held_keep_their_text(acme: Cast) -> None:
                 raw=raw,
                 raw_length=len(raw),
             )
-    one, other = hold(acme, trace_id="trace-held"), hold(acme, trace_id="schrödinger")
-    keep(acme, payload_days=2)
-    apply(acme)
+    one, other = set_hold(acme, trace_id="trace-held"), set_hold(acme, trace_id="schrödinger")
+    set_retention(acme, payload_days=2)
+    apply_retention(acme)
     with tenant_scope(acme.tenant.id):
         lines = RejectedEvent.objects.for_tenant(acme.tenant.id)
         assert [bytes(lines.get(id=pk).raw) for pk in ids] == [raws[0], b"", raws[2], raws[3]]
     release(acme, one)
     release(acme, other)
-    apply(acme)
+    apply_retention(acme)
     with tenant_scope(acme.tenant.id):
         assert {bytes(each.raw) for each in lines.all()} == {b""}
 
@@ -272,9 +233,9 @@ def test_many_held_lines_do_not_keep_retention_from_those_behind(
                 raw=b"of case-7" if number < 6 else b"of another",
                 raw_length=10,
             )
-    hold(acme, case_id="case-7")
-    keep(acme, payload_days=2)
-    apply(acme)
+    set_hold(acme, case_id="case-7")
+    set_retention(acme, payload_days=2)
+    apply_retention(acme)
     with tenant_scope(acme.tenant.id):
         lines = RejectedEvent.objects.for_tenant(acme.tenant.id).order_by("id")
         assert [bytes(each.raw) for each in lines] == [b"of case-7"] * 6 + [b""]
@@ -283,14 +244,14 @@ def test_many_held_lines_do_not_keep_retention_from_those_behind(
 def test_an_index_that_is_held_stays_with_the_figures_of_its_day(
     acme: Cast, long_ago: date
 ) -> None:
-    send_violating(acme, long_ago)
+    send_violating_calls(acme, long_ago)
     at = datetime(long_ago.year, long_ago.month, long_ago.day, 12, tzinfo=UTC)
     violation = {"path": "$.a", "code": "WRONG_TYPE", "received": "string"}
     guard = {"strategy": "throw", "outcome": "failed", "violations": [violation]}
     send_events(acme.tenant, make_call(started_at=at, guard=guard, **CALLS[0]))
-    one = hold(acme, case_id="case-7")
-    keep(acme, index_days=40)
-    apply(acme)
+    one = set_hold(acme, case_id="case-7")
+    set_retention(acme, index_days=40)
+    apply_retention(acme)
     INDEX_DAYS.refresh()
     with tenant_scope(acme.tenant.id):
         (call,) = Invocation.objects.for_tenant(acme.tenant.id)
@@ -298,24 +259,24 @@ def test_an_index_that_is_held_stays_with_the_figures_of_its_day(
         (trace,) = Trace.objects.for_tenant(acme.tenant.id)
     assert (call.case_id, broken.invocation_id) == ("case-7", call.invocation_id)
     assert trace.trace_id == "trace-held"
-    assert rows_before(acme, long_ago)["rollup"] > 0
-    assert actions(acme, "retention.index") == []
+    assert rows_until(acme, long_ago)["rollup"] > 0
+    assert recorded_actions(acme, "retention.index") == []
     assert not {each.table for each in retention.drop_empty_days()} & {"invocation", "violation"}
-    apply(acme)
-    assert agrees(acme)
+    apply_retention(acme)
+    assert index_agrees_with_log(acme)
     release(acme, one)
-    apply(acme)
-    assert set(rows_before(acme, long_ago).values()) == {0}
-    (told,) = actions(acme, "retention.index")
+    apply_retention(acme)
+    assert set(rows_until(acme, long_ago).values()) == {0}
+    (told,) = recorded_actions(acme, "retention.index")
     assert told["calls"] == 4
 
 
 def test_setting_and_releasing_are_on_record(acme: Cast) -> None:
-    one = hold(acme, trace_id="trace-held")
+    one = set_hold(acme, trace_id="trace-held")
     release(acme, one)
-    (was_set,) = actions(acme, "hold.set")
+    (was_set,) = recorded_actions(acme, "hold.set")
     assert was_set["covers"] == {"trace_id": "trace-held"}
-    assert [each["reason"] for each in actions(acme, "hold.release")] == ["settled"]
+    assert [each["reason"] for each in recorded_actions(acme, "hold.release")] == ["settled"]
     with tenant_scope(acme.tenant.id):
         own = Batch.objects.for_tenant(acme.tenant.id).filter(is_own=True).order_by("first_index")
         places = [(batch.batch_id, 0) for batch in own]
@@ -341,7 +302,7 @@ def test_a_hold_of_everything_or_of_nothing_is_refused(acme: Cast) -> None:
 
 
 def test_a_release_says_why(acme: Cast) -> None:
-    one = hold(acme, trace_id="t")
+    one = set_hold(acme, trace_id="t")
     address = reverse("hold_release", args=[one.id])
     answer = signed_in(acme.admin).post(address, {"reason": " "}, follow=True)
     assert "Nothing was released" in answer.content.decode()
@@ -350,23 +311,23 @@ def test_a_release_says_why(acme: Cast) -> None:
 @pytest.mark.parametrize("role", ["viewer", "editor"])
 def test_who_may_not(acme: Cast, role: str) -> None:
     client: Client = signed_in(getattr(acme, role))
-    one = hold(acme, trace_id="t")
+    one = set_hold(acme, trace_id="t")
     assert client.get(reverse("hold_list")).status_code == 403
     assert client.post(reverse("hold_release", args=[one.id])).status_code == 403
 
 
 def test_a_call_says_that_it_is_held(acme: Cast) -> None:
-    (start, _) = send_on(acme, DAY)
-    hold(acme, tool_name="get_weather", since="2020-01-01T00:00")
+    (start, _) = send_old_calls(acme, DAY)
+    set_hold(acme, tool_name="get_weather", since="2020-01-01T00:00")
     day = datetime.fromisoformat(start["started_at"]).astimezone(UTC).date()
     page = signed_in(acme.viewer).get(f"/calls/{day}/{start['invocation_id']}").content.decode()
     assert "Under the hold" in page
 
 
 def test_a_call_says_when_and_why_its_payloads_went(acme: Cast) -> None:
-    (start, _) = send_on(acme, 9 * DAY)
-    keep(acme, payload_days=5)
-    apply(acme)
+    (start, _) = send_old_calls(acme, 9 * DAY)
+    set_retention(acme, payload_days=5)
+    apply_retention(acme)
     day = datetime.fromisoformat(start["started_at"]).astimezone(UTC).date()
     page = signed_in(acme.viewer).get(f"/calls/{day}/{start['invocation_id']}").content.decode()
     assert "were erased by retention" in page
@@ -377,5 +338,5 @@ def test_a_call_says_when_and_why_its_payloads_went(acme: Cast) -> None:
 
 def test_a_tenant_that_never_decided_anything_can_hold(acme: Cast) -> None:
     post(make_ingest_key(acme.tenant), b"{ broken\n")
-    hold(acme, case_id="c")
-    assert setting_of(acme).payload_days is None
+    set_hold(acme, case_id="c")
+    assert tenant_setting(acme).payload_days is None

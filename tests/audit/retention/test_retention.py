@@ -2,7 +2,7 @@
 
 import io
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from itertools import count
 from typing import Any
 from unittest.mock import Mock
@@ -16,61 +16,34 @@ from django.utils import timezone
 from tooltrail.ledger import Kind
 
 from audit.index import partitions
-from audit.index.partitions import PARTITIONED_TABLES, Partition
-from audit.index.reindex import reindex
-from audit.index.window import INDEX_DAYS
+from audit.index.partitions import PARTITIONED_TABLES
 from audit.log.payload import read_events
 from audit.models import Batch, Invocation, RejectedEvent, TenantQuerySet
 from audit.retention import retention
 from audit.retention.event_removal import declare, remove_events
 from audit.retention.retention import CannotExpireError, limits, run_slice
 from audit.tasks import expire, keep_to_retention
-from tenants.models import Action, TenantSetting
+from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
 from tests.support.event_requests import post
 from tests.support.factories import (
     Cast,
-    make_call,
     make_ingest_key,
     send_events,
 )
 from tests.support.ledger_log import as_owner
 from tests.support.pages import signed_in
-
-DAY = timedelta(days=1)
-
-
-def keep(cast: Cast, **days: int | None) -> TenantSetting:
-    with tenant_scope(cast.tenant.id):
-        setting, _ = TenantSetting.objects.update_or_create(tenant=cast.tenant, defaults=days)
-    return setting
-
-
-def setting_of(cast: Cast) -> TenantSetting:
-    with tenant_scope(cast.tenant.id):
-        return TenantSetting.objects.get(tenant=cast.tenant)
-
-
-def send_on(cast: Cast, age: timedelta, calls: int = 1) -> list[dict[str, Any]]:
-    """Calls that began and came so long ago."""
-    events = [
-        event
-        for _ in range(calls)
-        for event in make_call(started_at=timezone.now() - age - timedelta(minutes=1))
-    ]
-    answer = send_events(cast.tenant, events)
-    with connections["owner"].cursor() as cursor:
-        cursor.execute(
-            "UPDATE batch SET received_at = %s WHERE tenant_id = %s AND batch_id = %s",
-            [timezone.now() - age, cast.tenant.id, answer["batch_id"]],
-        )
-    return events
-
-
-def apply(cast: Cast, slices: int = 1_000) -> None:
-    while run_slice(cast.tenant.id, timezone.now()):
-        slices -= 1
-        assert slices
+from tests.support.retention import (
+    DAY,
+    apply_retention,
+    index_agrees_with_log,
+    recorded_actions,
+    rows_until,
+    send_old_calls,
+    send_violating_calls,
+    set_retention,
+    tenant_setting,
+)
 
 
 def executors_batches(cast: Cast) -> TenantQuerySet[Batch]:
@@ -85,12 +58,6 @@ def payloads(cast: Cast) -> list[bool]:
         return [batch.payload is not None for batch in batches]
 
 
-def actions(cast: Cast, verb: str) -> list[dict[str, Any]]:
-    with tenant_scope(cast.tenant.id):
-        found = Action.objects.filter(tenant=cast.tenant, verb=verb).order_by("at")
-        return [{"by": each.user_name, **each.details} for each in found]
-
-
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second passes between any two looks at retention's clock."""
     ticks = count()
@@ -102,21 +69,14 @@ def calls_of(cast: Cast) -> int:
         return Invocation.objects.for_tenant(cast.tenant.id).count()
 
 
-def agrees(cast: Cast) -> bool:
-    report = reindex(cast.tenant.id, repair=False, progress=lambda done, size: None)
-    assert not report.log_faults
-    assert not report.comparison.examples
-    return report.is_clean
-
-
 def test_payloads_that_are_over_go_and_leave_their_leaves(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         for age in (30, 9, 1):
-            send_on(cast, age * DAY)
-    keep(acme, payload_days=10)
+            send_old_calls(cast, age * DAY)
+    set_retention(acme, payload_days=10)
     with tenant_scope(acme.tenant.id):
         before = [bytes(each.leaves) for each in Batch.objects.for_tenant(acme.tenant.id)]
-    apply(acme)
+    apply_retention(acme)
     assert payloads(acme) == [False, True, True]
     assert payloads(globex) == [True, True, True]
     with tenant_scope(acme.tenant.id):
@@ -125,19 +85,19 @@ def test_payloads_that_are_over_go_and_leave_their_leaves(acme: Cast, globex: Ca
         first = min(batches, key=lambda each: each.first_index)
         (event,) = read_events(acme.tenant.id, [(first.batch_id, 0)]).values()
     assert (event.raw, event.salt, event.ledger_index) == (None, None, 0)
-    assert setting_of(acme).erased_to == 2
-    assert agrees(acme)
-    (told,) = actions(acme, "retention.payloads")
+    assert tenant_setting(acme).erased_to == 2
+    assert index_agrees_with_log(acme)
+    (told,) = recorded_actions(acme, "retention.payloads")
     assert told["by"] == "Tooltrail"
     assert (told["first_index"], told["end_index"], told["events"]) == (0, 2, 2)
-    apply(acme)
-    assert len(actions(acme, "retention.payloads")) == 1, "nothing went, nothing is told"
+    apply_retention(acme)
+    assert len(recorded_actions(acme, "retention.payloads")) == 1, "nothing went, nothing is told"
 
 
 def test_a_damaged_payload_beside_an_erased_one_goes_too(acme: Cast) -> None:
     """Where something was erased before each batch is read, and this one cannot be."""
     for age in (9, 8, 7):
-        send_on(acme, age * DAY)
+        send_old_calls(acme, age * DAY)
     now = timezone.now()
     with tenant_scope(acme.tenant.id, using="keeper"):
         batch_id = executors_batches(acme).using("keeper").get(first_index=0).batch_id
@@ -147,17 +107,17 @@ def test_a_damaged_payload_beside_an_erased_one_goes_too(acme: Cast) -> None:
         "UPDATE batch SET payload = '\\x00' WHERE tenant_id = %s AND first_index = 2",
         [acme.tenant.id],
     )
-    keep(acme, payload_days=1)
-    apply(acme)
+    set_retention(acme, payload_days=1)
+    apply_retention(acme)
     assert payloads(acme) == [False, False, False]
-    (told,) = actions(acme, "retention.payloads")
+    (told,) = recorded_actions(acme, "retention.payloads")
     assert (told["first_index"], told["end_index"], told["events"]) == (2, 6, 4)
 
 
 def test_a_call_whose_payload_is_over_says_so(acme: Cast) -> None:
-    (start, _) = send_on(acme, 3 * DAY)
-    keep(acme, payload_days=1)
-    apply(acme)
+    (start, _) = send_old_calls(acme, 3 * DAY)
+    set_retention(acme, payload_days=1)
+    apply_retention(acme)
     day = datetime.fromisoformat(start["started_at"]).astimezone(UTC).date()
     address = f"/calls/{day}/{start['invocation_id']}"
     page = signed_in(acme.admin).get(address)
@@ -168,9 +128,9 @@ def test_a_call_whose_payload_is_over_says_so(acme: Cast) -> None:
 
 
 def test_an_event_of_an_erased_payload_sent_again_is_a_duplicate(acme: Cast) -> None:
-    events = send_on(acme, 3 * DAY)
-    keep(acme, payload_days=1)
-    apply(acme)
+    events = send_old_calls(acme, 3 * DAY)
+    set_retention(acme, payload_days=1)
+    apply_retention(acme)
     assert send_events(acme.tenant, events)["duplicates"] == 2
 
 
@@ -178,24 +138,24 @@ def test_a_slice_that_was_cut_off_goes_on_where_it_was_and_counts_once(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(5):
-        send_on(acme, 3 * DAY)
-    keep(acme, payload_days=1)
+        send_old_calls(acme, 3 * DAY)
+    set_retention(acme, payload_days=1)
     monkeypatch.setattr(retention, "_BATCHES", 2)
     with monkeypatch.context() as patched:
         patched.setattr(retention, "declare", lambda *arguments, **named: 1 / 0)
         with pytest.raises(ZeroDivisionError):  # killed between erasing and saying so
             run_slice(acme.tenant.id, timezone.now())
     assert payloads(acme) == [True] * 5
-    assert setting_of(acme).erased_to == 0
-    apply(acme)
+    assert tenant_setting(acme).erased_to == 0
+    apply_retention(acme)
     assert payloads(acme) == [False] * 5
-    assert sum(told["events"] for told in actions(acme, "retention.payloads")) == 10
+    assert sum(told["events"] for told in recorded_actions(acme, "retention.payloads")) == 10
 
 
 def test_a_short_slice_says_that_there_is_more(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
-        send_on(acme, 3 * DAY)
-    keep(acme, payload_days=1)
+        send_old_calls(acme, 3 * DAY)
+    set_retention(acme, payload_days=1)
     monkeypatch.setattr(retention, "_BATCHES", 1)
     hurry(monkeypatch)
     assert run_slice(acme.tenant.id, timezone.now(), seconds=1.5)
@@ -219,109 +179,75 @@ def test_refused_lines_lose_their_text_at_the_same_age(acme: Cast) -> None:
             raw=b"{ secret of then",
             raw_length=16,
         )
-    keep(acme, payload_days=2)
-    apply(acme)
+    set_retention(acme, payload_days=2)
+    apply_retention(acme)
     with tenant_scope(acme.tenant.id):
         refused = RejectedEvent.objects.for_tenant(acme.tenant.id)
         left = {each.id: bytes(each.raw) for each in refused}
     assert left == {old_id: b"", new.id: b"{ secret of today"}
-    assert [told["lines"] for told in actions(acme, "retention.inbox")] == [1]
+    assert [told["lines"] for told in recorded_actions(acme, "retention.inbox")] == [1]
     page = signed_in(acme.admin).get(f"/inbox/{old_id}").content.decode()
     assert "its time was over" in page
     assert "Send as it is" not in page
-
-
-@pytest.fixture
-def long_ago() -> Any:
-    """A day whose partitions exist and are of the past, and are gone afterwards."""
-    day = timezone.now().date() - 60 * DAY
-    made = [Partition(day, table) for table in PARTITIONED_TABLES]
-    partitions.apply(made)
-    INDEX_DAYS.refresh()
-    yield day
-    with connections["owner"].cursor() as cursor:
-        for partition in made:
-            cursor.execute(f"DROP TABLE IF EXISTS {partition.name}")
-    INDEX_DAYS.refresh()
-
-
-def rows_before(cast: Cast, day: date) -> dict[str, int]:
-    found = {}
-    with tenant_scope(cast.tenant.id, using="owner"), connections["owner"].cursor() as cursor:
-        for table in PARTITIONED_TABLES:
-            cursor.execute(
-                f"SELECT count(*) FROM {table} WHERE tenant_id = %s AND started_on <= %s",
-                [cast.tenant.id, day],
-            )
-            found[table] = cursor.fetchone()[0]
-    return found
-
-
-def send_violating(cast: Cast, day: date) -> None:
-    violation = {"path": "$.a", "code": "WRONG_TYPE", "received": "string"}
-    guard = {"strategy": "throw", "outcome": "failed", "violations": [violation]}
-    at = datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
-    for _ in range(3):
-        send_events(cast.tenant, make_call(started_at=at, guard=guard))
 
 
 def test_a_tenants_index_ends_where_it_says_and_another_ones_does_not(
     acme: Cast, globex: Cast, long_ago: date, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for cast in (acme, globex):
-        send_violating(cast, long_ago)
-        send_on(cast, DAY)
-    keep(acme, index_days=40)
+        send_violating_calls(cast, long_ago)
+        send_old_calls(cast, DAY)
+    set_retention(acme, index_days=40)
     monkeypatch.setattr(retention, "_ROWS", 2)
-    theirs = rows_before(globex, long_ago)
+    theirs = rows_until(globex, long_ago)
     assert all(count for table, count in theirs.items() if table != "otlp_span")
-    apply(acme)
-    assert set(rows_before(acme, long_ago).values()) == {0}
-    assert rows_before(globex, long_ago) == theirs
+    apply_retention(acme)
+    assert set(rows_until(acme, long_ago).values()) == {0}
+    assert rows_until(globex, long_ago) == theirs
     assert (calls_of(acme), calls_of(globex)) == (1, 4)
-    (told,) = actions(acme, "retention.index")
+    (told,) = recorded_actions(acme, "retention.index")
     assert told["calls"] == 3
     assert payloads(acme) == [True] * 4, "the log has a time of its own"
     for cast in (acme, globex):
-        assert agrees(cast)
+        assert index_agrees_with_log(cast)
     out = io.StringIO()
     call_command("reindex", "--check", "--tenant", acme.tenant.slug, stdout=out)
-    assert f"no index is kept before {setting_of(acme).index_from}" in out.getvalue()
+    assert f"no index is kept before {tenant_setting(acme).index_from}" in out.getvalue()
     out = io.StringIO()
     call_command("reindex", "--check", "--json", "--tenant", acme.tenant.slug, stdout=out)
     assert json.loads(out.getvalue())[acme.tenant.slug]["index_from"] == str(
-        setting_of(acme).index_from
+        tenant_setting(acme).index_from
     )
-    apply(acme)
-    assert len(actions(acme, "retention.index")) == 1
+    apply_retention(acme)
+    assert len(recorded_actions(acme, "retention.index")) == 1
 
 
 def test_an_index_that_was_cut_off_halfway_is_finished(
     acme: Cast, long_ago: date, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send_violating(acme, long_ago)
-    keep(acme, index_days=40)
+    send_violating_calls(acme, long_ago)
+    set_retention(acme, index_days=40)
     monkeypatch.setattr(retention, "_ROWS", 1)
     hurry(monkeypatch)
     assert run_slice(acme.tenant.id, timezone.now(), seconds=2.5)
-    assert sum(rows_before(acme, long_ago).values()) > 0
-    assert agrees(acme), "what is going is not compared"
-    apply(acme)
-    assert set(rows_before(acme, long_ago).values()) == {0}
-    assert [told["calls"] for told in actions(acme, "retention.index")] == [3]
+    assert sum(rows_until(acme, long_ago).values()) > 0
+    assert index_agrees_with_log(acme), "what is going is not compared"
+    apply_retention(acme)
+    assert set(rows_until(acme, long_ago).values()) == {0}
+    assert [told["calls"] for told in recorded_actions(acme, "retention.index")] == [3]
 
 
 def test_a_day_is_dropped_once_it_is_over_for_all_and_not_before(
     acme: Cast, long_ago: date, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send_violating(acme, long_ago)
+    send_violating_calls(acme, long_ago)
     assert retention.drop_empty_days() == [], "other tenants keep theirs for ever"
     kept_from = long_ago + DAY
     monkeypatch.setattr(retention, "_kept_from", lambda: kept_from)
     dropped = retention.drop_empty_days()
     assert {each.table for each in dropped} <= {"otlp_span"}, "the others have rows"
-    keep(acme, index_days=40)
-    apply(acme)
+    set_retention(acme, index_days=40)
+    apply_retention(acme)
     dropped += retention.drop_empty_days()
     assert {each.table for each in dropped} >= set(PARTITIONED_TABLES)
     assert not [each for each in partitions.existing() if each.day == long_ago]
@@ -345,9 +271,9 @@ def test_what_is_over_is_told_in_whole_days(
 
 
 def test_who_decided_nothing_keeps_everything(acme: Cast) -> None:
-    send_on(acme, 34 * DAY)
+    send_old_calls(acme, 34 * DAY)
     assert not run_slice(acme.tenant.id, timezone.now())
-    keep(acme, payload_days=None, index_days=None)
+    set_retention(acme, payload_days=None, index_days=None)
     assert not run_slice(acme.tenant.id, timezone.now() + 10_000 * DAY)
     assert payloads(acme) == [True]
 
@@ -355,8 +281,8 @@ def test_who_decided_nothing_keeps_everything(acme: Cast) -> None:
 def test_without_the_keepers_address_nothing_goes_and_it_is_said(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send_on(acme, 3 * DAY)
-    keep(acme, payload_days=1)
+    send_old_calls(acme, 3 * DAY)
+    set_retention(acme, payload_days=1)
     monkeypatch.setattr(retention, "KEEPER", "nobody")
     with pytest.raises(CannotExpireError, match="DATABASE_KEEPER_URL"):
         run_slice(acme.tenant.id, timezone.now())
@@ -364,8 +290,8 @@ def test_without_the_keepers_address_nothing_goes_and_it_is_said(
 
 
 def test_the_worker_sees_to_each_tenant(acme: Cast) -> None:
-    send_on(acme, 3 * DAY)
-    keep(acme, payload_days=1)
+    send_old_calls(acme, 3 * DAY)
+    set_retention(acme, payload_days=1)
     keep_to_retention(0)
     keep_to_retention(0)  # those that wait are not deferred twice
     with connections["default"].cursor() as cursor:

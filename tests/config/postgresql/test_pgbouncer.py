@@ -17,9 +17,6 @@ import pytest
 
 from config.postgresql import base, database
 from config.postgresql.embedded import EmbeddedPostgres
-from tests.config.postgresql.test_schema import Senders, count
-from tests.config.process.test_own_database import initialise, manage
-from tests.config.process.test_up import status
 from tests.support.installation import (
     Installation,
     announcement,
@@ -27,6 +24,8 @@ from tests.support.installation import (
     new_installation,
     until,
 )
+from tests.support.installation_requests import Senders, status_code
+from tests.support.management_commands import init_database, manage, row_count
 
 PROGRAM = "/usr/sbin/pgbouncer"
 READ = ("/api/v1/traces", "/api/v1/calls", "/api/v1/tools", "/api/v1/summary?range=24h")
@@ -122,7 +121,7 @@ def test_senders_and_readers_share_a_pooler(release: int, tmp_path: Path) -> Non
         try:
             socket_url = server.admin_url + f"&port={server_port}"
             admin = socket_url.partition("/postgres?")[0].removesuffix("@")
-            addresses = initialise(f"{admin}@127.0.0.1:{server_port}/postgres", installation.var)
+            addresses = init_database(f"{admin}@127.0.0.1:{server_port}/postgres", installation.var)
             passwords = {
                 role: str(urlsplit(addresses[variable]).password)
                 for variable, role in database.VARIABLES.items()
@@ -147,7 +146,7 @@ def _share(installation: Installation, pooled: dict[str, str], direct: dict[str,
     def read() -> None:
         while not over.is_set():
             for path in READ:
-                code = status(facts["url"] + path, Authorization=f"Bearer {facts['api_key']}")
+                code = status_code(facts["url"] + path, Authorization=f"Bearer {facts['api_key']}")
                 seen[path, code] += 1
 
     readers = [threading.Thread(target=read) for _ in range(5)]
@@ -161,7 +160,7 @@ def _share(installation: Installation, pooled: dict[str, str], direct: dict[str,
     assert {code for _, code in seen} == {200}, seen
     assert senders.answers.keys() <= {200, 503}, senders.answers
     with psycopg.connect(direct["DATABASE_OWNER_URL"]) as owner:
-        assert count(owner, "invocation") == senders.answers[200]
+        assert row_count(owner, "invocation") == senders.answers[200]
         until(lambda: owner.execute("SELECT FROM procrastinate_workers").fetchone() is not None)
         # Signed by a task, which the worker finds without LISTEN.
         until(lambda: owner.execute("SELECT FROM ledger_checkpoint").fetchone() is not None)

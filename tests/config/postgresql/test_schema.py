@@ -1,25 +1,19 @@
 """Code that is older than its database does not write, and migrations run one at a time."""
 
 import json
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, build_opener
 
 import psycopg
 import pytest
 from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
-from psycopg import sql
 
 from config.postgresql import database, schema
 from config.postgresql.embedded import EmbeddedPostgres
-from tests.config.process.test_own_database import initialise, manage
-from tests.config.process.test_up import status
 from tests.support.factories import make_call
 from tests.support.installation import (
     Installation,
@@ -29,6 +23,8 @@ from tests.support.installation import (
     new_installation,
     until,
 )
+from tests.support.installation_requests import Senders, post_events, status_code
+from tests.support.management_commands import init_database, manage, row_count
 
 UNKNOWN = ("audit", "9999_of_a_newer_version")
 APPLY = "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, now())"
@@ -71,56 +67,6 @@ def sent(url: str, headers: dict[str, str], body: bytes = b"{}") -> tuple[int, s
             return error.code, error.read().decode()
 
 
-def post(facts: dict[str, str], events: list[dict[str, Any]]) -> int:
-    """Send events; the status code, 0 where the connection was closed."""
-    body = "\n".join(json.dumps(event) for event in events).encode()
-    headers = {
-        "Authorization": f"Bearer {facts['api_key']}",
-        "Content-Type": "application/x-ndjson",
-    }
-    request = Request(facts["url"] + "/api/v1/events", data=body, headers=headers)
-    try:
-        with build_opener().open(request) as answer:
-            return int(answer.status)
-    except HTTPError as error:
-        with error:
-            return error.code
-    except (URLError, ConnectionError):
-        return 0
-
-
-class Senders:
-    """Senders that never stop, each with a call a request."""
-
-    def __init__(self, facts: dict[str, str], count: int = 2) -> None:
-        self.answers: Counter[int] = Counter()
-        self._facts = facts
-        self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._send) for _ in range(count)]
-
-    def __enter__(self) -> "Senders":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _send(self) -> None:
-        while not self._over.is_set():
-            self.answers[post(self._facts, make_call())] += 1
-
-
-def count(connection: psycopg.Connection[Any], table: str) -> int:
-    row = connection.execute(
-        sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 def test_a_process_stops_writing_with_the_migration_it_does_not_know(
     installation: Installation,
 ) -> None:
@@ -131,21 +77,21 @@ def test_a_process_stops_writing_with_the_migration_it_does_not_know(
         Senders(facts, count=3) as senders,
     ):
         until(lambda: senders.answers[200] > 20)
-        until(lambda: count(owner, "procrastinate_workers"))
+        until(lambda: row_count(owner, "procrastinate_workers"))
         owner.commit()
         owner.execute("LOCK TABLE batch")  # as a migration does that alters it
-        stored = count(owner, "batch")
+        stored = row_count(owner, "batch")
         owner.execute(APPLY, UNKNOWN)
         time.sleep(0.5)  # requests wait for the table, each with an open transaction
         owner.commit()
         until(lambda: senders.answers[503] > 20)
-        assert count(owner, "batch") == stored
+        assert row_count(owner, "batch") == stored
     assert senders.answers.keys() == {200, 503}
     owner = psycopg.connect(owner_url(installation))
-    assert count(owner, "batch") == stored
+    assert row_count(owner, "batch") == stored
     # What was acknowledged is there: a call of two events each.
     assert senders.answers[200] <= stored
-    assert status(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
+    assert status_code(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
     until(lambda: "the worker stops" in installation.errors.read_text())
     # Nor is anything else written: a form, or by the API. Pages are still shown.
     key = {"Authorization": f"Bearer {facts['api_key']}", "Content-Type": "application/json"}
@@ -161,16 +107,16 @@ def test_a_process_stops_writing_with_the_migration_it_does_not_know(
         code, said = sent(facts["url"] + path, headers, body)
         assert code == HTTPStatus.SERVICE_UNAVAILABLE, path
         assert "This server is older than its database" in said, path
-    assert status(facts["url"] + "/login") == HTTPStatus.OK
+    assert status_code(facts["url"] + "/login") == HTTPStatus.OK
 
     # A migration may declare that older code goes on.
     owner.execute("INSERT INTO tolerated_migration VALUES (%s, %s)", UNKNOWN)
     owner.commit()
-    assert until(lambda: post(facts, make_call()) == HTTPStatus.OK)
-    assert status(facts["url"] + "/readyz") == HTTPStatus.OK
+    assert until(lambda: post_events(facts, make_call()) == HTTPStatus.OK)
+    assert status_code(facts["url"] + "/readyz") == HTTPStatus.OK
     owner.execute("DELETE FROM tolerated_migration WHERE name = %s", UNKNOWN[1:])
     owner.commit()
-    assert status(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
+    assert status_code(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
     owner.close()
     assert end(process) == 0
 
@@ -203,11 +149,11 @@ def test_a_migration_that_one_on_disk_replaces_is_known(
 def test_an_error_of_older_code_on_a_newer_schema_is_a_503(installation: Installation) -> None:
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
-    assert post(facts, make_call()) == HTTPStatus.OK
+    assert post_events(facts, make_call()) == HTTPStatus.OK
     with psycopg.connect(owner_url(installation)) as owner:
         owner.execute("ALTER TABLE batch RENAME COLUMN payload TO content")
         owner.execute(APPLY, UNKNOWN)
-    answers = {post(facts, make_call()) for _ in range(5)}
+    answers = {post_events(facts, make_call()) for _ in range(5)}
     assert answers == {HTTPStatus.SERVICE_UNAVAILABLE}
     assert end(process) == 0
 
@@ -226,7 +172,7 @@ def test_migrations_run_beside_senders_that_never_stop(installation: Installatio
         until(lambda: senders.answers[200] > before + 20)
     assert senders.answers.keys() <= {200, 503}
     with psycopg.connect(owner_url(installation)) as owner:
-        assert count(owner, "invocation") == senders.answers[200]
+        assert row_count(owner, "invocation") == senders.answers[200]
     checked = manage("reindex", "--check", **environment)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert end(process) == 0
@@ -239,14 +185,14 @@ def test_two_starts_on_one_new_database_both_come_up() -> None:
         )
         server.start()
         try:
-            addresses = initialise(server.admin_url, one.var)
+            addresses = init_database(server.admin_url, one.var)
             both = [each.up("--json", "--dev-tenant", "acme", **addresses) for each in (one, other)]
             for process in both:
-                assert status(announcement(process)["url"] + "/readyz") == HTTPStatus.OK
+                assert status_code(announcement(process)["url"] + "/readyz") == HTTPStatus.OK
             with psycopg.connect(addresses["DATABASE_OWNER_URL"]) as owner:
                 applied = owner.execute("SELECT app, name FROM django_migrations").fetchall()
                 assert len(applied) == len(set(applied))
-                assert count(owner, "tenant") == 1
+                assert row_count(owner, "tenant") == 1
             for process in both:
                 assert end(process) == 0
         finally:

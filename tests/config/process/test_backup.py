@@ -20,8 +20,6 @@ from config.postgresql import database
 from config.postgresql.embedded import EmbeddedPostgres
 from config.process import backup
 from config.process.backup import BackupError, find_program
-from tests.config.postgresql.test_schema import post
-from tests.config.process.test_up import status
 from tests.isolation.world import make_world
 from tests.support.factories import (
     Cast,
@@ -37,6 +35,7 @@ from tests.support.installation import (
     new_installation,
     until,
 )
+from tests.support.installation_requests import post_events, status_code
 from tests.support.server import running_server
 
 _SHAPE: LiteralString = """
@@ -166,9 +165,9 @@ def test_a_backup_of_ones_own_fills_the_embedded_one_and_that_ones_another(
     report = json.loads(checked.stdout)[cast.tenant.slug]
     assert (report["agrees"], report["calls"]) == (True, 20)
     with running_server(**addresses) as server:
-        assert status(server.url + "/readyz") == 200
-        assert status(server.url + "/login") == 200
-        assert status(server.url + "/traces/") in (200, 302)
+        assert status_code(server.url + "/readyz") == 200
+        assert status_code(server.url + "/login") == 200
+        assert status_code(server.url + "/traces/") in (200, 302)
 
 
 def test_what_is_in_the_way_is_said_in_a_line_and_nothing_is_lost(
@@ -254,7 +253,7 @@ def test_the_embedded_18_moves_to_an_older_one(installation: Installation, tmp_p
     process = installation.up("--json", "--dev-tenant", "acme")
     facts = announcement(process)
     for _ in range(20):
-        assert post(facts, make_call()) == 200
+        assert post_events(facts, make_call()) == 200
     embedded = clean_environment(TOOLTRAIL_VAR=str(installation.var))
 
     def ledger(environment: dict[str, str]) -> Any:

@@ -7,8 +7,6 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.config.postgresql.test_schema import post
-from tests.config.process.test_up import status
 from tests.support.factories import make_call
 from tests.support.installation import (
     Installation,
@@ -17,6 +15,7 @@ from tests.support.installation import (
     new_installation,
     until,
 )
+from tests.support.installation_requests import post_events, status_code
 
 
 @pytest.fixture
@@ -29,14 +28,14 @@ def test_on_sigterm_it_drains_before_it_stops_listening(installation: Installati
     """A load balancer sees 503 and goes elsewhere; until then nobody is refused."""
     process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_DRAIN_S="8")
     facts = announcement(process)
-    assert status(facts["url"] + "/readyz") == HTTPStatus.OK
+    assert status_code(facts["url"] + "/readyz") == HTTPStatus.OK
     process.send_signal(signal.SIGTERM)
     sent_at = time.monotonic()
-    until(lambda: status(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE)
+    until(lambda: status_code(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE)
     for _ in range(10):
-        assert post(facts, make_call()) == HTTPStatus.OK
-        assert status(facts["url"] + "/healthz") == HTTPStatus.OK
-        assert status(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
+        assert post_events(facts, make_call()) == HTTPStatus.OK
+        assert status_code(facts["url"] + "/healthz") == HTTPStatus.OK
+        assert status_code(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
     process.send_signal(signal.SIGTERM)  # a service manager's second one changes nothing
     assert process.wait(60) == 0
     assert time.monotonic() - sent_at >= 8
@@ -48,7 +47,7 @@ def test_whoever_does_not_want_to_wait_need_not(installation: Installation) -> N
     installation.var.mkdir(mode=0o711)
     (installation.var / "draining").touch()  # left behind by one that was killed
     process = installation.up("--json", "--dev-tenant", "acme", TOOLTRAIL_DRAIN_S="600")
-    assert status(announcement(process)["url"] + "/readyz") == HTTPStatus.OK
+    assert status_code(announcement(process)["url"] + "/readyz") == HTTPStatus.OK
     process.send_signal(signal.SIGTERM)
     until((installation.var / "draining").exists)
     assert end(process, signal.SIGINT) == 0

@@ -16,7 +16,7 @@ from audit.intake.metrics import FAMILIES
 from config.health import _gauges
 from config.instance import BASE_DIR
 from config.postgresql.database import VARIABLES
-from tests.test_docs import DOCUMENTS
+from tests.support.documents import DOCUMENTS
 
 OPERATIONS = BASE_DIR / "docs" / "operations.md"
 CONTAINERFILE = (BASE_DIR / "Containerfile").read_text()

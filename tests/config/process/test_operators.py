@@ -8,13 +8,13 @@ import pytest
 from django.core.management import get_commands
 
 from config.process import operators
-from tests.config.process.test_own_database import manage
 from tests.support.installation import (
     Installation,
     announcement,
     end,
     new_installation,
 )
+from tests.support.management_commands import manage
 
 COMMANDS = (
     ("reindex", "--check"),

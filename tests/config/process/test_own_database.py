@@ -4,8 +4,6 @@ import os
 import re
 import secrets
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -16,14 +14,14 @@ import pytest
 from config.instance import BASE_DIR
 from config.postgresql import database
 from config.postgresql.embedded import EmbeddedPostgres
-from tests.config.process.test_up import status
 from tests.support.installation import (
     Installation,
     announcement,
-    clean_environment,
     end,
     new_installation,
 )
+from tests.support.installation_requests import status_code
+from tests.support.management_commands import init_database, manage
 
 DEPLOYED = {
     "TOOLTRAIL_HOSTS": "tools.example",
@@ -51,44 +49,25 @@ def own_postgres(installation: Installation) -> Iterator[EmbeddedPostgres]:
     server.stop()
 
 
-def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run a management command with nothing but these variables of ours."""
-    return subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=BASE_DIR,
-        env=clean_environment(**environment),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def initialise(admin_url: str, var: Path, *options: str, **environment: str) -> dict[str, str]:
-    """What `manage.py database init` prints, as the environment it is meant to be."""
-    arguments = ("database", "init", "--admin-url", admin_url, *options)
-    done = manage(*arguments, TOOLTRAIL_VAR=str(var), **environment)
-    assert done.returncode == 0, done.stderr
-    addresses = dict(line.split("=", 1) for line in done.stdout.splitlines())
-    assert addresses.keys() == database.VARIABLES.keys()
-    return addresses
-
-
 def test_up_serves_from_a_database_that_init_made(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
-    old = initialise(own_postgres.admin_url, installation.var)
-    new = initialise(own_postgres.admin_url, installation.var, "--rotate")
+    old = init_database(own_postgres.admin_url, installation.var)
+    new = init_database(own_postgres.admin_url, installation.var, "--rotate")
     assert "password authentication failed" in installation.refusal(**old)
     application = {"DATABASE_URL": new["DATABASE_URL"]}
     assert "set DATABASE_OWNER_URL" in installation.refusal(**application)
 
     process = installation.up("--json", **DEPLOYED, **new)
     url = announcement(process)["url"]
-    assert status(url + "/login", **THROUGH_THE_PROXY) == HTTPStatus.OK
-    assert status(url + "/nothing", **THROUGH_THE_PROXY) == HTTPStatus.NOT_FOUND
-    assert status(url + "/login", Host="tools.example") == HTTPStatus.MOVED_PERMANENTLY
-    assert status(url + "/login", **THROUGH_THE_PROXY | {"Host": "else"}) == HTTPStatus.BAD_REQUEST
-    assert status(url + "/readyz") == HTTPStatus.OK  # a probe knows neither name nor TLS
+    assert status_code(url + "/login", **THROUGH_THE_PROXY) == HTTPStatus.OK
+    assert status_code(url + "/nothing", **THROUGH_THE_PROXY) == HTTPStatus.NOT_FOUND
+    assert status_code(url + "/login", Host="tools.example") == HTTPStatus.MOVED_PERMANENTLY
+    assert (
+        status_code(url + "/login", **THROUGH_THE_PROXY | {"Host": "else"})
+        == HTTPStatus.BAD_REQUEST
+    )
+    assert status_code(url + "/readyz") == HTTPStatus.OK  # a probe knows neither name nor TLS
     web = installation.processes("config.process.web_server")
     assert [each.environ().keys() & new.keys() for each in web] == [{"DATABASE_URL"}] * len(web)
     assert end(process) == 0
@@ -99,14 +78,14 @@ def test_up_serves_from_a_database_that_init_made(
 
     # Migrated once, the web server's machine needs to know no owner.
     again = installation.up("--json", **DEPLOYED, **application)
-    assert status(announcement(again)["url"] + "/login", **THROUGH_THE_PROXY) == HTTPStatus.OK
+    assert status_code(announcement(again)["url"] + "/login", **THROUGH_THE_PROXY) == HTTPStatus.OK
     assert end(again, signal.SIGTERM) == 0
 
 
 def test_a_second_database_leaves_the_passwords_of_the_first(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
-    first = initialise(own_postgres.admin_url, installation.var)
+    first = init_database(own_postgres.admin_url, installation.var)
     second = ("database", "init", "--admin-url", own_postgres.admin_url, "--name", "second")
     done = manage(*second, TOOLTRAIL_VAR=str(installation.var))
     assert done.returncode == 1
@@ -115,7 +94,7 @@ def test_a_second_database_leaves_the_passwords_of_the_first(
     assert "--rotate" in done.stderr
     assert done.stderr.count("\n") == 1
 
-    kept = initialise(own_postgres.admin_url, installation.var, "--name", "second", **first)
+    kept = init_database(own_postgres.admin_url, installation.var, "--name", "second", **first)
     for variable, address in first.items():
         assert kept[variable] == address.replace("/tooltrail?", "/second?")
         for url in (address, kept[variable]):
@@ -127,7 +106,7 @@ def test_addresses_of_another_server_do_not_become_this_ones(
     installation: Installation, own_postgres: EmbeddedPostgres
 ) -> None:
     """As with staging's variables still in the shell."""
-    first = initialise(own_postgres.admin_url, installation.var)
+    first = init_database(own_postgres.admin_url, installation.var)
     stale = {name: re.sub(":[^:@]+@", ":stale@", address) for name, address in first.items()}
     second = ("database", "init", "--admin-url", own_postgres.admin_url, "--name", "second")
     done = manage(*second, TOOLTRAIL_VAR=str(installation.var), **stale)

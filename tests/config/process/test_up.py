@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request, build_opener
 
 import psutil
 import pytest
@@ -29,6 +28,7 @@ from tests.support.installation import (
     stdout,
     until,
 )
+from tests.support.installation_requests import status_code
 
 
 @pytest.fixture
@@ -46,22 +46,6 @@ def heeding_hangups() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
-class _Stay(HTTPRedirectHandler):
-    def redirect_request(self, *_arguments: object) -> None:
-        return None
-
-
-def status(url: str, **headers: str) -> int:
-    """The answer's status code, of a redirection too."""
-    try:
-        with build_opener(_Stay).open(Request(url, headers=headers)) as answer:
-            code: int = answer.status
-            return code
-    except HTTPError as error:
-        with error:
-            return error.code
-
-
 def calls(facts: dict[str, str]) -> int:
     """How many completed calls the tenant has."""
     request = Request(
@@ -76,7 +60,7 @@ def test_a_first_start_a_second_and_what_both_print(installation: Installation) 
     first = installation.up("--json", "--dev-tenant", "Big Co")
     facts = announcement(first)
     assert set(facts) == {"url", "user", "password", "api_key", "tenant_id"}
-    assert status(facts["url"] + "/login") == HTTPStatus.OK
+    assert status_code(facts["url"] + "/login") == HTTPStatus.OK
     assert calls(facts) == 0
     assert "already runs" in installation.refusal()
     assert end(first) == 0
@@ -236,7 +220,7 @@ def _others(installation: Installation, word: str, known: set[int]) -> set[int]:
 
 def _answers(url: str) -> bool:
     try:
-        return status(url + "/readyz") == HTTPStatus.OK
+        return status_code(url + "/readyz") == HTTPStatus.OK
     except OSError:
         return False
 

@@ -18,8 +18,7 @@ from audit.index.reindex import reindex
 from audit.models import Invocation, RejectedEvent
 from audit.queries.calls import call_detail, call_of_span, trace_detail
 from tenants.scope import tenant_scope
-from tests.audit.retention.test_erasure import erase, everything
-from tests.audit.retention.test_retention import agrees
+from tests.support.erasures import all_stored_text, erase
 from tests.support.factories import (
     Cast,
     make_call,
@@ -33,6 +32,7 @@ from tests.support.otlp_requests import (
     span,
 )
 from tests.support.recount import assert_consistent
+from tests.support.retention import index_agrees_with_log
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
@@ -353,12 +353,12 @@ def test_who_erases_the_call_erases_what_its_spans_said(
     bodies: list[Sent] = [called_in(2, case_id="mine"), *layers]
     for at in order:
         send(bodies[at])
-    assert "Somebody" in everything(acme)
+    assert "Somebody" in all_stored_text(acme)
     erase(acme)
 
-    assert "Somebody" not in everything(acme)
+    assert "Somebody" not in all_stored_text(acme)
     assert len(rows(acme)) == 1
-    assert agrees(acme)
+    assert index_agrees_with_log(acme)
 
 
 def test_what_was_stored_before_stays_as_it_is(acme: Cast, send: Sender) -> None:

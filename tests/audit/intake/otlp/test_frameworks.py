@@ -14,9 +14,9 @@ from audit.log.payload import read_events
 from audit.models import Invocation
 from config.instance import BASE_DIR
 from tenants.scope import tenant_scope
-from tests.audit.intake.otlp.environment import run_framework
-from tests.audit.intake.otlp.expectations import EXPECTATIONS
 from tests.support.factories import Cast, make_ingest_key
+from tests.support.otlp.environment import run_framework
+from tests.support.otlp.expectations import EXPECTATIONS
 from tests.support.otlp_requests import (
     JSON,
     PROTOBUF,

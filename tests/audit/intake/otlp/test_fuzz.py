@@ -16,8 +16,8 @@ from audit.index.reindex import reindex
 from audit.intake.otlp.mapping import map_spans, to_events
 from audit.intake.otlp.otlp_json import read_json
 from audit.intake.otlp.protobuf import read_protobuf
-from tests.audit.intake.otlp.environment import FIXTURES
 from tests.support.factories import Cast, make_ingest_key
+from tests.support.otlp.environment import FIXTURES
 from tests.support.otlp_requests import (
     JSON,
     PROTOBUF,

@@ -8,7 +8,7 @@ import pytest
 from audit.events.limits import MAX_COMPRESSED_BYTES, MAX_INFLATED_BYTES
 from audit.events.spans import MAX_SPANS
 from audit.intake.otlp.conventions import CONTEXT, CONVENTIONS, MAPPING_VERSION
-from tests.audit.intake.otlp.environment import FRAMEWORKS
+from tests.support.otlp.environment import FRAMEWORKS
 
 PAGES = Path(__file__).resolve().parents[4] / "docs" / "frameworks"
 OVERVIEW = (PAGES / "README.md").read_text()

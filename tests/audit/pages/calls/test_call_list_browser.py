@@ -15,51 +15,15 @@ from tests.support.factories import (
     make_ingest_key,
     send_events,
 )
+from tests.support.hostile_text import XSS, send_hostile_calls
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
 NAMED = ("tool_name", "tool_version", "trace_id", "run_id")
-XSS = [
-    "<script>window.hacked = 1</script>",
-    '"><img src=x onerror="window.hacked = 1">',
-    "<svg/onload=window.hacked=1>",
-    "<b hx-get=/logout hx-trigger=load>x</b>",
-    "javascript:window.hacked=1",
-    "' onmouseover='window.hacked=1",
-    "</datalist></table><iframe srcdoc='<script>parent.hacked=1</script>'>",
-    "{{ 7|add:7 }}{% csrf_token %}",
-    "a\u202eb",
-]
-
-
-def send_hostile(cast: Cast) -> None:
-    for text in XSS:
-        error = {"type": text, "code": text, "message": text}
-        violation = {"path": f"$.{text}", "severity": "error", "code": "WRONG_TYPE"}
-        violation |= {"expected": text, "received": text}
-        members: dict[str, Any] = {
-            "tool_name": text,
-            "tool_version": text,
-            "trace_id": text,
-            "run_id": text,
-        }
-        answer = send_events(
-            cast.tenant,
-            [
-                *make_call(
-                    **members,
-                    args={"q": f"needle {text}", text: text},
-                    output={"status": "error", "error": error, "meta": {"took_ms": 1}},
-                    guard={"strategy": "warn", "outcome": "failed", "violations": [violation]},
-                ),
-                *make_call(**members, producer_id=text, is_open=True),
-            ],
-        )
-        assert answer["rejected"] == []
 
 
 def test_nothing_an_agent_wrote_runs_on_any_page(page: Page, acme: Cast) -> None:
-    send_hostile(acme)
+    send_hostile_calls(acme)
     sign_in(page, acme.admin)
     heard = complaints(page)
     page.goto("/calls/?q=tool:%3Cscript%3Ealert(1)%3C/script%3E+nothing:1")

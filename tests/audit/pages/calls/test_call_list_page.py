@@ -27,6 +27,7 @@ from tests.support.pages import (
     FRAME,
     HOSTILE,
     PARTIAL,
+    listed_tools,
     signed_in,
     statements,
     text,
@@ -59,15 +60,10 @@ def used(prompt: int, *, cache_hit: bool) -> dict[str, Any]:
     }
 
 
-def listed(page: str) -> list[str]:
-    """The tools of the listed calls, each of which has one of its own."""
-    return re.findall(r'<td class="which"><a [^>]*title="([^"]*)"', page)
-
-
 def ask(cast: Cast, query: str, **more: str) -> list[str]:
     answer = signed_in(cast.viewer).get("/calls/", {"q": query, **more})
     assert answer.status_code == 200
-    return listed(answer.content.decode())
+    return listed_tools(answer.content.decode())
 
 
 def send_numbered(cast: Cast, count: int, **members: Any) -> None:
@@ -196,10 +192,10 @@ def test_words_are_found_in_messages_by_who_sees_them(told: Cast) -> None:
     """A message quotes payloads: who is not shown it cannot search it either."""
     for user, found in ((told.editor, ["failed"]), (told.admin, ["failed"]), (told.viewer, [])):
         page = signed_in(user).get("/calls/", {"q": '"bad GATE"'}).content.decode()
-        assert listed(page) == found
+        assert listed_tools(page) == found
     for user in (told.viewer, told.auditor):
         page = signed_in(user).get("/calls/", {"q": "NOT gateway"}).content.decode()
-        assert "failed" in listed(page)
+        assert "failed" in listed_tools(page)
     scopes = {Scope.READ: [], Scope.PAYLOADS: ["failed"]}
     for scope, found in scopes.items():
         _, secret = create_key(told.tenant, f"reader {scope}", [Scope.READ, scope])
@@ -215,7 +211,7 @@ def test_without_a_query_everything_is_listed_the_newest_first(told: Cast) -> No
 
 def test_each_row_says_what_happened(told: Cast) -> None:
     page = signed_in(told.editor).get("/calls/").content.decode()
-    rows = {tool: text(row) for row in page.split("<tr ") for tool in listed(row)}
+    rows = {tool: text(row) for row in page.split("<tr ") for tool in listed_tools(row)}
     assert "failed UPSTREAM 502 · Bad gateway" in rows["failed"]
     assert "violation $.items[3].name WRONG_TYPE" in rows["broken"]
     assert re.search(r"open for 1 min", rows["open"].replace("\xa0", " "))
@@ -244,7 +240,7 @@ def test_a_mistake_is_shown_in_its_place_and_nothing_is_listed(told: Cast) -> No
     page = answer.content.decode()
     assert "tool:plain <mark>stat</mark>:ok &lt;script&gt;" in page
     assert "Did you mean state?" in page
-    assert listed(page) == []
+    assert listed_tools(page) == []
     assert 'value="tool:plain stat:ok &lt;script&gt;"' in page
 
 
@@ -257,7 +253,7 @@ def test_the_fields_of_the_form_become_a_query(told: Cast) -> None:
         {"q": 'tool:"two words" duration:>1ms'}
     )
     page = client.get(answer.headers["Location"]).content.decode()
-    assert listed(page) == ["two words"]
+    assert listed_tools(page) == ["two words"]
     assert 'value="&quot;two words&quot;"' in page
     assert 'placeholder="graph_run_1"' in page
     assert client.get("/calls/", {"tool": ""}).headers["Location"] == "/calls/"
@@ -308,7 +304,7 @@ def test_pages_follow_one_another_without_a_gap_and_back(acme: Cast) -> None:
     address = "/calls/?q=state:ok"
     while address:
         page = client.get(address).content.decode()
-        forward.append(listed(page))
+        forward.append(listed_tools(page))
         link = re.search(r'rel="next" href="([^"]*)"', page)
         address = f"/calls/{unescape(link[1])}" if link else ""
     expected = [f"tool-{n:03}" for n in reversed(range(120))]
@@ -317,11 +313,11 @@ def test_pages_follow_one_another_without_a_gap_and_back(acme: Cast) -> None:
     link = re.search(r'rel="prev" href="([^"]*)"', page)
     assert link is not None
     back = client.get(f"/calls/{unescape(link[1])}").content.decode()
-    assert listed(back) == forward[1]
+    assert listed_tools(back) == forward[1]
     link = re.search(r'rel="prev" href="([^"]*)"', back)
     assert link is not None
     first = client.get(f"/calls/{unescape(link[1])}").content.decode()
-    assert listed(first) == forward[0]
+    assert listed_tools(first) == forward[0]
     assert 'rel="prev"' not in first
 
 
@@ -335,7 +331,7 @@ def test_calls_of_one_instant_are_paged_by_their_ids(acme: Cast) -> None:
     link = re.search(r'rel="next" href="([^"]*)"', first)
     assert link is not None
     second = client.get(f"/calls/{unescape(link[1])}").content.decode()
-    assert sorted(listed(first) + listed(second)) == sorted(f"t{n}" for n in range(60))
+    assert sorted(listed_tools(first) + listed_tools(second)) == sorted(f"t{n}" for n in range(60))
 
 
 def test_a_rare_call_is_searched_for_within_a_budget(acme: Cast) -> None:
@@ -465,17 +461,17 @@ def test_the_live_tail_shows_what_came_since_and_what_has_ended(acme: Cast) -> N
     )
     client = signed_in(acme.viewer)
     page = client.get("/calls/?live=1").content.decode()
-    assert listed(page) == ["running", "before"]
+    assert listed_tools(page) == ["running", "before"]
     link = re.search(r'hx-get="(/calls/tail[^"]*)"', page)
     assert link is not None
     address = unescape(link[1])
-    assert listed(client.get(address).content.decode()) == ["running"]
+    assert listed_tools(client.get(address).content.decode()) == ["running"]
     # sent late, begun before the newest; and the end of what was running
     send_events(
         acme.tenant, [call[1], *make_call(tool_name="late", started_at=now - timedelta(seconds=40))]
     )
     tail = client.get(address).content.decode()
-    assert listed(tail) == ["running", "late"]
+    assert listed_tools(tail) == ["running", "late"]
     assert tail.lstrip().startswith('<tbody id="call-tail"')
     assert "open for" not in text(tail)
 
@@ -495,7 +491,7 @@ def test_a_busy_tail_moves_on(acme: Cast) -> None:
     tail = client.get(
         "/calls/tail", {"since": (NOW - timedelta(minutes=5)).isoformat()}
     ).content.decode()
-    assert listed(tail) == [f"t{n:03}" for n in reversed(range(20, 120))]
+    assert listed_tools(tail) == [f"t{n:03}" for n in reversed(range(20, 120))]
     assert quote((NOW - timedelta(seconds=58)).isoformat()) in tail
     assert client.get("/calls/tail?since=nonsense").status_code == 200
 
@@ -604,7 +600,7 @@ def test_htmx_gets_the_same_list_without_the_frame(told: Cast) -> None:
     client = signed_in(told.viewer)
     page, part = client.get("/calls/?q=state:ok"), client.get("/calls/?q=state:ok", headers=PARTIAL)
     assert part.content.decode().lstrip().startswith('<div id="call-list"')
-    assert listed(page.content.decode()) == listed(part.content.decode())
+    assert listed_tools(page.content.decode()) == listed_tools(part.content.decode())
     assert "HX-Request" in page.headers["Vary"]
 
 
@@ -722,13 +718,13 @@ def test_the_api_is_for_keys_that_may_read(acme: Cast) -> None:
 def test_a_query_with_a_bad_term_finds_nothing(told: Cast, query: str) -> None:
     browser = signed_in(told.admin)
     asked = urlencode({"q": query})
-    assert listed(browser.get("/calls/").content.decode())
+    assert listed_tools(browser.get("/calls/").content.decode())
     for address in (f"/calls/?{asked}", f"/calls/?{asked}&live=1", f"/calls/open?{asked}"):
         page = browser.get(address).content.decode()
         assert "Invalid query. Nothing was searched." in text(page), address
-        assert listed(page) == [], address
+        assert listed_tools(page) == [], address
         assert query in unescape(page)
         assert "Nothing is open" not in text(page), address
-    assert listed(browser.get(f"/calls/tail?{asked}").content.decode()) == []
+    assert listed_tools(browser.get(f"/calls/tail?{asked}").content.decode()) == []
     count = browser.get(f"/calls/count?{asked}").content.decode()
     assert text(count) == "Invalid query. Nothing was searched."

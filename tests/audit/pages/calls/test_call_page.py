@@ -11,7 +11,6 @@ import pytest
 from django.test import Client
 
 from tenants.scope import tenant_scope
-from tests.audit.pages.traces.test_trace_list_page import BROKEN, FAILED
 from tests.support.contracts import make_contract
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.pages import (
@@ -21,6 +20,7 @@ from tests.support.pages import (
     statements,
     text,
 )
+from tests.support.traces import FAILED_OUTPUT, VIOLATED_GUARD
 from tools_registry.changes import Publisher
 from tools_registry.schemas import ToolContract
 from tools_registry.versions import register_contracts
@@ -76,7 +76,7 @@ def test_what_a_guard_gave_instead_is_not_what_broke_the_schema(acme: Cast, outc
         send(
             acme,
             output={"status": "ok", "data": data, "meta": {"took_ms": 20}},
-            guard=BROKEN | {"strategy": outcome, "outcome": outcome},
+            guard=VIOLATED_GUARD | {"strategy": outcome, "outcome": outcome},
         ),
     )
     assert "given by the guard in place of the tool's" in page
@@ -97,7 +97,7 @@ def test_what_the_tool_returned_is_shown_marked_where_its_guard_refused_it(acme:
         send(
             acme,
             is_error=True,
-            output=FAILED,
+            output=FAILED_OUTPUT,
             guard={
                 "strategy": "throw",
                 "outcome": "failed",
@@ -114,7 +114,7 @@ def test_what_the_tool_returned_is_shown_marked_where_its_guard_refused_it(acme:
 
 
 def test_an_error_is_shown_whole(acme: Cast) -> None:
-    error = FAILED["error"] | {
+    error = FAILED_OUTPUT["error"] | {
         "message": "first line\nsecond line",
         "code": "HTTP_502",
         "endpoint": "api.example",
@@ -122,7 +122,7 @@ def test_an_error_is_shown_whole(acme: Cast) -> None:
         "retry_after_ms": 500,
         "cause": "ConnectionResetError",
     }
-    shown = text(body(acme, send(acme, output=FAILED | {"error": error})))
+    shown = text(body(acme, send(acme, output=FAILED_OUTPUT | {"error": error})))
     for part in (
         "first line second line",
         "Code HTTP_502",
@@ -202,7 +202,7 @@ def test_an_erased_payload_leaves_what_the_index_knows(acme: Cast) -> None:
 
     import psycopg
 
-    where = send(acme, output=FAILED)
+    where = send(acme, output=FAILED_OUTPUT)
     with psycopg.connect(os.environ["DATABASE_KEEPER_URL"]) as keeper:
         keeper.execute(f"SET LOCAL tooltrail.tenant_id = '{acme.tenant.id}'")
         keeper.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
@@ -233,7 +233,9 @@ def test_a_big_output_is_cut_and_leads_to_the_whole(acme: Cast) -> None:
 
 def test_identical_calls_and_the_failures_beside_are_linked(acme: Cast) -> None:
     when = datetime.now(UTC) - timedelta(minutes=1)
-    events = [make_call(started_at=when + timedelta(seconds=n), output=FAILED) for n in range(3)]
+    events = [
+        make_call(started_at=when + timedelta(seconds=n), output=FAILED_OUTPUT) for n in range(3)
+    ]
     send_events(acme.tenant, [event for call in events for event in call])
     page = body(acme, address(events[1][0]))
     assert "2 identical calls" in text(page)
@@ -279,7 +281,7 @@ def test_what_a_call_shares_with_others_leads_to_them(acme: Cast) -> None:
 
 
 def test_htmx_gets_the_panel_alone(acme: Cast) -> None:
-    where = send(acme, guard=BROKEN)
+    where = send(acme, guard=VIOLATED_GUARD)
     part = signed_in(acme.editor).get(where, headers=PARTIAL).content.decode()
     assert part.strip().startswith('<section class="card panel" id="call-panel"')
     assert "<html" not in part
@@ -318,7 +320,7 @@ def test_anonymous_is_sent_to_sign_in(acme: Cast) -> None:
 
 
 def test_the_panel_costs_a_fixed_number_of_statements(acme: Cast) -> None:
-    where = send(acme, guard=BROKEN)
+    where = send(acme, guard=VIOLATED_GUARD)
     client = signed_in(acme.editor)
     # The call, the span it ran in, its violations, alike ones, neighbours, the log, holds, whether
     # the tool is registered; that somebody looked is put on record. And that the alike ones are

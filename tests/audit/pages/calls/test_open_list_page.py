@@ -2,28 +2,26 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
 
 from audit.models import Producer
 from audit.queries.call_filter import CallFilter
-from audit.queries.call_list import SILENCE, ListedCall, call_page
+from audit.queries.call_list import ListedCall, call_page
 from audit.queries.open_calls import condition_of
 from tenants.scope import tenant_scope
-from tests.audit.pages.calls.test_call_list_page import listed
 from tests.support.factories import Cast, make_call, send_events
+from tests.support.open_calls import NOW, open_call, send_each_kind, set_last_heard, tools_by_kind
 from tests.support.pages import (
     FRAME,
     HOSTILE,
     PARTIAL,
+    listed_tools,
     signed_in,
     statements,
     text,
 )
-
-NOW = datetime.now(UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -36,52 +34,9 @@ def fresh_now() -> None:
 LONG_AGO = NOW - timedelta(hours=1)
 
 
-def begin(
-    tool_name: str, *, started_at: datetime | None = None, **members: Any
-) -> list[dict[str, Any]]:
-    return make_call(tool_name=tool_name, started_at=started_at or NOW, is_open=True, **members)
-
-
-def silence(cast: Cast, producer_id: str, since: datetime) -> None:
-    """As if nothing had come of a producer since then."""
-    with tenant_scope(cast.tenant.id):
-        Producer.objects.for_tenant(cast.tenant.id).filter(producer_id=producer_id).update(
-            last_heard_at=since
-        )
-
-
-def kinds(cast: Cast) -> dict[str, list[str]]:
-    client = signed_in(cast.viewer)
-    return {
-        kind: sorted(listed(client.get("/calls/open", {"kind": kind}).content.decode()))
-        for kind in ("", "running", "overdue", "crashed", "orphan")
-    }
-
-
-def send_each(cast: Cast) -> None:
-    """Calls of every kind, as of now."""
-    now = datetime.now(UTC)
-    long_ago = now - timedelta(hours=1)
-    send_events(
-        cast.tenant,
-        [
-            *begin("fresh", started_at=now, producer_id="alive"),
-            *begin("anonymous", started_at=long_ago),
-            *begin("within", started_at=long_ago, timeouts_ms=10**9, producer_id="silent"),
-            *begin("overdue", started_at=long_ago, timeouts_ms=1000, producer_id="alive"),
-            *begin("crashed", started_at=long_ago, producer_id="silent"),
-            *begin("both", started_at=long_ago, timeouts_ms=1000, producer_id="silent"),
-            *begin("just-begun", started_at=now, producer_id="silent"),
-            make_call(tool_name="orphan")[1],
-            *make_call(tool_name="whole"),
-        ],
-    )
-    silence(cast, "silent", now - SILENCE - timedelta(minutes=1))
-
-
 def test_each_kind_is_listed_apart(acme: Cast) -> None:
-    send_each(acme)
-    assert kinds(acme) == {
+    send_each_kind(acme)
+    assert tools_by_kind(acme) == {
         "": ["anonymous", "both", "crashed", "fresh", "just-begun", "overdue", "within"],
         "running": ["anonymous", "fresh", "just-begun", "within"],
         "overdue": ["both", "overdue"],
@@ -91,13 +46,13 @@ def test_each_kind_is_listed_apart(acme: Cast) -> None:
 
 
 def test_what_is_counted_is_what_is_listed(acme: Cast) -> None:
-    send_each(acme)
+    send_each_kind(acme)
     page = text(signed_in(acme.viewer).get("/calls/open").content.decode())
     assert "All open 7 Running 4 Overdue 2 Presumed crashed 2 Orphan ends 1" in page
 
 
 def test_rows_and_statements_judge_alike(acme: Cast) -> None:
-    send_each(acme)
+    send_each_kind(acme)
     now = datetime.now(UTC)
     with tenant_scope(acme.tenant.id):
         heard = dict(
@@ -126,29 +81,31 @@ def test_a_late_end_closes_its_call(acme: Cast) -> None:
         tool_name="late", started_at=LONG_AGO, timeouts_ms=1000, producer_id="silent"
     )
     send_events(acme.tenant, [start])
-    silence(acme, "silent", LONG_AGO)
-    assert kinds(acme)["crashed"] == kinds(acme)["overdue"] == ["late"]
+    set_last_heard(acme, "silent", LONG_AGO)
+    assert tools_by_kind(acme)["crashed"] == tools_by_kind(acme)["overdue"] == ["late"]
     send_events(acme.tenant, [end])
-    assert set(map(tuple, kinds(acme).values())) == {()}
+    assert set(map(tuple, tools_by_kind(acme).values())) == {()}
     page = signed_in(acme.viewer).get("/calls/?q=state:ok").content.decode()
-    assert listed(page) == ["late"]
+    assert listed_tools(page) == ["late"]
 
 
 def test_a_late_start_gives_an_orphan_its_parent_back(acme: Cast) -> None:
     start, end = make_call(tool_name="orphan")
     send_events(acme.tenant, [end])
-    assert kinds(acme)["orphan"] == ["orphan"]
+    assert tools_by_kind(acme)["orphan"] == ["orphan"]
     listed_as = text(signed_in(acme.viewer).get("/calls/?q=is:orphan").content.decode())
     assert "no start" in listed_as
     send_events(acme.tenant, [start])
-    assert kinds(acme)["orphan"] == []
+    assert tools_by_kind(acme)["orphan"] == []
 
 
 def test_each_row_says_how_it_stands(acme: Cast) -> None:
-    send_each(acme)
+    send_each_kind(acme)
     page = signed_in(acme.viewer).get("/calls/open").content.decode()
     rows = {
-        tool: text(row).replace("\xa0", " ") for row in page.split("<tr>") for tool in listed(row)
+        tool: text(row).replace("\xa0", " ")
+        for row in page.split("<tr>")
+        for tool in listed_tools(row)
     }
     assert re.search(r"presumed crashed overdue by (59 min|1 h)", rows["both"])
     assert re.search(r"presumed crashed 1 h", rows["crashed"])
@@ -159,17 +116,17 @@ def test_each_row_says_how_it_stands(acme: Cast) -> None:
 
 
 def test_a_query_narrows_it_down(acme: Cast) -> None:
-    send_each(acme)
+    send_each_kind(acme)
     client = signed_in(acme.viewer)
-    assert listed(client.get("/calls/open", {"q": "tool:fre*"}).content.decode()) == ["fresh"]
+    assert listed_tools(client.get("/calls/open", {"q": "tool:fre*"}).content.decode()) == ["fresh"]
     page = client.get("/calls/open", {"q": "tool:fre* nonsense:1"}).content.decode()
-    assert listed(page) == []
+    assert listed_tools(page) == []
     assert "tool:fre* <mark>nonsense</mark>:1" in page
     assert "There is no nonsense." in page
     closed = client.get("/calls/open", {"q": "NOT tool:fre* NOT state:open"}).content.decode()
-    assert listed(closed) == []
+    assert listed_tools(closed) == []
     others = client.get("/calls/open", {"q": "NOT tool:fre*"}).content.decode()
-    assert set(listed(others)) == set(kinds(acme)[""]) - {"fresh"}
+    assert set(listed_tools(others)) == set(tools_by_kind(acme)[""]) - {"fresh"}
     none = text(client.get("/calls/open", {"q": "tool:none"}).content.decode())
     assert "At least nothing that tool:none asks for" in none
 
@@ -192,7 +149,11 @@ def test_when_there_is_nothing_that_is_good(acme: Cast, kind: str, says: str) ->
 def test_pages_follow_one_another(acme: Cast) -> None:
     send_events(
         acme.tenant,
-        (e for n in range(70) for e in begin(f"t{n:02}", started_at=NOW - timedelta(seconds=n))),
+        (
+            e
+            for n in range(70)
+            for e in open_call(f"t{n:02}", started_at=NOW - timedelta(seconds=n))
+        ),
     )
     client = signed_in(acme.viewer)
     first = client.get("/calls/open").content.decode()
@@ -202,12 +163,12 @@ def test_pages_follow_one_another(acme: Cast) -> None:
         "/calls/open" + link[1].replace("&amp;", "&"), headers=PARTIAL
     ).content.decode()
     assert rest.lstrip().startswith('<div id="open-list"')
-    assert listed(first) + listed(rest) == [f"t{n:02}" for n in range(70)]
+    assert listed_tools(first) + listed_tools(rest) == [f"t{n:02}" for n in range(70)]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
-    send_events(acme.tenant, begin(hostile, trace_id=hostile, producer_id=hostile))
+    send_events(acme.tenant, open_call(hostile, trace_id=hostile, producer_id=hostile))
     for query in ("", f"no:{hostile}"):  # the second is no query: nothing is listed
         page = signed_in(acme.viewer).get("/calls/open", {"q": query}).content.decode()
         assert "<script>alert" not in page
@@ -217,12 +178,12 @@ def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
 
 
 def test_the_other_tenant_sees_nothing(acme: Cast, globex: Cast) -> None:
-    send_each(acme)
-    assert set(map(tuple, kinds(globex).values())) == {()}
+    send_each_kind(acme)
+    assert set(map(tuple, tools_by_kind(globex).values())) == {()}
 
 
 def test_a_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
-    send_each(acme)
+    send_each_kind(acme)
     client = signed_in(acme.viewer)
     with statements(
         FRAME + 6
@@ -231,7 +192,7 @@ def test_a_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
 
 
 def test_orphans_have_an_index_of_their_own(acme: Cast) -> None:
-    send_each(acme)
+    send_each_kind(acme)
     with tenant_scope(acme.tenant.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(

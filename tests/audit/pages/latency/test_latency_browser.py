@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.audit.pages.calls.test_call_list_browser import XSS, send_hostile
-from tests.audit.pages.overview.test_overview_browser import MAX_TRANSFER, painted
-from tests.pages.test_accessibility_browser import findings
+from tests.support.accessibility import accessibility_findings
 from tests.support.browser_errors import complaints
+from tests.support.browser_pages import MAX_TRANSFER_BYTES, chart_colours
 from tests.support.factories import (
     Cast,
     make_call,
     make_ingest_key,
     send_events,
 )
+from tests.support.hostile_text import XSS, send_hostile_calls
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
@@ -62,10 +62,10 @@ def test_charts_are_drawn_and_lead_to_calls(page: Page, busy: Cast) -> None:
     expect(page.locator(".chart-canvas:has(canvas)")).to_have_count(3)
     expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
     page.wait_for_load_state("networkidle")
-    assert sum(sizes) <= MAX_TRANSFER
+    assert sum(sizes) <= MAX_TRANSFER_BYTES
     assert heard == []
     for chart in ("over-time", "histogram", "tokens"):
-        assert painted(page, chart) > 2, chart
+        assert chart_colours(page, chart) > 2, chart
     x, y = page.evaluate(  # a cell that is coloured: its middle is some pixels further in
         """() => {
             for (const canvas of document.querySelectorAll("#chart-over-time canvas")) {
@@ -142,11 +142,11 @@ def test_axe_finds_nothing_serious(page: Page, busy: Cast, scheme: str) -> None:
         page.goto(address)
         for fold in page.locator("main details:not(.menu) > summary").all():
             fold.click()
-        assert findings(page) == [], address
+        assert accessibility_findings(page) == [], address
 
 
 def test_what_agents_wrote_is_shown_and_does_not_run(page: Page, acme: Cast) -> None:
-    send_hostile(acme)
+    send_hostile_calls(acme)
     for text in XSS:
         meta = {"routing": {"profile": text, "space": text, text: text}, "source_counts": {text: 1}}
         error = {"type": text, "message": text, "upstream_status": 500, "retry_after_ms": 10**6}

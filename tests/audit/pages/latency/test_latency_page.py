@@ -32,9 +32,7 @@ from audit.queries.over_time import FORMULA, slot_parameters
 from audit.queries.time_range import LENGTHS, TimeRange
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
-from tests.audit.queries.test_call_plans import days_read
-from tests.audit.queries.test_over_time import ZONES, assert_percentiles
-from tests.audit.queries.test_over_time import Told as AnyCall
+from tests.support.expected_calls import ExpectedCall, assert_percentiles
 from tests.support.factories import (
     Cast,
     make_call,
@@ -50,6 +48,8 @@ from tests.support.pages import (
     statements,
     text,
 )
+from tests.support.query_plans import days_read
+from tests.support.time_zones import ZONES
 
 NOW = timezone.now()
 SHARES = (0.5, 0.9, 0.95, 0.99)
@@ -57,8 +57,8 @@ type Event = dict[str, Any]
 
 
 @dataclass
-class Told(AnyCall):
-    """A completed call as the log tells it."""
+class CompletedCall(ExpectedCall):
+    """A completed call as the log has it."""
 
     end: Event = field(default_factory=dict)
 
@@ -77,13 +77,13 @@ class Log:
     """A tenant and its completed calls, read back from what is stored."""
 
     cast: Cast
-    calls: list[Told]
+    calls: list[CompletedCall]
 
     @property
     def tenant(self) -> Tenant:
         return self.cast.tenant
 
-    def within(self, of: TimeRange) -> list[Told]:
+    def within(self, of: TimeRange) -> list[CompletedCall]:
         return [call for call in self.calls if of.start <= call.at < of.end]
 
 
@@ -149,7 +149,7 @@ def log() -> Log:
                 if event["type"] == "toolExecutionEnd":
                     ends[event["invocation_id"]] = event
     told = [
-        Told(
+        CompletedCall(
             tool=end["tool_name"],
             version=end.get("tool_version", ""),
             at=datetime.fromisoformat(end["started_at"]),
@@ -160,7 +160,7 @@ def log() -> Log:
     return Log(cast, told)
 
 
-def assert_spent(spent: Spent, calls: Sequence[Told]) -> None:
+def assert_spent(spent: Spent, calls: Sequence[CompletedCall]) -> None:
     usage = [call.meta["token_usage"] for call in calls]
     assert (
         spent.calls,
@@ -180,13 +180,13 @@ def assert_spent(spent: Spent, calls: Sequence[Told]) -> None:
     assert_percentiles(spent.duration_ms, list(calls))
 
 
-def assert_equal(found: Latency, log: Log, matches: Callable[[Told], bool]) -> None:
+def assert_equal(found: Latency, log: Log, matches: Callable[[CompletedCall], bool]) -> None:
     calls = [call for call in log.within(found.of) if matches(call)]
     assert_spent(found.total, calls)
     assert_spent(found.previous, [one for one in log.within(found.of.previous) if matches(one)])
     for part, (start, end) in zip(found.parts, found.of.parts, strict=True):
         assert_spent(part, [call for call in calls if start <= call.at < end])
-    by_version: dict[tuple[str, str], list[Told]] = {}
+    by_version: dict[tuple[str, str], list[CompletedCall]] = {}
     errors: dict[tuple[str, str], int] = {}
     for call in calls:
         by_version.setdefault((call.tool, call.version), []).append(call)

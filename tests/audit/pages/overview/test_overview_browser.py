@@ -6,20 +6,18 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.audit.pages.calls.test_call_list_browser import XSS, send_hostile
-from tests.pages.test_accessibility_browser import findings
+from tests.support.accessibility import accessibility_findings
 from tests.support.browser_errors import complaints
+from tests.support.browser_pages import MAX_TRANSFER_BYTES, chart_colours
 from tests.support.factories import (
     Cast,
     make_call,
     make_ingest_key,
     send_events,
 )
+from tests.support.hostile_text import XSS, send_hostile_calls
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
-
-MAX_TRANSFER = 400_000
-"""Bytes of a page with charts, as they come over the line."""
 
 
 @pytest.fixture
@@ -41,25 +39,6 @@ def busy(acme: Cast) -> Cast:
     return acme
 
 
-def painted(page: Page, chart: str) -> int:
-    """How many different colours a chart's canvas shows."""
-    colours: int = page.evaluate(
-        """(id) => {
-            const canvas = document.querySelector(`#chart-${id} canvas`);
-            if (!canvas) return 0;
-            const { width, height } = canvas;
-            const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
-            const seen = new Set();
-            for (let at = 0; at < data.length; at += 4) {
-                if (data[at + 3] === 255) seen.add(data.slice(at, at + 3).join());
-            }
-            return seen.size;
-        }""",
-        chart,
-    )
-    return colours
-
-
 def test_charts_are_drawn_and_a_mark_leads_to_its_calls(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
@@ -73,9 +52,9 @@ def test_charts_are_drawn_and_a_mark_leads_to_its_calls(page: Page, busy: Cast) 
     page.goto("/?range=6h")
     expect(page.locator(".chart-canvas canvas")).to_have_count(4)
     for chart in ("calls", "errors", "latency", "violations"):
-        assert painted(page, chart) > 2, chart
+        assert chart_colours(page, chart) > 2, chart
     page.wait_for_load_state("networkidle")
-    assert sum(sizes) <= MAX_TRANSFER
+    assert sum(sizes) <= MAX_TRANSFER_BYTES
     box = page.locator("#chart-calls canvas").bounding_box()
     assert box is not None
     # Near the right edge, where the newest calls are, from the bottom up to the first mark.
@@ -179,7 +158,7 @@ def test_without_a_script_the_tables_are_the_charts(
 
 
 def test_nothing_an_agent_wrote_runs_on_pages_of_figures(page: Page, acme: Cast) -> None:
-    send_hostile(acme)
+    send_hostile_calls(acme)
     found = {"severity": "error", "code": "WRONG_TYPE"}
     for text in XSS:
         hostile = [{**found, "path": f"$.{text}", "expected": text, "received": text}]
@@ -240,4 +219,4 @@ def test_axe_finds_nothing_serious(page: Page, busy: Cast, scheme: str) -> None:
         page.goto(address)
         for fold in page.locator("main details:not(.menu) > summary").all():
             fold.click()
-        assert findings(page) == [], address
+        assert accessibility_findings(page) == [], address

@@ -21,7 +21,6 @@ from audit.queries.violations import _parameters as violation_parameters
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
-from tests.audit.queries.test_call_plans import conditions, days_read
 from tests.support.factories import (
     Cast,
     make_call,
@@ -35,6 +34,7 @@ from tests.support.pages import (
     statements,
     text,
 )
+from tests.support.query_plans import days_read, index_conditions
 
 NOW = datetime.now(UTC)
 FAILED = {"status": "error", "error": {"type": "FATAL", "message": "no"}, "meta": {"took_ms": 1}}
@@ -201,7 +201,7 @@ def test_only_the_days_of_a_range_are_read_and_by_index(acme: Cast, name: str) -
     of = TimeRange(NOW - timedelta(days=3, minutes=20), NOW, ZoneInfo("Asia/Kathmandu"))
     plan = explained(acme, name, of)
     assert "Seq Scan" not in plan, plan
-    assert all("tenant_id = " in line for line in conditions(plan).splitlines()), plan
+    assert all("tenant_id = " in line for line in index_conditions(plan).splitlines()), plan
     tables = set(re.findall(r" on (\w+)_\d{8}", plan))
     assert tables
     first = of.start if name.startswith("violation") else of.previous.start

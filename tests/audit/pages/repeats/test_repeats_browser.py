@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.audit.pages.calls.test_call_list_browser import XSS
-from tests.pages.test_accessibility_browser import findings
+from tests.support.accessibility import accessibility_findings
 from tests.support.browser_errors import complaints
 from tests.support.factories import (
     Cast,
@@ -15,6 +14,7 @@ from tests.support.factories import (
     make_ingest_key,
     send_events,
 )
+from tests.support.hostile_text import XSS
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 
@@ -88,7 +88,7 @@ def test_axe_finds_nothing_serious(page: Page, looping: Cast, scheme: str) -> No
     for address in ("/repeats/?range=1h", "/repeats/results?range=1h", "/repeats/?tool=none"):
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
-        assert findings(page) == [], address
+        assert accessibility_findings(page) == [], address
 
 
 def test_what_agents_wrote_does_not_run_and_fits_a_telephone(page: Page, acme: Cast) -> None:

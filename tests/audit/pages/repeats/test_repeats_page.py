@@ -31,7 +31,6 @@ from audit.queries.repetition import LOOP
 from audit.queries.time_range import TimeRange
 from tenants.models import Action
 from tenants.scope import tenant_scope
-from tests.audit.queries.test_call_plans import days_read
 from tests.support.factories import (
     Cast,
     make_call,
@@ -47,6 +46,7 @@ from tests.support.pages import (
     statements,
     text,
 )
+from tests.support.query_plans import days_read
 
 NOW = timezone.now()
 type Event = dict[str, Any]

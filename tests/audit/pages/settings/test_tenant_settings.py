@@ -10,7 +10,6 @@ from audit.retention.retention import WARN_UNDER_DAYS
 from tenants.models import Action, Tenant, TenantSetting, User
 from tenants.scope import tenant_scope
 from tenants.theme import COOKIE
-from tests.audit.events.test_redaction import stored
 from tests.support.factories import (
     PASSWORD,
     Cast,
@@ -18,6 +17,7 @@ from tests.support.factories import (
     send_events,
 )
 from tests.support.pages import signed_in
+from tests.support.stored_events import stored_lines
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_saved_rules_apply_to_the_next_event(acme: Cast, client: Client) -> None
     send_events(acme.tenant, make_call(args={"iban": "DE89"}))
     assert "Saved." in rules(client, names="iban\r\n\r\n iban \r\niban", patterns="[a-z]+@x")
     send_events(acme.tenant, make_call(args={"iban": "FR12", "m": "ada@x"}))
-    text = b"".join(stored(acme))
+    text = b"".join(stored_lines(acme))
     assert b"DE89" in text, "what is stored already stays"
     assert b"FR12" not in text
     assert b"ada@x" not in text

@@ -8,9 +8,9 @@ from playwright.sync_api import Browser, Dialog, Page, expect
 
 from audit.models import Replay
 from tenants.scope import tenant_scope
-from tests.audit.work.replay.test_job import publish, run, send
 from tests.support.browser_errors import complaints
 from tests.support.factories import Cast
+from tests.support.replays import publish_contract, run_replay, send_outputs
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
 from tools_registry.changes import Publisher, timeline
@@ -38,8 +38,8 @@ def replay_of(cast: Cast, page: Page) -> UUID:
 
 def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> None:
     heard = complaints(page)
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}] * 4 + [{}] * 3)
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}] * 4 + [{}] * 3)
     sign_in(page, acme.editor)
     page.goto(f"/tools/{tool.pk}/draft")
     page.get_by_role("button", name="Begin a draft").click()
@@ -71,7 +71,7 @@ def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> No
     page.get_by_role("button", name="Replay").click()
     pk = replay_of(acme, page)
     expect(page.get_by_role("progressbar")).to_be_visible()
-    run(acme, pk)  # the worker
+    run_replay(acme, pk)  # the worker
     outputs = page.get_by_role("region", name="Outputs")
     expect(outputs.locator("dd").first).to_contain_text("3", timeout=10_000)
     expect(page.get_by_role("progressbar")).to_have_count(0)
@@ -95,8 +95,8 @@ def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> No
 def test_all_of_it_works_without_a_script(
     browser: Browser, live_server: LiveServer, acme: Cast
 ) -> None:
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}] * 2 + [{}])
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}] * 2 + [{}])
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
     context.set_default_timeout(10_000)
     page = context.new_page()
@@ -110,7 +110,7 @@ def test_all_of_it_works_without_a_script(
     page.get_by_role("button", name="Save draft").click()
     page.get_by_role("button", name="Review and publish").click()
     page.get_by_role("button", name="Replay").click()
-    run(acme, replay_of(acme, page))
+    run_replay(acme, replay_of(acme, page))
     page.get_by_role("link", name="Look again").click()
     expect(page.get_by_role("region", name="Outputs").locator("dd").first).to_contain_text("1")
     page.get_by_role("link", name="Review and publish").click()
@@ -123,7 +123,7 @@ def test_all_of_it_works_without_a_script(
 def test_unsaved_edits_are_saved_by_the_review_and_never_left_in_silence(
     page: Page, acme: Cast
 ) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     begin(acme, tool)
     sign_in(page, acme.editor)
     page.goto(f"/tools/{tool.pk}/draft")
@@ -152,7 +152,7 @@ def test_unsaved_edits_are_saved_by_the_review_and_never_left_in_silence(
 
 
 def test_who_saves_second_in_the_browser_keeps_their_text(page: Page, acme: Cast) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     begin(acme, tool)
     sign_in(page, acme.editor)
     page.goto(f"/tools/{tool.pk}/draft")

@@ -3,8 +3,8 @@
 from playwright.sync_api import Page, expect
 
 from tenants.scope import tenant_scope
-from tests.audit.work.drift.test_analysis import contract, send
 from tests.support.browser_errors import complaints
+from tests.support.drift import send_outputs, weather_contract
 from tests.support.factories import Cast
 from tests.support.sign_in import sign_in
 from tools_registry.changes import Publisher
@@ -17,8 +17,8 @@ def test_what_was_observed_becomes_a_draft(page: Page, acme: Cast) -> None:
     heard = complaints(page)
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
-        publish_version(tool, contract(), Publisher(acme.editor))
-    send(acme, [{"celsius": 3.5, "sky": "clear"}] * 3 + [{"sky": "rain", "wind": 3}] * 2)
+        publish_version(tool, weather_contract(), Publisher(acme.editor))
+    send_outputs(acme, [{"celsius": 3.5, "sky": "clear"}] * 3 + [{"sky": "rain", "wind": 3}] * 2)
     sign_in(page, acme.editor)
     page.goto(f"/tools/{tool.pk}")
     page.get_by_role("link", name="Drift").click()

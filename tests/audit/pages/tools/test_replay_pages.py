@@ -11,18 +11,18 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from audit.work.replay import job
 from tenants.models import Action
 from tenants.scope import tenant_scope
-from tests.audit.work.replay.test_job import (
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.pages import HOSTILE, signed_in, text
+from tests.support.replays import (
     ARGS,
     LOOSE,
     NOW,
     STRICT,
-    publish,
-    run,
-    send,
-    state,
+    publish_contract,
+    read_replay,
+    run_replay,
+    send_outputs,
 )
-from tests.support.factories import Cast, make_call, send_events
-from tests.support.pages import HOSTILE, signed_in, text
 from tools_registry.changes import Publisher, timeline
 from tools_registry.drafts import create_draft, find_draft, save_draft
 from tools_registry.models import Tool
@@ -38,7 +38,7 @@ def contract_with(output: Any) -> ToolContract:
 @pytest.fixture
 def tool(acme: Cast) -> Tool:
     """Whose draft is stricter than its version."""
-    tool = publish(acme)
+    tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         create_draft(tool, contract_with(STRICT), Publisher(acme.editor))
     return tool
@@ -52,14 +52,14 @@ def start(cast: Cast, tool: Tool, **asked: str) -> UUID:
 
 
 def test_a_replay_is_asked_for_watched_and_read(acme: Cast, tool: Tool) -> None:
-    send(acme, [{"celsius": 1}] * 3 + [{}] * 2 + [{"celsius": "72 degrees", "wind": 1}])
+    send_outputs(acme, [{"celsius": 1}] * 3 + [{}] * 2 + [{"celsius": "72 degrees", "wind": 1}])
     pk = start(acme, tool)
     assert ProcrastinateJob.objects.filter(args__replay_id=str(pk), status="todo").count() == 1
     editor = signed_in(acme.editor)
     page = editor.get(f"/tools/{tool.pk}/replays/{pk}").content.decode()
     assert 'hx-trigger="click, every 1s"' in page
     assert "Cancel" in text(page)
-    run(acme, pk)
+    run_replay(acme, pk)
     page = editor.get(f"/tools/{tool.pk}/replays/{pk}").content.decode()
     assert "every 1s" not in page
     shown = text(page)
@@ -72,14 +72,14 @@ def test_a_replay_is_asked_for_watched_and_read(acme: Cast, tool: Tool) -> None:
 
 
 def test_a_viewer_reads_figures_and_no_words(acme: Cast, tool: Tool) -> None:
-    send(acme, [{"celsius": 1, "wind": "secret weather"}])
+    send_outputs(acme, [{"celsius": 1, "wind": "secret weather"}])
     with tenant_scope(acme.tenant.id):
         draft = find_draft(tool)
         assert draft is not None
         wind = {"type": "object", "properties": {"wind": {"enum": ["calm"]}}}
         save_draft(draft, contract_with(wind), Publisher(acme.editor), expected_revision=1)
     pk = start(acme, tool)
-    run(acme, pk)
+    run_replay(acme, pk)
     address = f"/tools/{tool.pk}/replays/{pk}"
     assert "secret weather" in signed_in(acme.editor).get(address).content.decode()
     for path in (address, f"/tools/{tool.pk}/draft/review"):
@@ -112,12 +112,12 @@ def test_what_cannot_be_replayed_is_said(
 
 def test_a_range_of_ones_own_bounds_the_replay(acme: Cast, tool: Tool) -> None:
     since = f"{NOW - timedelta(days=3):%Y-%m-%dT%H:%M}"
-    replay = state(acme, start(acme, tool, range="own", since=since))
+    replay = read_replay(acme, start(acme, tool, range="own", since=since))
     assert timedelta(days=2) < replay.until - replay.since < timedelta(days=4)
 
 
 def test_without_a_draft_nothing_is_replayed_or_published(acme: Cast) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     editor = signed_in(acme.editor)
     for deed, said in (("replays", "no draft to replay"), ("draft/publish", "no draft to publish")):
         answer = editor.post(f"/tools/{tool.pk}/{deed}", ASKED, follow=True)
@@ -127,13 +127,13 @@ def test_without_a_draft_nothing_is_replayed_or_published(acme: Cast) -> None:
 def test_a_replay_is_stopped(acme: Cast, tool: Tool) -> None:
     pk = start(acme, tool)
     signed_in(acme.editor).post(f"/tools/{tool.pk}/replays/{pk}/cancel")
-    assert state(acme, pk).state == "cancelled"
+    assert read_replay(acme, pk).state == "cancelled"
     assert not job.run_slice(acme.tenant.id, pk)
 
 
 def test_what_breaks_is_published_with_a_reason_which_stays(acme: Cast, tool: Tool) -> None:
-    send(acme, [{"celsius": 1}] * 3 + [{}] * 2)
-    run(acme, start(acme, tool))
+    send_outputs(acme, [{"celsius": 1}] * 3 + [{}] * 2)
+    run_replay(acme, start(acme, tool))
     editor = signed_in(acme.editor)
     review, deed = f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/draft/publish"
     assert "2 would newly violate" in text(editor.get(review).content.decode())
@@ -155,12 +155,12 @@ def test_what_breaks_is_published_with_a_reason_which_stays(acme: Cast, tool: To
 
 
 def test_what_breaks_nothing_is_published_without_one(acme: Cast) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         narrower = LOOSE | {"maxProperties": 50}
         create_draft(tool, contract_with(narrower), Publisher(acme.editor))
-    send(acme, [{"celsius": 1}])
-    run(acme, start(acme, tool))
+    send_outputs(acme, [{"celsius": 1}])
+    run_replay(acme, start(acme, tool))
     editor = signed_in(acme.editor)
     review = text(editor.get(f"/tools/{tool.pk}/draft/review").content.decode())
     assert "Only results come that could have come before" in review
@@ -170,17 +170,17 @@ def test_what_breaks_nothing_is_published_without_one(acme: Cast) -> None:
 
 
 def test_a_replay_of_nothing_says_nothing_about_the_draft(acme: Cast) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         create_draft(tool, contract_with(LOOSE | {"maxProperties": 50}), Publisher(acme.editor))
-    run(acme, start(acme, tool))
+    run_replay(acme, start(acme, tool))
     review = text(signed_in(acme.editor).get(f"/tools/{tool.pk}/draft/review").content.decode())
     assert "No call could be judged" in review
     assert "Nothing is known to break" not in review
 
 
 def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         create_draft(tool, contract_with(LOOSE | {"properties": {}}), Publisher(acme.editor))
     editor = signed_in(acme.editor)
@@ -192,9 +192,9 @@ def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) 
 
 
 def test_an_old_replay_says_that_the_draft_has_changed(acme: Cast, tool: Tool) -> None:
-    send(acme, [{}])
+    send_outputs(acme, [{}])
     pk = start(acme, tool)
-    run(acme, pk)
+    run_replay(acme, pk)
     with tenant_scope(acme.tenant.id):
         draft = find_draft(tool)
         assert draft is not None
@@ -206,7 +206,7 @@ def test_an_old_replay_says_that_the_draft_has_changed(acme: Cast, tool: Tool) -
 
 
 def test_a_version_that_is_one_already_is_not_published_twice(acme: Cast) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     with tenant_scope(acme.tenant.id):
         create_draft(tool, contract_with(LOOSE), Publisher(acme.editor))
     path = f"/tools/{tool.pk}/draft/publish"
@@ -219,8 +219,8 @@ def test_hostile_names_and_values_stay_text(acme: Cast, tool: Tool, hostile: str
     output = {"status": "ok", "data": {hostile: 1, "celsius": hostile, "sky": hostile}}
     send_events(acme.tenant, make_call(started_at=NOW - timedelta(minutes=1), output=output))
     pk = start(acme, tool)
-    run(acme, pk)
-    assert state(acme, pk).read_count == 1
+    run_replay(acme, pk)
+    assert read_replay(acme, pk).read_count == 1
     page = signed_in(acme.editor).get(f"/tools/{tool.pk}/replays/{pk}").content.decode()
     assert "<script>alert" not in page
     assert "<img src=x" not in page
@@ -229,7 +229,7 @@ def test_hostile_names_and_values_stay_text(acme: Cast, tool: Tool, hostile: str
 
 def test_anothers_replay_is_not_there(acme: Cast, globex: Cast, tool: Tool) -> None:
     pk = start(acme, tool)
-    other = publish(acme, name="other")
+    other = publish_contract(acme, name="other")
     for user, path in (
         (globex.admin, f"/tools/{tool.pk}/replays/{pk}"),
         (acme.admin, f"/tools/{other.pk}/replays/{pk}"),
@@ -237,4 +237,4 @@ def test_anothers_replay_is_not_there(acme: Cast, globex: Cast, tool: Tool) -> N
         assert signed_in(user).get(path).status_code == 404
         assert signed_in(user).post(f"{path}/cancel").status_code == 404
     assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/replays", ASKED).status_code == 403
-    assert state(acme, pk).state == "waiting"
+    assert read_replay(acme, pk).state == "waiting"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.audit.pages.traces.test_trace_page import send_family
 from tests.support.browser_errors import complaints
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.sign_in import sign_in
+from tests.support.traces import send_family
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from audit.pages.traces.waterfall import WINDOW_ROWS
-from tests.audit.pages.traces.test_trace_list_page import FAILED
 from tests.support.browser_errors import complaints
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.server import LiveServer
 from tests.support.sign_in import sign_in
+from tests.support.traces import FAILED_OUTPUT
 
 COUNT = 250
 LAST = COUNT - 1
@@ -27,7 +27,7 @@ def trace(acme: Cast) -> str:
     ids = [str(uuid.uuid4()) for _ in range(COUNT)]
 
     def call(n: int) -> list[dict[str, Any]]:
-        members: dict[str, Any] = {"output": FAILED} if n in BROKEN else {}
+        members: dict[str, Any] = {"output": FAILED_OUTPUT} if n in BROKEN else {}
         if n:
             members["parent_invocation_id"] = ids[n - 1 if 100 < n < 105 else 0]
         return make_call(

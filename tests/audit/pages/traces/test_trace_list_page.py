@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -25,28 +24,9 @@ from tests.support.pages import (
     statements,
     text,
 )
+from tests.support.traces import FAILED_OUTPUT, VIOLATED_GUARD
 
 NOW = datetime.now(UTC)
-FAILED: dict[str, Any] = {
-    "status": "error",
-    "error": {"type": "UPSTREAM", "message": "Bad gateway", "upstream_status": 502},
-    "meta": {"took_ms": 3},
-}
-BROKEN: dict[str, Any] = {
-    "strategy": "warn",
-    "outcome": "passed",
-    "violations": [
-        {
-            "path": "$.unit",
-            "severity": "error",
-            "code": "ENUM_MISMATCH",
-            "expected": "C | F",
-            "received": "K",
-            "message": "",
-            "llmMessage": "",
-        }
-    ],
-}
 
 
 def send_traces(cast: Cast, count: int) -> None:
@@ -71,8 +51,8 @@ def test_each_trace_says_what_happened(acme: Cast) -> None:
     send_events(
         acme.tenant,
         [
-            *make_call(trace_id="t-failed", tool_name="fetch_page", output=FAILED),
-            *make_call(trace_id="t-broken", guard=BROKEN),
+            *make_call(trace_id="t-failed", tool_name="fetch_page", output=FAILED_OUTPUT),
+            *make_call(trace_id="t-broken", guard=VIOLATED_GUARD),
             *make_call(trace_id="t-open", tool_name="notify", is_open=True),
             *make_call(trace_id="t-fine", tool_name="read_file"),
         ],
@@ -92,7 +72,8 @@ def test_each_trace_says_what_happened(acme: Cast) -> None:
 def test_a_failure_by_the_guard_is_named_by_what_broke_and_where(acme: Cast) -> None:
     failed = {"status": "error", "error": {"type": "VALIDATION", "message": "It breaks."}}
     send_events(
-        acme.tenant, make_call(output=failed, is_error=True, guard={**BROKEN, "outcome": "failed"})
+        acme.tenant,
+        make_call(output=failed, is_error=True, guard={**VIOLATED_GUARD, "outcome": "failed"}),
     )
     page = text(signed_in(acme.viewer).get("/traces/").content.decode())
     assert "get_weather $.unit ENUM_MISMATCH" in page
@@ -124,8 +105,8 @@ def test_of_a_chain_of_failures_the_innermost_is_named(acme: Cast) -> None:
     send_events(
         acme.tenant,
         [
-            *make_call(tool_name="plan", output=FAILED, duration_ms=9_000, started_at=start),
-            *make_call(tool_name="fetch_page", output=FAILED, started_at=inside),
+            *make_call(tool_name="plan", output=FAILED_OUTPUT, duration_ms=9_000, started_at=start),
+            *make_call(tool_name="fetch_page", output=FAILED_OUTPUT, started_at=inside),
         ],
     )
     page = text(signed_in(acme.viewer).get("/traces/").content.decode())
@@ -137,8 +118,8 @@ def test_the_state_filter_keeps_its_own(acme: Cast, state: str) -> None:
     send_events(
         acme.tenant,
         [
-            *make_call(trace_id="failed", output=FAILED),
-            *make_call(trace_id="violation", guard=BROKEN),
+            *make_call(trace_id="failed", output=FAILED_OUTPUT),
+            *make_call(trace_id="violation", guard=VIOLATED_GUARD),
             *make_call(trace_id="open", is_open=True),
             *make_call(trace_id="ok"),
         ],
@@ -195,7 +176,7 @@ def test_a_trace_of_two_days_is_one_row_with_both_days_sums(acme: Cast) -> None:
         acme.tenant,
         [
             *make_call(tool_name="before", started_at=midnight - timedelta(seconds=2)),
-            *make_call(tool_name="after", started_at=midnight, output=FAILED),
+            *make_call(tool_name="after", started_at=midnight, output=FAILED_OUTPUT),
         ],
     )
     with tenant_scope(acme.tenant.id):
@@ -343,7 +324,7 @@ def test_the_list_takes_no_post(acme: Cast) -> None:
 def test_a_full_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
     key = make_ingest_key(acme.tenant)
     for n in range(3):
-        send_events(acme.tenant, make_call(trace_id=f"f{n}", output=FAILED), key=key)
+        send_events(acme.tenant, make_call(trace_id=f"f{n}", output=FAILED_OUTPUT), key=key)
     client = signed_in(acme.viewer)
     with statements(FRAME + 4):  # rows, how far they were searched for, their days, reasons
         client.get("/traces/?state=failed")

@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from audit.queries.calls import trace_detail
 from tenants.scope import tenant_scope
-from tests.audit.pages.traces.test_trace_list_page import BROKEN, FAILED
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.pages import (
     FRAME,
@@ -22,44 +21,15 @@ from tests.support.pages import (
     statements,
     text,
 )
+from tests.support.traces import (
+    FAILED_OUTPUT,
+    NOW,
+    VIOLATED_GUARD,
+    milliseconds_after_start,
+    send_family,
+)
 
-NOW = datetime.now(UTC)
 PANEL = 6  # the call, alike ones, its tool, neighbours, holds, the log; violations where there are
-
-
-def at(milliseconds: int) -> datetime:
-    return NOW - timedelta(minutes=1) + timedelta(milliseconds=milliseconds)
-
-
-def send_family(cast: Cast) -> dict[str, str]:
-    """A root with a failed, a broken and an open child; the ids of their calls by tool."""
-    root = str(uuid.uuid4())
-    calls = [
-        make_call(tool_name="plan", invocation_id=root, started_at=at(0), duration_ms=4_000),
-        make_call(
-            tool_name="fetch_page",
-            parent_invocation_id=root,
-            started_at=at(500),
-            duration_ms=730,
-            output=FAILED,
-        ),
-        make_call(
-            tool_name="get_weather",
-            parent_invocation_id=root,
-            started_at=at(2_000),
-            duration_ms=96,
-            guard=BROKEN,
-        ),
-        make_call(
-            tool_name="notify",
-            parent_invocation_id=root,
-            started_at=at(3_900),
-            is_open=True,
-            timeouts_ms=1_000,
-        ),
-    ]
-    send_events(cast.tenant, [event for call in calls for event in call])
-    return {str(call[0]["tool_name"]): str(call[0]["invocation_id"]) for call in calls}
 
 
 def page_of(cast: Cast, query: str = "", trace_id: str = "trace-123") -> str:
@@ -120,7 +90,7 @@ def test_every_row_has_an_address_beside_its_htmx_request(acme: Cast) -> None:
     page = page_of(acme, "?only=failed")
     call = ids["fetch_page"]
     assert f'href="?only=failed&amp;call={call}"' in page
-    assert f'hx-get="/calls/{at(0).date()}/{call}"' in page
+    assert f'hx-get="/calls/{milliseconds_after_start(0).date()}/{call}"' in page
 
 
 @pytest.mark.parametrize(
@@ -178,7 +148,13 @@ def test_a_call_that_is_not_in_the_trace_is_said_so(acme: Cast) -> None:
 
 
 def test_two_identical_calls_in_one_millisecond_are_two_rows(acme: Cast) -> None:
-    send_events(acme.tenant, [*make_call(started_at=at(0)), *make_call(started_at=at(0))])
+    send_events(
+        acme.tenant,
+        [
+            *make_call(started_at=milliseconds_after_start(0)),
+            *make_call(started_at=milliseconds_after_start(0)),
+        ],
+    )
     page = page_of(acme)
     assert len(rows(page)) == 2
     assert "1 identical call " in text(page)
@@ -186,8 +162,8 @@ def test_two_identical_calls_in_one_millisecond_are_two_rows(acme: Cast) -> None
 
 def test_a_trace_of_many_calls_comes_in_windows_and_opens_at_its_failure(acme: Cast) -> None:
     def call(n: int) -> list[dict[str, Any]]:
-        output: dict[str, Any] = {"output": FAILED} if n == 450 else {}
-        return make_call(tool_name=f"t{n}", started_at=at(n), **output)
+        output: dict[str, Any] = {"output": FAILED_OUTPUT} if n == 450 else {}
+        return make_call(tool_name=f"t{n}", started_at=milliseconds_after_start(n), **output)
 
     for part in (range(250), range(250, 500)):
         send_events(acme.tenant, [event for n in part for event in call(n)])
@@ -202,7 +178,9 @@ def test_a_trace_of_many_calls_comes_in_windows_and_opens_at_its_failure(acme: C
 
 
 def test_a_window_of_rows_comes_alone(acme: Cast) -> None:
-    calls = [make_call(tool_name=f"t{n}", started_at=at(n)) for n in range(70)]
+    calls = [
+        make_call(tool_name=f"t{n}", started_at=milliseconds_after_start(n)) for n in range(70)
+    ]
     send_events(acme.tenant, [event for call in calls for event in call])
     client = signed_in(acme.editor)
     answer = client.get("/traces/trace-123?row=60", headers=PARTIAL)
@@ -219,7 +197,10 @@ def test_a_window_of_rows_comes_alone(acme: Cast) -> None:
 
 
 def test_more_calls_than_are_drawn_are_counted(acme: Cast) -> None:
-    send_events(acme.tenant, [event for n in range(6) for event in make_call(started_at=at(n))])
+    send_events(
+        acme.tenant,
+        [event for n in range(6) for event in make_call(started_at=milliseconds_after_start(n))],
+    )
     with tenant_scope(acme.tenant.id):
         detail = trace_detail("trace-123", limit=4)
     assert detail is not None
@@ -246,7 +227,7 @@ def test_a_trace_over_midnight_is_one(acme: Cast) -> None:
 )
 def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
     error = {"type": hostile, "message": hostile, "code": hostile, "endpoint": hostile}
-    violation = BROKEN["violations"][0] | {"path": f"$.{hostile}", "expected": hostile}
+    violation = VIOLATED_GUARD["violations"][0] | {"path": f"$.{hostile}", "expected": hostile}
     send_events(
         acme.tenant,
         [
@@ -257,7 +238,7 @@ def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
                 run_id=hostile,
                 args={hostile: [hostile]},
                 output={"status": "error", "error": error, "meta": {hostile: 1}},
-                guard=BROKEN | {"violations": [violation]},
+                guard=VIOLATED_GUARD | {"violations": [violation]},
             ),
         ],
     )
@@ -323,7 +304,7 @@ def test_a_text_of_an_agent_neither_ends_the_text_nor_begins_a_line(acme: Cast) 
 
 def test_of_a_long_trace_the_text_has_what_went_wrong(acme: Cast) -> None:
     calls = [make_call(trace_id="t", tool_name="fine") for _ in range(240)]
-    calls.append(make_call(trace_id="t", tool_name="broken", guard=BROKEN))
+    calls.append(make_call(trace_id="t", tool_name="broken", guard=VIOLATED_GUARD))
     send_events(acme.tenant, [event for call in calls for event in call])
     text = signed_in(acme.editor).get("/traces/t/text").content.decode()
     assert "broken" in text

@@ -1,8 +1,7 @@
 """Looks at stored calls: their numbers, in the worker and at once; the page, the API, drafts."""
 
 import re
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ from tenants.keys import create_key
 from tenants.models import Action, Scope, User
 from tenants.scope import tenant_scope
 from tests.support.contracts import make_contract
-from tests.support.factories import Cast, make_call, send_events
+from tests.support.drift import OUTPUT_SCHEMA, send_outputs, weather_contract
+from tests.support.factories import Cast
 from tests.support.pages import signed_in
 from tools_registry.changes import Publisher
 from tools_registry.drafts import find_draft
@@ -28,18 +28,6 @@ from tools_registry.schemas import ToolContract
 from tools_registry.versions import publish_version, register_contracts
 
 ASKED = {"limit": "1000", "range": "24h"}
-OUTPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "celsius": {"type": "number"},
-        "sky": {"enum": ["clear", "grey"]},
-        "station": {"type": "string"},
-    },
-}
-
-
-def contract(**members: Any) -> ToolContract:
-    return ToolContract.model_validate(make_contract(output_schema=OUTPUT, **members))
 
 
 @pytest.fixture
@@ -47,24 +35,8 @@ def tool(acme: Cast) -> Tool:
     """`get_weather` with one version."""
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
-        publish_version(tool, contract(), Publisher(acme.editor))
+        publish_version(tool, weather_contract(), Publisher(acme.editor))
     return tool
-
-
-def send(cast: Cast, outputs: Iterable[Any], **members: Any) -> None:
-    now = datetime.now(UTC)
-    send_events(
-        cast.tenant,
-        (
-            event
-            for n, data in enumerate(outputs)
-            for event in make_call(
-                started_at=now - timedelta(seconds=n + 60),
-                output={"status": "ok", "data": data, "meta": {}},
-                **members,
-            )
-        ),
-    )
 
 
 def look(cast: Cast, tool: Tool, **asked: str) -> DriftLook:
@@ -91,8 +63,8 @@ def api(cast: Cast, tool: Tool) -> Any:
 
 def test_few_calls_are_looked_at_at_once(acme: Cast, tool: Tool) -> None:
     good = {"celsius": 3.5, "sky": "clear"}
-    send(acme, [good] * 6 + [{"celsius": "warm", "sky": "rain", "wind": 3}] * 2)
-    send(acme, [{"other": 1}], tool_name="another")
+    send_outputs(acme, [good] * 6 + [{"celsius": "warm", "sky": "rain", "wind": 3}] * 2)
+    send_outputs(acme, [{"other": 1}], tool_name="another")
     found = look(acme, tool)
     assert (found.state, found.read_count, found.call_count) == ("done", 8, 8)
     told = {(one["side"], one["kind"], one["path"]): one for one in api(acme, tool)["differences"]}
@@ -109,7 +81,7 @@ def test_few_calls_are_looked_at_at_once(acme: Cast, tool: Tool) -> None:
 
 
 def test_who_sees_no_payloads_is_told_no_value(acme: Cast, tool: Tool) -> None:
-    send(acme, [{"sky": "tropical storm"}, {"sky": "clear"}])
+    send_outputs(acme, [{"sky": "tropical storm"}, {"sky": "clear"}])
     found = look(acme, tool)
     assert '"tropical storm"' in page(acme.editor, tool).replace("&quot;", '"')
     seen = page(acme.viewer, tool)
@@ -129,7 +101,7 @@ def test_many_calls_are_the_workers(
     monkeypatch.setattr(job, "AT_ONCE", 5)
     monkeypatch.setattr(job, "CHUNK", 4)
     monkeypatch.setattr(job.run_slice, "__kwdefaults__", {"seconds": 0.0})
-    send(acme, [{"celsius": n} for n in range(10)])
+    send_outputs(acme, [{"celsius": n} for n in range(10)])
     found = look(acme, tool)
     assert (found.state, found.read_count, found.call_count) == ("waiting", 0, 10)
     ids = {"tenant_id": str(acme.tenant.id), "look_id": str(found.id)}
@@ -153,7 +125,7 @@ def test_a_look_can_be_stopped_and_another_stops_it(
 ) -> None:
     monkeypatch.setattr(job, "AT_ONCE", 0)
     monkeypatch.setattr(job, "CHUNK", 4)
-    send(acme, [{}] * 10)
+    send_outputs(acme, [{}] * 10)
     first = look(acme, tool)
     assert job.run_slice(acme.tenant.id, first.id, seconds=0)
     signed_in(acme.editor).post(f"/tools/{tool.pk}/drift/looks/{first.id}/cancel")
@@ -177,7 +149,7 @@ def test_only_the_newest_looks_are_kept(acme: Cast, tool: Tool) -> None:
 
 
 def test_erased_and_missing_payloads_are_counted_as_that(acme: Cast, tool: Tool) -> None:
-    send(acme, [{}] * 3)
+    send_outputs(acme, [{}] * 3)
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
     found = loads(look(acme, tool).found)
@@ -186,7 +158,7 @@ def test_erased_and_missing_payloads_are_counted_as_that(acme: Cast, tool: Tool)
 
 
 def test_a_damaged_log_ends_the_look_with_the_reason(acme: Cast, tool: Tool) -> None:
-    send(acme, [{}])
+    send_outputs(acme, [{}])
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = 'x' WHERE tenant_id = %s", [acme.tenant.id])
     found = look(acme, tool)
@@ -197,12 +169,14 @@ def test_a_damaged_log_ends_the_look_with_the_reason(acme: Cast, tool: Tool) -> 
 def test_executors_on_an_old_version_are_named(acme: Cast, tool: Tool) -> None:
     with tenant_scope(acme.tenant.id):
         first = tool.versions.get()
-        publish_version(tool, contract(description="Again.", trusted=True), Publisher(acme.editor))
-    send(acme, [{}] * 4, tool_version="2", producer_id="new-1")
-    send(acme, [{}] * 2, tool_version=first.digest, producer_id="old-1")
-    send(acme, [{}], tool_version="1", producer_id="old-2")
-    send(acme, [{}] * 3, tool_version="v9-beta", producer_id="odd")
-    send(acme, [{}] * 5)
+        publish_version(
+            tool, weather_contract(description="Again.", trusted=True), Publisher(acme.editor)
+        )
+    send_outputs(acme, [{}] * 4, tool_version="2", producer_id="new-1")
+    send_outputs(acme, [{}] * 2, tool_version=first.digest, producer_id="old-1")
+    send_outputs(acme, [{}], tool_version="1", producer_id="old-2")
+    send_outputs(acme, [{}] * 3, tool_version="v9-beta", producer_id="odd")
+    send_outputs(acme, [{}] * 5)
     look(acme, tool)
     versions = {one["named"]: one for one in api(acme, tool)["versions"]}
     assert {
@@ -227,7 +201,9 @@ def test_executors_on_an_old_version_are_named(acme: Cast, tool: Tool) -> None:
 def test_flags_of_what_was_brought_in_vain_are_told(acme: Cast, tool: Tool) -> None:
     with tenant_scope(acme.tenant.id):
         register_contracts(
-            acme.tenant, [contract(ephemeral=True, on_collision="keep")], Publisher(key_id="key-7")
+            acme.tenant,
+            [weather_contract(ephemeral=True, on_collision="keep")],
+            Publisher(key_id="key-7"),
         )
     look(acme, tool)
     flags = {one["flag"]: (one["registered"], one["found"]) for one in api(acme, tool)["flags"]}
@@ -236,7 +212,7 @@ def test_flags_of_what_was_brought_in_vain_are_told(acme: Cast, tool: Tool) -> N
 
 
 def test_a_draft_is_made_of_what_was_observed(acme: Cast, tool: Tool) -> None:
-    send(acme, [{"celsius": None, "wind": {"speed": 3}}, {"celsius": 1.5}])
+    send_outputs(acme, [{"celsius": None, "wind": {"speed": 3}}, {"celsius": 1.5}])
     look(acme, tool)
     path = f"/tools/{tool.pk}/drift/draft"
     assert signed_in(acme.viewer).post(path).status_code == 403
@@ -247,7 +223,7 @@ def test_a_draft_is_made_of_what_was_observed(acme: Cast, tool: Tool) -> None:
         properties = draft.output_schema["properties"]
     assert properties["celsius"] == {"type": ["null", "number"]}
     assert properties["wind"]["properties"] == {"speed": {"type": "integer"}}
-    assert properties["sky"] == OUTPUT["properties"]["sky"]
+    assert properties["sky"] == OUTPUT_SCHEMA["properties"]["sky"]
     assert draft.base_number == 1
     answer = signed_in(acme.editor).post(path, follow=True).content.decode()
     assert "works on a draft of this tool already" in answer
@@ -256,7 +232,7 @@ def test_a_draft_is_made_of_what_was_observed(acme: Cast, tool: Tool) -> None:
 def test_a_tool_without_a_version_is_drafted_from_its_calls(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
-    send(acme, [{"celsius": 1}, {"celsius": 2.5}])
+    send_outputs(acme, [{"celsius": 1}, {"celsius": 2.5}])
     path = f"/tools/{tool.pk}/drift/draft"
     said = signed_in(acme.editor).post(path, follow=True).content.decode()
     assert "Nothing was observed yet" in said
@@ -279,7 +255,7 @@ def test_a_schema_that_cannot_be_read_is_told_and_no_error(acme: Cast) -> None:
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
         old = make_contract(output_schema={"$schema": "http://json-schema.org/draft-04/schema#"})
         publish_version(tool, ToolContract.model_validate(old), Publisher(acme.editor))
-    send(acme, [{"a": 1}])
+    send_outputs(acme, [{"a": 1}])
     assert look(acme, tool).state == "done"
     assert "cannot be held against calls" in page(acme.viewer, tool)
 
@@ -295,9 +271,9 @@ def test_before_any_look_the_page_says_what_one_is(acme: Cast, tool: Tool) -> No
 
 def test_the_list_tells_tools_that_were_never_called(acme: Cast, tool: Tool) -> None:
     with tenant_scope(acme.tenant.id):
-        register_contracts(acme.tenant, [contract(name="quiet")], Publisher(key_id="key"))
-    send(acme, [{}])
-    send(acme, [{}], tool_name="stranger")
+        register_contracts(acme.tenant, [weather_contract(name="quiet")], Publisher(key_id="key"))
+    send_outputs(acme, [{}])
+    send_outputs(acme, [{}], tool_name="stranger")
 
     def listed(state: str) -> set[str]:
         shown = signed_in(acme.viewer).get("/tools/", {"state": state}).content.decode()

@@ -3,7 +3,7 @@
 import json
 import random
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,42 +20,17 @@ from audit.work.replay import job
 from audit.work.replay.tally import SideTally, Tally
 from tenants.scope import tenant_scope
 from tests.support.factories import Cast, make_call, send_events
-from tools_registry.changes import Publisher
+from tests.support.replays import (
+    ARGS,
+    LOOSE,
+    NOW,
+    STRICT,
+    publish_contract,
+    read_replay,
+    run_replay,
+    send_outputs,
+)
 from tools_registry.models import Tool
-from tools_registry.schemas import ToolContract
-from tools_registry.versions import publish_version
-
-NOW = datetime.now(UTC)
-LOOSE: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "celsius": {"type": "number"},
-        "sky": {"enum": ["clear", "grey"]},
-        "hours": {"type": "array", "items": {"type": "object", "required": ["at"]}},
-    },
-}
-STRICT: dict[str, Any] = LOOSE | {
-    "required": ["celsius"],
-    "additionalProperties": False,
-    "properties": LOOSE["properties"] | {"sky": {"enum": ["clear", "grey", "rain"]}},
-}
-ARGS: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
-
-
-def publish(cast: Cast, **members: Any) -> Tool:
-    contract = ToolContract.model_validate(
-        {
-            "name": "get_weather",
-            "description": "",
-            "input_schema": ARGS,
-            "output_schema": LOOSE,
-            **members,
-        }
-    )
-    with tenant_scope(cast.tenant.id):
-        tool, _ = Tool.objects.get_or_create(tenant=cast.tenant, name=contract.name)
-        publish_version(tool, contract, Publisher(cast.editor))
-        return tool
 
 
 def start(
@@ -72,34 +47,9 @@ def start(
         return job.start_replay(tool, job.Proposal(1, args, output), calls, limit, "Ada").id
 
 
-def run(cast: Cast, pk: UUID) -> None:
-    while job.run_slice(cast.tenant.id, pk):
-        pass
-
-
-def state(cast: Cast, pk: UUID) -> Replay:
-    with tenant_scope(cast.tenant.id):
-        return Replay.objects.for_tenant(cast.tenant.id).get(id=pk)
-
-
 def sides(cast: Cast, pk: UUID) -> tuple[SideTally, SideTally]:
-    found = Tally.load(state(cast, pk).findings).sides
+    found = Tally.load(read_replay(cast, pk).findings).sides
     return found["output"], found["args"]
-
-
-def send(cast: Cast, outputs: list[Any], **members: Any) -> None:
-    send_events(
-        cast.tenant,
-        (
-            event
-            for n, data in enumerate(outputs)
-            for event in make_call(
-                started_at=NOW - timedelta(seconds=n + 60),
-                output={"status": "ok", "data": data, "meta": {}},
-                **members,
-            )
-        ),
-    )
 
 
 def some_output(rng: random.Random) -> dict[str, Any]:
@@ -121,15 +71,15 @@ def test_the_numbers_equal_an_independent_recount(
     monkeypatch.setattr(job, "CHUNK", 37)
     monkeypatch.setattr(job, "BATCHES_AT_ONCE", 2)
     rng = random.Random(3)
-    tool = publish(acme)
+    tool = publish_contract(acme)
     outputs = [some_output(rng) for _ in range(300)]
     for first in range(0, 300, 50):
-        send(acme, outputs[first : first + 50])
+        send_outputs(acme, outputs[first : first + 50])
     another = make_call(started_at=NOW - timedelta(minutes=2), tool_name="another")
     send_events(acme.tenant, another)
     pk = start(acme, tool, limit=1000)
-    run(acme, pk)
-    replay, (found, _) = state(acme, pk), sides(acme, pk)
+    run_replay(acme, pk)
+    replay, (found, _) = read_replay(acme, pk), sides(acme, pk)
     assert (replay.state, replay.read_count, replay.call_count) == ("done", 300, 300)
 
     changes: Counter[str] = Counter()
@@ -161,11 +111,11 @@ def test_the_numbers_equal_an_independent_recount(
 
 
 def test_arguments_are_replayed_against_the_input_schema(acme: Cast) -> None:
-    tool = publish(acme)
-    send(acme, [{}] * 3, args={"city": "London"})
-    send(acme, [{}] * 2, args={"town": "Bath"})
+    tool = publish_contract(acme)
+    send_outputs(acme, [{}] * 3, args={"city": "London"})
+    send_outputs(acme, [{}] * 2, args={"town": "Bath"})
     pk = start(acme, tool, LOOSE, ARGS | {"required": ["city"]})
-    run(acme, pk)
+    run_replay(acme, pk)
     outputs, args = sides(acme, pk)
     assert (outputs.passing, args.passing, args.newly_violating) == (5, 3, 2)
     (kind,) = args.kinds
@@ -174,7 +124,7 @@ def test_arguments_are_replayed_against_the_input_schema(acme: Cast) -> None:
 
 
 def test_known_violations_are_cured_or_not(acme: Cast) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     violation = {"path": "$.sky", "code": "ENUM_MISMATCH", "expected": "", "received": ""}
     for sky in ("rain", "snow"):
         guard = {"strategy": "throw", "outcome": "failed", "violations": [violation]}
@@ -183,7 +133,7 @@ def test_known_violations_are_cured_or_not(acme: Cast) -> None:
         events = make_call(started_at=at, output=None, guard=guard | {"received": received})
         send_events(acme.tenant, events)
     pk = start(acme, tool)
-    run(acme, pk)
+    run_replay(acme, pk)
     found, _ = sides(acme, pk)
     assert (found.known, found.cured, found.newly_passing, found.still_violating) == (2, 1, 1, 1)
     (kind,) = found.kinds
@@ -191,29 +141,29 @@ def test_known_violations_are_cured_or_not(acme: Cast) -> None:
 
 
 def test_only_the_newest_calls_of_the_range_are_read(acme: Cast) -> None:
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}] * 10 + [{}] * 10)
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}] * 10 + [{}] * 10)
     old = make_call(started_at=NOW - timedelta(hours=30), output={"status": "ok", "data": {}})
     send_events(acme.tenant, old)
     send_events(acme.tenant, make_call(started_at=NOW - timedelta(minutes=2), is_open=True))
     for limit, hours, expected in ((10, 24, (10, 0)), (100, 24, (10, 10)), (100, 48, (10, 11))):
         pk = start(acme, tool, limit=limit, hours=hours)
-        run(acme, pk)
+        run_replay(acme, pk)
         found, _ = sides(acme, pk)
         assert (found.passing, found.newly_violating) == expected
-        assert state(acme, pk).call_count == sum(expected)
+        assert read_replay(acme, pk).call_count == sum(expected)
 
 
 def test_what_is_killed_between_two_chunks_goes_on_where_it_was(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "CHUNK", 7)
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}] * 30)
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}] * 30)
     pk = start(acme, tool)
     counts = []
     while job.run_slice(acme.tenant.id, pk, seconds=0):
-        counts.append(state(acme, pk).read_count)
+        counts.append(read_replay(acme, pk).read_count)
     assert counts == [7, 14, 21, 28]
     assert sides(acme, pk)[0].passing == 30
 
@@ -222,11 +172,11 @@ def test_what_is_killed_within_a_chunk_has_changed_nothing(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "CHUNK", 7)
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}] * 10)
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}] * 10)
     pk = start(acme, tool)
     assert job.run_slice(acme.tenant.id, pk, seconds=0)
-    before = (state(acme, pk).read_count, state(acme, pk).findings)
+    before = (read_replay(acme, pk).read_count, read_replay(acme, pk).findings)
 
     def die(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
@@ -235,8 +185,8 @@ def test_what_is_killed_within_a_chunk_has_changed_nothing(
         dying.setattr(Replay, "save", die)
         with pytest.raises(KeyboardInterrupt):
             job.run_slice(acme.tenant.id, pk)
-    assert (state(acme, pk).read_count, state(acme, pk).findings) == before
-    run(acme, pk)
+    assert (read_replay(acme, pk).read_count, read_replay(acme, pk).findings) == before
+    run_replay(acme, pk)
     assert sides(acme, pk)[0].passing == 10
 
 
@@ -244,15 +194,15 @@ def test_a_slice_ends_within_a_chunk_when_its_time_is_up(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "BATCHES_AT_ONCE", 1)
-    tool = publish(acme)
+    tool = publish_contract(acme)
     for _ in range(3):
-        send(acme, [{"celsius": 1}] * 4)
+        send_outputs(acme, [{"celsius": 1}] * 4)
     pk = start(acme, tool)
     counts = []
     while job.run_slice(acme.tenant.id, pk, seconds=0):
-        counts.append(state(acme, pk).read_count)
+        counts.append(read_replay(acme, pk).read_count)
     assert counts[0] < 12
-    assert (state(acme, pk).state, state(acme, pk).read_count) == ("done", 12)
+    assert (read_replay(acme, pk).state, read_replay(acme, pk).read_count) == ("done", 12)
 
 
 def test_the_task_defers_itself_until_it_is_done(
@@ -260,39 +210,42 @@ def test_the_task_defers_itself_until_it_is_done(
 ) -> None:
     monkeypatch.setattr(job, "CHUNK", 7)
     monkeypatch.setattr(job.run_slice, "__kwdefaults__", {"seconds": 0.0})
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}] * 10)
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}] * 10)
     pk = start(acme, tool)
     ids = {"tenant_id": str(acme.tenant.id), "replay_id": str(pk)}
     replay_calls(**ids)
-    assert state(acme, pk).state == "running"
+    assert read_replay(acme, pk).state == "running"
     assert ProcrastinateJob.objects.filter(args__replay_id=str(pk)).count() == 1
     replay_calls(**ids)
-    assert state(acme, pk).state == "done"
+    assert read_replay(acme, pk).state == "done"
 
 
 def test_a_replay_can_be_stopped_and_another_stops_it(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "CHUNK", 7)
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}] * 20)
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}] * 20)
     pk = start(acme, tool)
     job.run_slice(acme.tenant.id, pk, seconds=0)
     with tenant_scope(acme.tenant.id):
         assert job.cancel_replay(tool.id, pk, NOW)
         assert not job.cancel_replay(tool.id, pk, NOW)
     assert not job.run_slice(acme.tenant.id, pk)
-    assert (state(acme, pk).state, state(acme, pk).read_count) == ("cancelled", 7)
+    assert (read_replay(acme, pk).state, read_replay(acme, pk).read_count) == ("cancelled", 7)
     first, second = start(acme, tool), start(acme, tool)
-    assert (state(acme, first).state, state(acme, second).state) == ("cancelled", "waiting")
+    assert (read_replay(acme, first).state, read_replay(acme, second).state) == (
+        "cancelled",
+        "waiting",
+    )
 
 
 def test_only_the_newest_replays_of_a_tool_are_kept(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "KEPT", 3)
-    tool = publish(acme)
+    tool = publish_contract(acme)
     started = [start(acme, tool) for _ in range(5)]
     with tenant_scope(acme.tenant.id):
         kept = Replay.objects.for_tenant(acme.tenant.id).filter(tool_id=tool.id)
@@ -300,41 +253,41 @@ def test_only_the_newest_replays_of_a_tool_are_kept(
 
 
 def test_erased_payloads_are_counted_as_that(acme: Cast) -> None:
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}] * 3)
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}] * 3)
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
     pk = start(acme, tool)
-    run(acme, pk)
+    run_replay(acme, pk)
     outputs, args = sides(acme, pk)
     assert (outputs.judged, outputs.skipped, args.skipped) == (0, {"erased": 3}, {"erased": 3})
 
 
 def test_a_damaged_log_ends_the_replay_with_the_reason(acme: Cast) -> None:
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}])
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}])
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = 'x' WHERE tenant_id = %s", [acme.tenant.id])
     pk = start(acme, tool)
     replay_calls(tenant_id=str(acme.tenant.id), replay_id=str(pk))
-    assert state(acme, pk).state == "failed"
-    assert "cannot be inflated" in state(acme, pk).problem
+    assert read_replay(acme, pk).state == "failed"
+    assert "cannot be inflated" in read_replay(acme, pk).problem
 
 
 def test_a_schema_that_takes_too_long_ends_the_replay(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "EVENT_SECONDS", 0.0)
-    tool = publish(acme)
-    send(acme, [{"celsius": 1}] * 3)
+    tool = publish_contract(acme)
+    send_outputs(acme, [{"celsius": 1}] * 3)
     pk = start(acme, tool)
-    run(acme, pk)
-    assert (state(acme, pk).state, state(acme, pk).read_count) == ("failed", 1)
-    assert "the schemas ask for too much" in state(acme, pk).problem
+    run_replay(acme, pk)
+    assert (read_replay(acme, pk).state, read_replay(acme, pk).read_count) == ("failed", 1)
+    assert "the schemas ask for too much" in read_replay(acme, pk).problem
 
 
 def test_a_schema_the_guard_cannot_judge_by_is_refused(acme: Cast) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     for schema in ({"$ref": "https://example.com"}, {"pattern": "(?!a)"}, {"$ref": "#"}):
         with pytest.raises(UnusableSchemaError, match="The draft's output schema cannot"):
             start(acme, tool, schema)
@@ -343,28 +296,30 @@ def test_a_schema_the_guard_cannot_judge_by_is_refused(acme: Cast) -> None:
 
 
 def test_a_replay_is_of_the_draft_and_the_version_it_was_made_with(acme: Cast) -> None:
-    tool = publish(acme)
+    tool = publish_contract(acme)
     pk = start(acme, tool)
     proposal = job.Proposal(2, ARGS, STRICT)
-    assert job.is_of(state(acme, pk), tool, proposal)
-    assert not job.is_of(state(acme, pk), tool, job.Proposal(2, ARGS, LOOSE))
-    assert not job.is_of(state(acme, pk), tool, job.Proposal(2, ARGS | {"title": "x"}, STRICT))
-    tool = publish(acme, description="Another.")
-    assert not job.is_of(state(acme, pk), tool, proposal)
+    assert job.is_of(read_replay(acme, pk), tool, proposal)
+    assert not job.is_of(read_replay(acme, pk), tool, job.Proposal(2, ARGS, LOOSE))
+    assert not job.is_of(
+        read_replay(acme, pk), tool, job.Proposal(2, ARGS | {"title": "x"}, STRICT)
+    )
+    tool = publish_contract(acme, description="Another.")
+    assert not job.is_of(read_replay(acme, pk), tool, proposal)
 
 
 def test_a_tool_without_a_version_is_held_against_nothing(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
-    send(acme, [{}, {"celsius": 1}])
+    send_outputs(acme, [{}, {"celsius": 1}])
     pk = start(acme, tool)
-    run(acme, pk)
+    run_replay(acme, pk)
     found, _ = sides(acme, pk)
     assert (found.newly_violating, found.passing) == (1, 1)
-    assert json.loads(state(acme, pk).input_schema) == ARGS
+    assert json.loads(read_replay(acme, pk).input_schema) == ARGS
 
 
 def test_another_tenants_replay_is_none(acme: Cast, globex: Cast) -> None:
-    pk = start(acme, publish(acme))
+    pk = start(acme, publish_contract(acme))
     assert not job.run_slice(globex.tenant.id, pk)
-    assert state(acme, pk).state == "waiting"
+    assert read_replay(acme, pk).state == "waiting"

@@ -28,7 +28,7 @@ def _failure(call: Stored) -> tuple[str, str, str | None]:
 
 
 def plain_otel(tenant: Tenant) -> None:
-    """tests/audit/intake/otlp/frameworks/plain_otel.py"""
+    """tests/support/otlp/frameworks/plain_otel.py"""
     found = by_name(tenant)
 
     assert found.keys() == {"plan_trip", "get_weather", "book_flight"}
@@ -53,7 +53,7 @@ def plain_otel(tenant: Tenant) -> None:
 
 
 def pydantic_ai(tenant: Tenant) -> None:
-    """tests/audit/intake/otlp/frameworks/pydantic_ai_agent.py"""
+    """tests/support/otlp/frameworks/pydantic_ai_agent.py"""
     found = by_name(tenant)
 
     assert found.keys() == {"get_weather", "ask_forecaster", "read_sensor", "book_flight"}
@@ -81,7 +81,7 @@ def pydantic_ai(tenant: Tenant) -> None:
 
 
 def langchain(tenant: Tenant) -> None:
-    """tests/audit/intake/otlp/frameworks/langchain_tools.py"""
+    """tests/support/otlp/frameworks/langchain_tools.py"""
     found = by_name(tenant)
 
     assert found.keys() == {"plan_trip", "get_weather", "book_flight"}
@@ -113,12 +113,12 @@ def _mcp(tenant: Tenant, args: list[Any]) -> list[Stored]:
 
 
 def mcp_in_process(tenant: Tenant) -> None:
-    """tests/audit/intake/otlp/frameworks/mcp_client_server.py both"""
+    """tests/support/otlp/frameworks/mcp_client_server.py both"""
     _mcp(tenant, [None, None, None])
 
 
 def mcp_two_processes(tenant: Tenant) -> None:
-    """tests/audit/intake/otlp/frameworks/mcp_client_server.py client content"""
+    """tests/support/otlp/frameworks/mcp_client_server.py client content"""
     found = _mcp(tenant, [{"to": "London"}, {"city": "London"}, {"city": "Paris"}])
 
     assert found[0].row.error_message == "Error executing tool book_flight"

@@ -1,6 +1,6 @@
-"""Renew tests/audit/intake/otlp/fixtures: run the frameworks, and keep what they sent.
+"""Renew tests/support/otlp/fixtures: run the frameworks, and keep what they sent.
 
-    uv run python -m tests.audit.intake.otlp.capture [script …]
+    uv run python -m tests.support.otlp.capture [script …]
 
 Paths of this machine are taken out of stack traces; the rest is as it was sent.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from tests.audit.intake.otlp.environment import (
+from tests.support.otlp.environment import (
     FIXTURES,
     FRAMEWORKS,
     frameworks_python,

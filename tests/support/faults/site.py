@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tenants.models import Tenant
-from tests.faults.conservation import Balance, assert_conserved
 from tests.support.factories import make_ingest_key
+from tests.support.faults.conservation import Balance, assert_conserved
 
 EXECUTOR = Path(__file__).with_name("executor.py")
 PATIENCE_SECONDS = 600.0

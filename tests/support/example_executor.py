@@ -1,12 +1,12 @@
-"""An executor of the kind our users run: the SDK and nothing else of ours.
+"""An executor of the kind that users run: it uses the SDK and nothing else of this repository.
 
-A program of its own, for `test_executor.py`: `python executor.py TRACE COMMAND …`. It says on
-stdout what it does, with the time (seconds since the epoch), and waits for a line on stdin
-where it says so.
+A program for `tests/acceptance`: `python example_executor.py TRACE COMMAND …`. It reports each
+step on stdout with the time (seconds since the epoch), and waits for a line on stdin where the
+step says so.
 
     hold            one call, in progress until a line comes
     work N DEPTH    N calls, then one more in whose midst it kills itself, DEPTH calls deep
-    look            one call, and the end as any program's
+    once            one call, and the end as any program's
 """
 
 import os
@@ -65,7 +65,7 @@ def main(trace_id: str, command: str, *numbers: str) -> None:
                 for number in range(count):
                     count_pages(number)
                 dig(depth)
-            case "look":
+            case "once":
                 count_pages(0)
             case _:
                 sys.exit(f"no such command: {command}")

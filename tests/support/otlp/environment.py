@@ -16,7 +16,7 @@ import pytest
 
 FRAMEWORKS = Path(__file__).parent / "frameworks"
 FIXTURES = Path(__file__).parent / "fixtures"
-"""What the frameworks sent once (tests/audit/intake/otlp/capture.py)."""
+"""What the frameworks sent once (tests/support/otlp/capture.py)."""
 _REQUIREMENTS = FRAMEWORKS / "requirements.txt"
 _TIMEOUT_S = 600
 

@@ -1,0 +1,40 @@
+"""Spools of processes that ended: leave one behind, read one, and let a new process adopt it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tooltrail import Trail
+from tooltrail.spool.segments import SegmentSpool
+
+from sdk.tests.support.ingest_server import Server
+
+
+def adopt_segments(server: Server, make_trail: Callable[..., Trail]) -> Trail:
+    """The trail of a new process, after it has sent the events that ended processes left."""
+    trail = make_trail()
+
+    @trail.tool(version="1")
+    def hello() -> None: ...
+
+    hello()
+    server.wait(lambda: any(event["tool_name"] == "hello" for event in server.events))
+    assert trail.flush(20)
+    return trail
+
+
+def spooled_events(spool: SegmentSpool) -> list[dict[str, Any]]:
+    spool.declare()
+    spool.seal()
+    return [json.loads(line) for batch in spool.batches() for line in spool.read(batch)]
+
+
+def spooled_event(n: int) -> bytes:
+    """All events that the spool would send."""
+    return b'{"type":"toolExecutionStart","n":%d' % n
+
+
+def abandon_spool(spool: SegmentSpool) -> None:
+    """The line of a small event with a number."""
+    """Leave the spool as a killed process does: files unchanged, the lock free."""
+    spool.abandon()

@@ -1,0 +1,10 @@
+"""The repository's Markdown documents."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "bench/*.md", "docs/**/*.md", "sdk/*.md")
+    for path in ROOT.glob(pattern)
+)

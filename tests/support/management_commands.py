@@ -1,0 +1,44 @@
+"""Management commands in a process of their own, and the database they make."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from config.instance import BASE_DIR
+from config.postgresql import database
+from tests.support.installation import clean_environment
+
+
+def row_count(connection: psycopg.Connection[Any], table: str) -> int:
+    row = connection.execute(
+        sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def manage(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """The number of rows of a table."""
+    """Run a management command with these variables and none else of Tooltrail's."""
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=BASE_DIR,
+        env=clean_environment(**environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def init_database(admin_url: str, var: Path, *options: str, **environment: str) -> dict[str, str]:
+    """Run `manage.py database init`; the variables it prints."""
+    arguments = ("database", "init", "--admin-url", admin_url, *options)
+    done = manage(*arguments, TOOLTRAIL_VAR=str(var), **environment)
+    assert done.returncode == 0, done.stderr
+    addresses = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert addresses.keys() == database.VARIABLES.keys()
+    return addresses

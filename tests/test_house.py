@@ -1,0 +1,101 @@
+"""The layout of the repository: where test modules lie, what they import, and module names."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("audit", "config", "sdk", "tenants", "tests", "tools_registry")
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "services", "service", "misc", "common"}
+MAX_TOP_MODULES = 6  # of audit/, without __init__.py: all else lies in a storey
+
+FOLDERS_WITHOUT_COUNTERPART = {
+    # A folder of tests/audit and why audit/ has none of that name.
+    "pages/api": "the read API: every screen's `api` module, tested as one contract",
+}
+NOT_TESTS = {
+    # A module beside tests that is neither a test nor in tests/support, and why.
+    "sdk/tests/guard/exemptions.py": "recorded rows that do not apply: data of one test",
+    "tests/fuzz/ndjson.py": "hooks of schemathesis, whose import path is this folder",
+    "tests/isolation/routes.py": "the routes of the isolation matrix",
+    "tests/isolation/world.py": "the tenants and rows of the isolation matrix",
+    "tests/schema/catalog.py": "the queries of the schema rules",
+    "tests/schema/databases.py": "the databases of the schema rules",
+    "tests/schema/rules.py": "the schema rules",
+}
+
+
+def python_files(*folders: str) -> Iterator[Path]:
+    """Modules of these folders, relative to the repository."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not {part for part in path.parts if part.startswith(".")}:
+                yield path.relative_to(ROOT)
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a module imports, and `module.name` of each name it takes."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse((ROOT / path).read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+TESTS = [path for path in python_files("tests", "sdk/tests") if path.name.startswith("test_")]
+
+
+def test_no_module_imports_a_test_module_or_a_conftest() -> None:
+    modules = {str(test.with_suffix("")).replace("/", ".") for test in TESTS}
+    imports = {
+        (str(path), name)
+        for path in python_files("tests", "sdk/tests", "bench", "docs")
+        for name in imported(path)
+        if name in modules or name.rpartition(".")[2] == "conftest"
+    }
+
+    assert imports == set()
+
+
+def test_a_module_beside_tests_is_a_test_or_listed_with_its_reason() -> None:
+    beside = {
+        str(path)
+        for path in python_files("tests", "sdk/tests")
+        if not re.fullmatch(r"test_\w+|conftest|__init__", path.stem)
+        and "support" not in path.parts
+    }
+
+    assert beside == NOT_TESTS.keys()
+
+
+def test_support_modules_hold_no_tests() -> None:
+    support = [path for path in TESTS if "support" in path.parts]
+
+    assert support == []
+
+
+def test_audit_keeps_its_modules_in_storeys() -> None:
+    top = [path.name for path in (ROOT / "audit").glob("*.py") if path.stem != "__init__"]
+
+    assert len(top) <= MAX_TOP_MODULES, top
+
+
+def test_each_folder_of_tests_for_audit_has_the_name_of_a_package_in_audit() -> None:
+    folders = {
+        str(path.parent.relative_to("tests/audit")) for path in TESTS if path.parts[1] == "audit"
+    }
+    without = {folder for folder in folders if not (ROOT / "audit" / folder).is_dir()}
+
+    assert without <= FOLDERS_WITHOUT_COUNTERPART.keys(), without
+    assert FOLDERS_WITHOUT_COUNTERPART.keys() <= folders
+
+
+def test_no_module_or_package_has_a_name_that_says_nothing() -> None:
+    vague = [
+        path for path in python_files(*PACKAGES) if VAGUE_NAMES & {path.stem, *path.parts[:-1]}
+    ]
+
+    assert vague == []
