@@ -1,4 +1,4 @@
-"""What the top-level documents show works as shown."""
+"""The examples of the top-level documents work as shown."""
 
 import json
 import re

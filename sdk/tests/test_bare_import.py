@@ -1,4 +1,4 @@
-"""Executors install the SDK without the server: it must import without what only that has."""
+"""The SDK imports without the packages that only the server has."""
 
 import subprocess
 import sys

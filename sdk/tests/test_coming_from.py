@@ -1,4 +1,4 @@
-"""The page for those who move over: its examples run, its names exist, its decisions are all."""
+"""docs/coming-from.md: its examples run, its names exist, and it lists every decision."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""JavaScript number printing: the switches between plain digits and exponents."""
+"""Numbers as JavaScript prints them: where plain digits change to exponents."""
 
 import math
 

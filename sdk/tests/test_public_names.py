@@ -1,4 +1,4 @@
-"""The names users import: those that moved over from the seed systems, and where they stand.
+"""The public names: those taken over from the seed systems, and where they are defined.
 
 A name listed here is a promise. It may gain members, but not lose or move any.
 """

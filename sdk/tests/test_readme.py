@@ -1,4 +1,4 @@
-"""The SDK's README: its examples run, its tables say what the code says."""
+"""The SDK's README: its examples run, and its tables agree with the code."""
 
 import re
 import shlex

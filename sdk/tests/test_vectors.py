@@ -1,4 +1,4 @@
-"""No recorded row is left out: each is some test's, if only as one that is exempt."""
+"""Every recorded row belongs to a test, or is exempt."""
 
 from importlib import import_module
 

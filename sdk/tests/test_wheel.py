@@ -1,4 +1,4 @@
-"""The wheel, as built and installed where nothing else is: complete, typed, without the server."""
+"""The wheel, built and installed alone: complete, typed, without the server."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The main job, end to end: a real executor's calls, shipped, stored and shown.
+"""End to end: the calls of a real executor are sent, stored and shown.
 
 Nothing here is in this process but the looking: the executor, the server and the browser are
 processes of their own.

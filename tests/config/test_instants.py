@@ -1,4 +1,4 @@
-"""How instants are written, in zones off the hour and on the days clocks are set."""
+"""How instants are written, in unusual offsets and on days when clocks change."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo

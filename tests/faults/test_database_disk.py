@@ -1,4 +1,4 @@
-"""PostgreSQL's disk is full: who sends is told to come again, and nothing acknowledged is lost."""
+"""PostgreSQL's disk is full: senders are asked to retry, and no acknowledged event is lost."""
 
 import os
 import shutil

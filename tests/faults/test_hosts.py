@@ -1,4 +1,4 @@
-"""Hosts that are not as they should be: full disks, clocks that jump, neighbours."""
+"""Faulty hosts: full disks, clocks that jump, several tenants on one host."""
 
 import json
 import random

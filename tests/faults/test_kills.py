@@ -1,4 +1,4 @@
-"""Executors that are killed: what they had begun is there, whoever sends it."""
+"""Killed executors: their started calls are stored, whichever process sends them."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""A server that is away, and answers that do not come back whole."""
+"""An unreachable server, and answers that are lost or cut off."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The server killed under load: what it acknowledged is there once, and it comes back by itself."""
+"""The server killed under load: acknowledged events are stored once, and it restarts."""
 
 import contextlib
 import os

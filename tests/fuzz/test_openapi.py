@@ -1,4 +1,4 @@
-"""Schemathesis over /api/v1/openapi.json: whatever comes, the server never fails.
+"""Schemathesis over /api/v1/openapi.json: no request makes the server fail.
 
 And what it answers is what the document says: status, type of content, members.
 

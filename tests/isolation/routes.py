@@ -1,4 +1,4 @@
-"""Every route of the product, and how a stranger knocks at it.
+"""Every route of the product, and how a member of another tenant calls it.
 
 A route that is missing here fails `test_walk.py`, which says what to add; `test_matrix.py` holds
 each to its roles, methods and answers.

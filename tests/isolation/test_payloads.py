@@ -1,4 +1,4 @@
-"""A viewer is shown no payload, an auditor none unasked; everybody else is (docs/adr/0011)."""
+"""Viewers see no payload, auditors only on demand; all others see them (docs/adr/0011)."""
 
 import json
 from dataclasses import replace

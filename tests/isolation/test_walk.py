@@ -1,4 +1,4 @@
-"""One tenant never sees another's data: every route, knocked at by a stranger.
+"""No tenant sees another's data: every route, called by a member of another tenant.
 
 The views run as they do in production: as the application role, in real transactions.
 """

@@ -1,4 +1,4 @@
-"""A tenant with something in every table, and a canary in every text of it.
+"""A tenant with rows in every table, and a marker in each of its texts.
 
 Nobody but its own members may ever be shown the canary.
 """

@@ -1,4 +1,4 @@
-"""axe-core on every page of calls and settings, in light and dark; no first load is heavy.
+"""axe-core on every page of calls and settings, in light and dark; and sizes of pages.
 
 What axe calls serious or critical fails; so does a first load of more than 250 KB.
 """

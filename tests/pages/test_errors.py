@@ -1,4 +1,4 @@
-"""Error answers: their own look, a fragment for htmx, JSON for the API, and no way around CSP."""
+"""Error pages: complete, a fragment for htmx, JSON for the API, always with CSP."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What an agent wrote to be run is on every page, in a real browser, and nothing of it runs."""
+"""Hostile text from agents is on every page in a real browser, and none of it runs."""
 
 import json
 from collections.abc import Iterator

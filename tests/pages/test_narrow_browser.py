@@ -1,4 +1,4 @@
-"""Every page on a telephone: nothing makes it scroll sideways, however long a name is."""
+"""Every page on a small screen: no horizontal scrolling, however long a name is."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What every page does for the person at work on it, in a real browser: js/page.js."""
+"""The behaviour that every page shares, in a real browser: js/page.js."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Every page of the product under its real policy, in a real browser: nothing inline, no error."""
+"""Every page under the real content security policy, in a browser: no error."""
 
 from typing import TYPE_CHECKING
 

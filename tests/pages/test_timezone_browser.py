@@ -1,4 +1,4 @@
-"""Times in the zone of a real browser, and in UTC where no script tells it."""
+"""Times in the browser's time zone, and in UTC without JavaScript."""
 
 import re
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The first migrations make the very schema that those they replace made step by step."""
+"""The squashed first migrations make the same schema as the migrations they replace."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Who may do what: the three roles, their grants, and what happens when they try."""
+"""The three database roles: their grants, and what happens without one."""
 
 import os
 import uuid

@@ -1,4 +1,4 @@
-"""Every table keeps the rules, and every rule finds a table that does not."""
+"""Every table follows the rules, and each rule detects a table that does not."""
 
 import os
 from collections.abc import Iterator

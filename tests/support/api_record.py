@@ -1,4 +1,4 @@
-"""A tenant in which everything the API reads is to be found."""
+"""A tenant with something to read for every operation of the API."""
 
 import json
 from dataclasses import dataclass

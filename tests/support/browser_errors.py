@@ -1,4 +1,4 @@
-"""What a browser holds against a page: refused scripts and styles, errors, missing files."""
+"""Errors that a browser reports: blocked scripts and styles, exceptions, missing files."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Calls as calls are, for tests of what many of them add up to."""
+"""Realistic random calls, for tests of figures over many calls."""
 
 import random
 import uuid

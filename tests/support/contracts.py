@@ -1,4 +1,4 @@
-"""Contracts for tests: valid and dull, a test overrides what it is about."""
+"""Valid contracts for tests; a test overrides the members it is about."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The running demo, as the tests of it see it."""
+"""The running demo, as its tests use it."""
 
 from dataclasses import dataclass
 from datetime import datetime

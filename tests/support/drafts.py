@@ -1,4 +1,4 @@
-"""A draft that breaks what a tool returned, and a replay that is to find out."""
+"""A draft that a tool's stored outputs violate, and a replay that detects it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

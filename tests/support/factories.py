@@ -1,4 +1,4 @@
-"""Plain functions that make valid, dull rows; a test overrides what it is about."""
+"""Functions that make valid rows; a test overrides what it is about."""
 
 import json
 import secrets

@@ -1,4 +1,4 @@
-"""Asks each operation through a generated client. Runs where openapi-python-client is, not Django.
+"""Calls each operation with a generated client, in an environment without Django.
 
 Arguments: the folder the client was generated into, and the server's address; the key is in
 TOOLTRAIL_API_KEY, and on standard input stands `{operation: its arguments}`. Prints, by operation,

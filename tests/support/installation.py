@@ -1,4 +1,4 @@
-"""A `manage.py up` of a test's own: its folder, its processes, and what it prints."""
+"""A `manage.py up` for one test: its folder, its processes, and its output."""
 
 import json
 import os

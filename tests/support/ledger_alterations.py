@@ -1,4 +1,4 @@
-"""What somebody with the whole database in hand can do to a log, and what must come of it.
+"""Alterations of a log by somebody with full access to the database, and their verdicts.
 
 Each alters at random and covers it up as well as can be without the private key.
 """

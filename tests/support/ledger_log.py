@@ -1,4 +1,4 @@
-"""Logs to fold: leaves put straight into the log, and what its tree must be."""
+"""Logs for tests of the ledger: leaves written directly, and the expected tree."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Requests to `POST /v1/traces`, and what the index and the log have of them afterwards."""
+"""Requests to `POST /v1/traces`, and what index and log hold afterwards."""
 
 import json
 import re

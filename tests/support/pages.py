@@ -1,4 +1,4 @@
-"""Opening pages in tests: as a member, whole or in part, with the statements they cost."""
+"""Opening pages in tests: signed in, complete or as a fragment, with a count of statements."""
 
 import re
 from collections.abc import Iterator

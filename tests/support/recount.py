@@ -1,4 +1,4 @@
-"""Counting everything again from `invocation` and the log, to compare with what was kept.
+"""Counts everything again from `invocation` and the log, to compare with stored counts.
 
 Works on one tenant inside its scope; `assert_consistent` is the invariant of ingest.
 """

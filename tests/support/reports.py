@@ -1,4 +1,4 @@
-"""A tenant whose calls are as calls are, and reports of it, made through the real pages."""
+"""A tenant with realistic calls, and reports made through the real pages."""
 
 import random
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Schemas and values by chance, from a seed: small words, so that much of it meets."""
+"""Random schemas and values from a seed; few words, so that they often match."""
 
 import random
 from typing import Any

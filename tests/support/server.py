@@ -1,4 +1,4 @@
-"""The web server of the tests: the real one, in a process of its own, on the test database."""
+"""The real web server on the test database, in a process of its own."""
 
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""Signing in through the form of the live server, as a person does."""
+"""Signs in through the form of the live server."""
 
 from typing import TYPE_CHECKING
 

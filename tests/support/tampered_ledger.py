@@ -1,4 +1,4 @@
-"""A tenant's log, all of it signed, for somebody who can alter everything but the key."""
+"""A signed log of a tenant, and what an attacker without the private key can alter."""
 
 import json
 import os

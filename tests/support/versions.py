@@ -1,4 +1,4 @@
-"""A tool with two versions, the second published at a moment of one's own, and their calls."""
+"""A tool with two versions, the second published at a given time, and calls of both."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What stands before every page: sign-in, the session's tenant, the role, the scope."""
+"""What a page requires: sign-in, the session's tenant, a role, the tenant scope."""
 
 import pytest
 from django.core.exceptions import PermissionDenied

@@ -1,4 +1,4 @@
-"""What is on record of signing in and out, which is done in no tenant."""
+"""The audit log of signing in and out, which happens outside any tenant."""
 
 from django.test import Client
 from django.urls import reverse

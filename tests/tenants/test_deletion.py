@@ -1,4 +1,4 @@
-"""Suspended, a tenant is closed; deleted, nothing of it is left but its tombstone."""
+"""A suspended tenant is closed; of a deleted tenant only its tombstone remains."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Joining a tenant: links that open once, for whoever accepts them and for nobody unasked."""
+"""Invitations: links that work once, and only for a person who accepts."""
 
 import re
 import threading

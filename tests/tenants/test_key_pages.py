@@ -1,4 +1,4 @@
-"""The keys page: making a key, seeing its text once, revoking it."""
+"""The keys page: creating a key, showing its text once, revoking it."""
 
 import re
 import uuid

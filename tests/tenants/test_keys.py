@@ -1,4 +1,4 @@
-"""API keys: what they open, and how each refusal is told apart."""
+"""API keys: what they permit, and the reason of each rejection."""
 
 import datetime
 import threading

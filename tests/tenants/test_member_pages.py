@@ -1,4 +1,4 @@
-"""The members page: removing, roles, and the admin who remains. Joining is test_invitations.py."""
+"""The members page: removing members, roles, and the last admin. See test_invitations.py."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Tenants and members made from the outside, as often as one likes."""
+"""Provisioning tenants and members from outside; repeating it changes nothing."""
 
 import secrets
 from io import StringIO

@@ -1,4 +1,4 @@
-"""The tenant scope: what is seen inside, outside, and after it."""
+"""The tenant scope: which rows are visible inside it, outside it, and after it."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Sessions and passwords: what a cookie may, what ends a session, what a password must be."""
+"""Sessions and passwords: cookies, the end of a session, rules for passwords."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Signing in and out, and what guessing gets."""
+"""Signing in and out, and the limits on guessing passwords."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

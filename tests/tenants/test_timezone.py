@@ -1,4 +1,4 @@
-"""Times stand on pages as the viewer's clocks show them, whatever a cookie says."""
+"""Pages show times in the viewer's time zone, whatever a cookie contains."""
 
 import re
 from datetime import UTC, datetime

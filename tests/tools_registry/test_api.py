@@ -1,4 +1,4 @@
-"""Executors register their tools: what is new, known, kept out or refused."""
+"""Executors register their tools: new, known, excluded or rejected."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""A name that is taken: what is answered, what is put on record, and which names are free again."""
+"""Name collisions: the answer, the audit log, and when a name is free again."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said of a contract as a person types it, and of the examples it is tried on."""
+"""The check of a contract while it is edited, and of its examples."""
 
 import json
 import time

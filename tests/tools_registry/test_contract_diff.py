@@ -1,4 +1,4 @@
-"""Whom a change of a contract breaks, and what differs as JSON."""
+"""What a change of a contract breaks, and the differences as JSON."""
 
 import json
 import random

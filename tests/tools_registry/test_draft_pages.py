@@ -1,4 +1,4 @@
-"""A draft's pages: written by editors, never over somebody else's text, and checked as typed."""
+"""A draft's pages: written by editors, without overwriting others, validated while typing."""
 
 import json
 import re

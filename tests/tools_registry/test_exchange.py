@@ -1,4 +1,4 @@
-"""The registry taken out as JSON and brought in again; what it would do, and what it did."""
+"""Export and import of the registry as JSON: the preview, and the result."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""An editor brings tools in, and has the server check what a tool returns; in a real browser."""
+"""An editor imports tools and turns on validation of outputs; in a browser."""
 
 import json
 import re

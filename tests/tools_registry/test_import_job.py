@@ -1,4 +1,4 @@
-"""Imports that are the worker's: tool by tool, watched, cancelled, killed, and over the API."""
+"""Imports in the worker: one tool at a time, progress, cancelling, kills, and the API."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Drafts and states: who may not overwrite whom, what leads where, and what is put on record."""
+"""Drafts and states: no lost updates, permitted transitions, and the audit log."""
 
 import threading
 from collections.abc import Iterator

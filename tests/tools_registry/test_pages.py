@@ -1,4 +1,4 @@
-"""The registry's pages: the list, a tool, one of its versions, and the way there from a call."""
+"""The registry's pages: the list, a tool, a version, and the link from a call."""
 
 import uuid
 from typing import Any

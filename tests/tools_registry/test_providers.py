@@ -1,4 +1,4 @@
-"""Definitions as OpenAI, Anthropic and MCP have them: read, written, and what they cannot say."""
+"""Definitions of OpenAI, Anthropic and MCP: read, written, and what they cannot express."""
 
 import json
 from typing import Any

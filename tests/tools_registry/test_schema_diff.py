@@ -1,4 +1,4 @@
-"""What a change of a schema does to the values accepted, held to what the validator says."""
+"""How a schema change affects the accepted values, compared with the validator."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""The SDK and the registry understand each other: digest first, then whole, then nothing."""
+"""The SDK registers tools: first the digest, then the contract, then nothing."""
 
 from pathlib import Path
 

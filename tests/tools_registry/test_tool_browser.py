@@ -1,4 +1,4 @@
-"""An editor compares two versions and takes one back, in a real browser under the real policy."""
+"""An editor compares two versions and restores one, in a browser with the real policy."""
 
 from playwright.sync_api import Page, expect
 

@@ -1,4 +1,4 @@
-"""What a tool's page tells and lets editors do, two contracts compared, and tools only called."""
+"""A tool's page: what it shows and permits, comparing contracts, and unregistered tools."""
 
 import uuid
 from datetime import UTC, datetime, timedelta

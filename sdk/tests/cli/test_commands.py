@@ -1,4 +1,4 @@
-"""The command: what waits, and sending it."""
+"""The command line of the SDK: showing and sending the events that wait in the spool."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Tables fit the terminal, and no text in them is obeyed by it."""
+"""Tables fit the terminal, and control characters in their texts have no effect."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Zips of strangers: each is refused with a line that says why."""
+"""Untrusted zip files: each invalid one is rejected with the reason."""
 
 import io
 import json

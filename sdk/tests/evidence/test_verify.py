@@ -1,4 +1,4 @@
-"""What a bundle stands up to: an honest one, and one for every way to be dishonest."""
+"""Verification of evidence bundles: a valid one passes, each kind of alteration is detected."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""An auditor's folder of checkpoints: what is kept, and what is shouted about."""
+"""An auditor's folder of checkpoints: what is kept, and what raises an alarm."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Random schemas and values: no unexpected exception, and two engines of one opinion.
+"""Random schemas and values: no unexpected exception, and both engines agree.
 
 `uv run python -m sdk.tests.guard.test_fuzz 100000` runs as many as one likes.
 """

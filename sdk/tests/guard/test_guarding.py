@@ -1,4 +1,4 @@
-"""Strategies, hooks, toggles, single fields: what the document says beyond the recording."""
+"""Strategies, hooks, options and single fields, where the recorded rows do not cover them."""
 
 import asyncio
 import inspect

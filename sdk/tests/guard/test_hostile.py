@@ -1,4 +1,4 @@
-"""Schemas and values made to hurt: refused with a clear error, or done in no time.
+"""Hostile schemas and values: rejected with a clear error, or validated quickly.
 
 Hardly anything here measures time: most cases would run for minutes, or not end at all, if
 the protection it is about were missing.

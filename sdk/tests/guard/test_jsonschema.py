@@ -1,4 +1,4 @@
-"""JSON Schema as a whole: drafts, every keyword's words, references, and the cache."""
+"""JSON Schema: drafts, the message of every keyword, references, and the cache."""
 
 import copy
 import gc

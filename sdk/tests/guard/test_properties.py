@@ -1,4 +1,4 @@
-"""What holds for every schema and value: coercing and stripping change no more than they may."""
+"""Properties of coercing and stripping that hold for every schema and value."""
 
 import copy
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Signed notes, their keys, and checkpoints: published examples, and what is refused."""
+"""Signed notes, their keys, and checkpoints: published examples, and what is rejected."""
 
 import sys
 

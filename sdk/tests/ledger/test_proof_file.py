@@ -1,4 +1,4 @@
-"""The file that proves one entry offline: written, read, checked, and changed in every bit."""
+"""The file that proves one entry offline: written, read, verified, and altered in every bit."""
 
 import pytest
 from hypothesis import given

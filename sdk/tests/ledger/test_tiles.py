@@ -1,4 +1,4 @@
-"""Names and contents of tiles, and that proofs are made from just the tiles they name."""
+"""Names and contents of tiles; a proof needs only the tiles it names."""
 
 import random
 from collections import Counter

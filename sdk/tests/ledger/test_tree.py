@@ -1,4 +1,4 @@
-"""Root and proofs against known answers, RFC 6962's own definition, and every change of a bit."""
+"""Root and proofs against known answers, the definition in RFC 6962, and every altered bit."""
 
 import random
 from collections.abc import Sequence

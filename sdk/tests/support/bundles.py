@@ -1,4 +1,4 @@
-"""Bundles to check: a small log in memory, and every part of a bundle open to be altered."""
+"""Evidence bundles for tests: a small log in memory, and every part can be altered."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""A Tooltrail server of a few lines on loopback, which fails on demand."""
+"""A small Tooltrail server on loopback that fails on demand."""
 
 import gzip
 import json

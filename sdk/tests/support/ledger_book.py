@@ -1,4 +1,4 @@
-"""The tree as RFC 6962, section 2.1, defines it, by slices: slow, and nothing to get wrong."""
+"""The tree exactly as RFC 6962, section 2.1, defines it, by slices: slow, but simple."""
 
 from functools import cache
 from hashlib import sha256

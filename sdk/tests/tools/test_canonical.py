@@ -1,4 +1,4 @@
-"""The canonical text and the call id: recorded rows, and the two ways of writing agree."""
+"""The canonical text and the call id: recorded rows, and both implementations agree."""
 
 import json
 from collections.abc import Callable, Mapping

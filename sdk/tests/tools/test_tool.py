@@ -1,4 +1,4 @@
-"""What the recordings do not show: pydantic schemas, functions as tools, provider definitions."""
+"""What the recorded rows do not cover: pydantic schemas, functions as tools, definitions."""
 
 import asyncio
 import json

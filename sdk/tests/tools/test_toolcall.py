@@ -1,4 +1,4 @@
-"""Records of finished calls, and the tools with which a model looks into their results."""
+"""Records of finished calls, and the tools with which a model reads their results."""
 
 import asyncio
 from dataclasses import FrozenInstanceError

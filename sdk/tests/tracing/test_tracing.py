@@ -1,4 +1,4 @@
-"""Traceparent in and out, and the middleware around real and pretended applications."""
+"""Traceparent in and out, and the middleware around real and simulated applications."""
 
 import asyncio
 import subprocess

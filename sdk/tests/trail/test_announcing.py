@@ -1,4 +1,4 @@
-"""What the registry is told of tools: once each, by digest first, whatever becomes of it."""
+"""Registration of tools: each once, by digest first, and failures do not affect calls."""
 
 import asyncio
 import json

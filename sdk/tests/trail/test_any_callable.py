@@ -1,4 +1,4 @@
-"""Whatever is decorated or carried runs as it did before, and is recorded as what it is."""
+"""Every kind of callable behaves as before when it is decorated, and is recorded."""
 
 import asyncio
 import inspect

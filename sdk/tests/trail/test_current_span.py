@@ -1,4 +1,4 @@
-"""Beside OpenTelemetry: a call says in which span it ran, and is in that span's trace."""
+"""Beside OpenTelemetry: a call names the span it ran in and joins that span's trace."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""A full disk, then a killed process: each call that returned is delivered or declared lost."""
+"""A full disk, then a killed process: each finished call is delivered or declared lost."""
 
 import os
 import subprocess

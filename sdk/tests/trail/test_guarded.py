@@ -1,4 +1,4 @@
-"""Guarded tools under a trail: what the guard said is in the call's end event, and no secret."""
+"""Guarded tools under a trail: the end event has the guard's result, without secrets."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Killed, forked and hurried processes: nothing is lost, nothing doubled, no key mixed up."""
+"""Killed, forked and short-lived processes: no event is lost or duplicated, no key mixed up."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a call leaves behind: two events, placed, paired and valid."""
+"""A call records two events: paired, in order, and valid."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What counts as a secret, and that none gets past the quick look."""
+"""Which texts count as secrets, and that the fast check misses none of them."""
 
 import json
 import string

@@ -1,4 +1,4 @@
-"""Options: argument, environment, default; a wrong variable never stops a host."""
+"""Options: argument, environment, default; an invalid variable never stops the host."""
 
 from dataclasses import fields
 

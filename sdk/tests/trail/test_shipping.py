@@ -1,4 +1,4 @@
-"""From the spool to the server: what each answer means, and that nothing is lost or doubled."""
+"""From the spool to the server: what each answer means; no event is lost or duplicated."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The spool by itself: full disks, torn and damaged files, kills in the middle of things."""
+"""The spool alone: full disks, torn and damaged files, kills at any moment."""
 
 import errno
 import json

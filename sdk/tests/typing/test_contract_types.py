@@ -1,4 +1,4 @@
-"""Code that moved over from the AI Core contracts, under mypy strict."""
+"""Code written for the AI Core contracts type-checks under mypy strict."""
 
 from datetime import UTC, datetime
 from typing import assert_type

@@ -1,4 +1,4 @@
-"""Code that moved over from tool-output-guard, under mypy strict."""
+"""Code written for tool-output-guard type-checks under mypy strict."""
 
 from collections.abc import Callable
 from typing import Any, assert_type

@@ -1,4 +1,4 @@
-"""An executor's author's code under mypy strict: what is decorated keeps its signature.
+"""Recording code under mypy strict: a decorated function keeps its signature.
 
 The `type: ignore` comments are assertions too: mypy fails where one is not needed.
 """

@@ -1,4 +1,4 @@
-"""Code that moved over from the ADK, under mypy strict: tools, contexts of one's own."""
+"""Code written for the ADK type-checks under mypy strict: tools, custom contexts."""
 
 import asyncio
 from typing import Any, assert_type

@@ -1,4 +1,4 @@
-"""A newcomer's first minute: sign in to the demo, find what failed, and read why."""
+"""The first minute with the demo: sign in, find a failed call, and read its error."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Everything the demo promises to show does occur, and all of it came through the SDK."""
+"""The demo contains everything it promises, and all of it was recorded by the SDK."""
 
 import json
 import subprocess

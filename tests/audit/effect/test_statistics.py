@@ -1,4 +1,4 @@
-"""The tests against published answers, exact sums, and resamples that were really drawn."""
+"""The statistical tests against published answers, exact sums, and real resamples."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""The fast decoder and the contract accept and refuse the same, with the same values."""
+"""The fast decoder and the contract accept and reject the same events, with equal values."""
 
 import json
 import uuid

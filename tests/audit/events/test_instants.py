@@ -1,4 +1,4 @@
-"""Times as whole numbers: the fast way reads and refuses what the contract does."""
+"""Times as whole numbers: the fast parser accepts and rejects what the contract does."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

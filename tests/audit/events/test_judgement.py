@@ -1,4 +1,4 @@
-"""What two contracts find in one stored event, and why some events are not judged."""
+"""One stored event validated against two contracts, and why some events are not validated."""
 
 import json
 from datetime import date

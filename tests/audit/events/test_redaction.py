@@ -1,4 +1,4 @@
-"""What an admin wants kept out of the log never reaches it, its leaf, the index or the inbox."""
+"""Redacted values never reach the log, its leaves, the index or the inbox."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""An auditor with nothing but a key and the command, against a running server."""
+"""An auditor with only a key and the command line, against a running server."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""From the log to a bundle that is genuine, whatever the log has; who may have it."""
+"""Evidence bundles from any log verify, and only the permitted roles get them."""
 
 import io
 import json

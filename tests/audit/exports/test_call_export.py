@@ -1,4 +1,4 @@
-"""Calls as files: the same as the list, harmless in a spreadsheet, counted, in bounded memory."""
+"""Exports of calls: equal to the list, safe in a spreadsheet, counted, in bounded memory."""
 
 import csv
 import io

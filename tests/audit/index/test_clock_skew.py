@@ -1,4 +1,4 @@
-"""Clocks that are wrong: noted where a person looks, and never put right by us."""
+"""Clock skew is measured and shown, and times are never corrected."""
 
 from datetime import UTC, datetime, timedelta
 

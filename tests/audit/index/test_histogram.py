@@ -1,4 +1,4 @@
-"""Histograms: what a percentile promises, and that stored numbers add up as histograms do."""
+"""Histograms: the accuracy of percentiles, and stored histograms add up."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""`manage.py partitions plan|apply`: what is missing is printed, made, and then takes calls."""
+"""`manage.py partitions plan|apply`: missing partitions are printed, made, and then used."""
 
 import os
 from collections.abc import Iterator

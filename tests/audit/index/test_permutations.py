@@ -1,4 +1,4 @@
-"""Whatever the order and however often: the same events leave the same index.
+"""The same events give the same index, in any order and with any repeats.
 
 Pairs that agree are sent to a tenant each time in another order, cut into other requests and
 partly twice. What lies where in the log differs, what the index says of the calls must not.

@@ -1,4 +1,4 @@
-"""Reading the log again proves that the index is what it says, and mends it where it is not."""
+"""Reindexing detects every difference between index and log, and repairs it."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Whatever several writers send at once, the counts are those of the calls: the invariant.
+"""Concurrent writers: the counts always equal those of the calls.
 
 Four writers, each with a connection of its own and real commits, all send all events of the
 same calls: in orders of their own (ends before starts as often as after), cut differently,

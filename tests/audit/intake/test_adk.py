@@ -1,4 +1,4 @@
-"""What an ADK `Tool` emits is taken as its events serialise: not one member of ours in it.
+"""Events of the ADK's `Tool` are accepted as they are, without any member of ours.
 
 The members, their order and their values are the recorded ones (`sdk/tests/conformance`); the
 recording leaves out times, which are set here as JavaScript writes them.

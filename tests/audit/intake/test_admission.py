@@ -1,4 +1,4 @@
-"""Who is let in, who waits and who is told to come later; and what a key may send."""
+"""Admission of requests: served, queued or rejected with 503; and what a key may send."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Outputs judged on arrival: what is found is in the log, counted once, and is the server's."""
+"""Outputs validated on arrival: results are in the log, counted once, marked as the server's."""
 
 import json
 import random

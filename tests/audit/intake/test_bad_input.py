@@ -1,4 +1,4 @@
-"""What must never come, over real HTTP: the design's answer, nothing lost, and never a 500.
+"""Invalid requests over real HTTP: the specified answer, nothing lost, and never a 500.
 
 Each request goes to the web server as it runs in production. `test_events_api.py` asks the
 view itself about far more cases; here is what a server, a socket and a client add to that,

@@ -1,4 +1,4 @@
-"""Senders are spread over the web processes: who is asked to move, and that all of them serve."""
+"""Connections are spread over the web processes, and all processes serve."""
 
 import http.client
 import os

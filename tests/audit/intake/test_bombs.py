@@ -1,4 +1,4 @@
-"""Bombs over real HTTP: refused before they burst, whatever they would inflate to.
+"""Compressed bodies that would expand without limit are rejected early, over real HTTP.
 
 Memory is the process's own high-water mark, as the kernel keeps it; how long it took is
 printed (`pytest -s`) and held against nothing.

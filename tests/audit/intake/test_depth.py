@@ -1,4 +1,4 @@
-"""JSON nested without end is refused before a decoder's recursion leaves a thread's stack.
+"""Deeply nested JSON is rejected before a decoder's recursion overflows a thread's stack.
 
 CPython counts recursion in C for a main thread's stack of 8 MiB. A web server's threads have
 2 MiB: there the process ends with a segmentation fault, and with it every request it serves.

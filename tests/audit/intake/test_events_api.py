@@ -1,4 +1,4 @@
-"""`POST /api/v1/events` as HTTP: every status, every limit, and data that must not hurt."""
+"""`POST /api/v1/events` over HTTP: every status, every limit, and hostile data."""
 
 import gzip
 import json

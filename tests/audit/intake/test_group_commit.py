@@ -1,4 +1,4 @@
-"""Small requests that wait at the same time are stored together, and answered each for itself."""
+"""Concurrent small requests are stored in one transaction, and answered one by one."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What is stored of what was sent: pairs, duplicates, conflicts, days, producers, the ledger."""
+"""What ingest stores: pairs, duplicates, conflicts, days, producers, ledger entries."""
 
 import hashlib
 import itertools

@@ -1,4 +1,4 @@
-"""`/metrics`: what is counted, added up over processes, and who may read it."""
+"""`/metrics`: what is counted, summed over processes, and who may read it."""
 
 import re
 import subprocess

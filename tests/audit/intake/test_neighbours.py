@@ -1,4 +1,4 @@
-"""Over real HTTP: what one tenant's dear outputs cost another tenant."""
+"""Over real HTTP: how much one tenant's expensive outputs slow another tenant down."""
 
 import json
 import socket

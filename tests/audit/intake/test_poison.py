@@ -1,4 +1,4 @@
-"""Lines that are poison, in every place of a batch, over real HTTP.
+"""Invalid lines at every position of a batch, over real HTTP.
 
 Each costs itself alone, or the request as a whole with a reason; its neighbours are stored
 or sent again; nothing is answered with a 500, and what was taken reads back byte by byte.

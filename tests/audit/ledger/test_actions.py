@@ -1,4 +1,4 @@
-"""What people did, in the ledger: entered once, and held against it."""
+"""Actions of users in the ledger: entered once, and verified against it."""
 
 import json
 from collections.abc import Iterator

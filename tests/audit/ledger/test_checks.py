@@ -1,4 +1,4 @@
-"""Reading a whole ledger again: what it passes, what it finds, and being stopped or killed."""
+"""A check of a whole ledger: what passes, what is reported, being stopped or killed."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""From the log to tiles: any size, in any portions, by two workers, killed anywhere."""
+"""From the log to tiles: any size, in any portions, by two workers, killed at any moment."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""Proofs over the API and as files: whatever is proved, anyone can check with the SDK alone."""
+"""Proofs over the API and as files: the SDK alone verifies each of them."""
 
 import base64
 import json

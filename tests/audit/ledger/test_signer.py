@@ -1,4 +1,4 @@
-"""What is signed, what is refused, and what becomes of a worker that was killed in between."""
+"""What is signed, what is refused, and how signing resumes after a worker was killed."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""What an operator's monitoring is told of all ledgers."""
+"""The state of all ledgers, as an operator's monitoring reads it."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

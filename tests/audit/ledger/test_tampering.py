@@ -1,4 +1,4 @@
-"""1,000 random alterations by a superuser, each with the verdict it must get.
+"""1,000 random alterations by a superuser, each with its expected verdict.
 
 One small log is made and signed by the worker. Then, over and over: somebody with the whole
 database in hand alters it and covers it up as well as they can without the private key, an

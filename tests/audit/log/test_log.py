@@ -1,4 +1,4 @@
-"""The payloads of the log: what is packed comes back, and damage is told."""
+"""The log's payloads: unpacking returns what was packed, and damage is reported."""
 
 import os
 import struct

@@ -1,4 +1,4 @@
-"""The unmanaged models say what the SQL made."""
+"""The unmanaged models agree with the tables that the SQL files make."""
 
 import pytest
 from django.apps import apps

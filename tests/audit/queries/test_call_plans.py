@@ -1,4 +1,4 @@
-"""How PostgreSQL answers the questions of the list of calls, as the application role.
+"""Query plans of the list of calls, as the application role.
 
 Row-level security lets only leakproof operators reach an index; one that is not would read
 every tenant's rows. Asked with sequential scans made dear: what is left of them has no other way.

@@ -1,4 +1,4 @@
-"""The query language: what is read, what is refused and where, what may come next."""
+"""The query language: parsing, errors with their position, completion."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Figures of any range equal what the log says when its events are read back and counted."""
+"""Figures of any range equal those counted from the log's events."""
 
 import json
 import random

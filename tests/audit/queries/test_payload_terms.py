@@ -1,4 +1,4 @@
-"""Queries of values in arguments and outputs: what matches, for whom, how far, and on record."""
+"""Queries for values in arguments and outputs: matches, permissions, limits, audit log."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What repeats cost and whether results differ. Pure."""
+"""The cost of repeats, and whether their results differ. Without a database."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Ranges of pages and their parts, by every clock on the wall. Pure."""
+"""Time ranges and their parts in every time zone. Without a database."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

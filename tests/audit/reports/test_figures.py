@@ -1,4 +1,4 @@
-"""Every figure of a report is what the pages and the API say of the same range."""
+"""Every figure of a report equals that of the pages and the API for the same range."""
 
 import re
 from datetime import UTC, datetime, timedelta

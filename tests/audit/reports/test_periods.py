@@ -1,4 +1,4 @@
-"""Days, weeks and months by any clock, and what a report asks for."""
+"""Days, weeks and months in any time zone, and the options of a report."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""What the worker makes by itself: when, once, after it was away; and how long reports stay."""
+"""Scheduled reports: when, once each, after downtime; and how long reports are kept."""
 
 import subprocess
 import sys

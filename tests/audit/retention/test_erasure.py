@@ -1,4 +1,4 @@
-"""What is erased by filter: all of these calls and nothing else, declared, and proved without."""
+"""Erasure by query: exactly the matching calls, declared, and the ledger still verifies."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""What a hold covers stays, whatever is over; what it does not cover goes; released, all goes."""
+"""Legal holds: what one covers outlives its retention; after its release it is deleted."""
 
 import json
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What is over goes, is told, and stays gone; what is not over stays; the ledger still proves."""
+"""Retention: expired data is deleted and declared, all else stays, the ledger verifies."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Addresses made fast are those `reverse()` makes, and lead back to what they were made of."""
+"""Addresses built fast equal those of `reverse()`, and resolve to the same view."""
 
 import uuid
 from datetime import UTC, datetime

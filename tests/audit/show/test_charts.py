@@ -1,4 +1,4 @@
-"""Charts as values: what is drawn, and the table that says the same. Pure."""
+"""Charts as values: what is drawn, and a table with the same data. Without a database."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

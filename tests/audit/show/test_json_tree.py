@@ -1,4 +1,4 @@
-"""JSON of executors as HTML: exact, escaped, cut, and with violations at their place."""
+"""JSON as HTML: exact, escaped, shortened, and with violations at their place."""
 
 import html
 import json

@@ -1,4 +1,4 @@
-"""Shapes in place of values: what they tell, and what they must not."""
+"""Shapes in place of values: what they show, and what they must not show."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Columns in PostgreSQL's binary format: what comes back is what was sent."""
+"""Columns in PostgreSQL's binary format: reading returns what was written."""
 
 import uuid
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The named statements: every one is found, distributable, and fits what reads its rows."""
+"""The named statements: each exists, can be distributed, and fits the code that reads its rows."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A statement that has so much time: cut off, its transaction goes on as if it had not been."""
+"""A statement with a time limit: after a timeout its transaction continues."""
 
 import pytest
 from django.db import OperationalError, connection

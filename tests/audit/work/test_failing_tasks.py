@@ -1,4 +1,4 @@
-"""What becomes of a task that fails: it is tried again if that may help, by a real worker."""
+"""Failing tasks: a real worker retries those that may succeed later."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""Searching payloads: what is a hit, and a search that is watched, stopped, killed and resumed."""
+"""Payload searches: matches, progress, cancelling, and resuming after a kill."""
 
 import json
 import re

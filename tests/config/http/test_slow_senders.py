@@ -1,4 +1,4 @@
-"""Bodies that come slowly or never: their senders are cut off, and others are served."""
+"""Slow or missing bodies: such senders are cut off, and others are served."""
 
 import contextlib
 import gzip

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: starting, adopting, stopping, and who can reach it."""
+"""The embedded PostgreSQL: starting, adopting, stopping, and who can connect."""
 
 import os
 import pwd

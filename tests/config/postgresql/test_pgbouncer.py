@@ -1,4 +1,4 @@
-"""Senders and readers through PgBouncer in transaction mode: Debian 12's 1.18, Debian 13's 1.24."""
+"""Writers and readers through PgBouncer in transaction mode, versions 1.18 and 1.24."""
 
 import os
 import re

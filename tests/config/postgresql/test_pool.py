@@ -1,4 +1,4 @@
-"""The pool a web server's threads share: what it lends, and what it does without PostgreSQL."""
+"""The connection pool of a web server's threads, with PostgreSQL and without."""
 
 import os
 import threading

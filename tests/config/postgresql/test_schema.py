@@ -1,4 +1,4 @@
-"""Code that is older than its database does not write, and migrations run one at a time."""
+"""Code older than its database does not write, and migrations run one at a time."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""A backup restored into an empty database is the database: table by table, log and pages."""
+"""A restored backup equals the original database: tables, log and pages."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`manage.py` as a program: its version, what it refuses, and Ctrl-C before anything has begun."""
+"""`manage.py` as a program: its version, its errors, and Ctrl-C during startup."""
 
 import importlib.metadata
 import signal

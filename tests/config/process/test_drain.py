@@ -1,4 +1,4 @@
-"""Stopping behind a load balancer: what `TOOLTRAIL_DRAIN_S` does, with a running server."""
+"""Stopping behind a load balancer: the effect of `TOOLTRAIL_DRAIN_S` on a running server."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""The server the other tests use: the real one, seen by a real browser."""
+"""The live server of the tests is the real one, opened in a real browser."""
 
 from http import HTTPStatus
 from urllib.request import urlopen

@@ -1,4 +1,4 @@
-"""What docs/operations.md, the Containerfile and the compose file name exists."""
+"""Everything that docs/operations.md, the Containerfile and the compose file name exists."""
 
 import configparser
 import json

@@ -1,4 +1,4 @@
-"""An operator's command without its database: one line, or it starts the embedded one."""
+"""Commands without a database: one line of error, or the embedded one is started."""
 
 import os
 from collections.abc import Iterator

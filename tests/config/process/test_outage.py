@@ -1,4 +1,4 @@
-"""PostgreSQL goes away under a running installation, and comes back."""
+"""PostgreSQL stops under a running installation, and comes back."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Run for real: on a PostgreSQL of one's own, with hosts and secrets from the environment."""
+"""An installation on an external PostgreSQL, with hosts and secrets from the environment."""
 
 import os
 import re

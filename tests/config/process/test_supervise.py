@@ -1,4 +1,4 @@
-"""The supervisor with children made for the test, in a process of its own: it takes signals."""
+"""The supervisor with test children, in a process of its own because it handles signals."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`manage.py up` as a newcomer runs it: real processes on a folder of their own."""
+"""`manage.py up` with real processes, in a folder of its own."""
 
 import contextlib
 import json

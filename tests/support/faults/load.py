@@ -1,4 +1,4 @@
-"""Load on a whole installation, and whether what it acknowledged is there: once."""
+"""Load on a whole installation; each acknowledged event must be stored once."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""A place where executors run: a tenant, its key, a spool folder, journals, and the server."""
+"""The executors of one tenant: its key, a spool folder, journals, and the server."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The frameworks that are run for real: an environment of their own, made when first needed.
+"""The environment in which the real frameworks run, made when first needed.
 
 They are large, and they pin versions that the server cannot have (docs/adr/0004). The folder
 lies within the running environment and is named after the pins, so that new ones make a new one.

@@ -1,4 +1,4 @@
-"""What the calls of each framework's script must look like, live or from its fixture."""
+"""The calls expected from each framework's script, live or from its fixture."""
 
 from collections.abc import Callable
 from typing import Any

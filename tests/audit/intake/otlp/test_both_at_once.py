@@ -1,4 +1,4 @@
-"""A host with our SDK and OpenTelemetry's at once, both sending to a running server."""
+"""A host with this SDK and OpenTelemetry's, both sending to a running server."""
 
 import json
 import urllib.request

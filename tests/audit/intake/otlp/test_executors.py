@@ -1,4 +1,4 @@
-"""An executor that records with the SDK, and an instrumentation beside it: one call.
+"""An executor with the SDK and an instrumentation beside it: one call, not two.
 
 The SDK's events name the span they were made in (`traceparent`); spans come by OTLP, in requests
 of their own, in any order.

@@ -1,4 +1,4 @@
-"""Frameworks as people use them, installed from the package index and run for real.
+"""Real frameworks, installed from the package index, send their spans.
 
 Each is told where to send by environment variables alone, as docs/frameworks says. What they
 send is kept as fixtures, too, which tell a change of ours from a change of theirs.

@@ -1,4 +1,4 @@
-"""Whatever comes as OTLP: no 5xx, and nothing stored of which the log and the index differ."""
+"""Random OTLP bodies: no 5xx, and log and index agree on what is stored."""
 
 import json
 import random

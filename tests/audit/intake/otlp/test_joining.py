@@ -1,4 +1,4 @@
-"""Spans of one call in requests of their own, in any order: one call, and figures that add up."""
+"""Spans of one call, in separate requests and any order: one call, and correct figures."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Which spans are calls, which of them are the same call, and what events come of them."""
+"""Which spans are calls, which spans belong to the same call, and the events made of them."""
 
 import json
 from datetime import UTC, datetime

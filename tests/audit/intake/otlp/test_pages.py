@@ -1,4 +1,4 @@
-"""What docs/frameworks says is what the code does and the tests run."""
+"""docs/frameworks agrees with the code and with the scripts that the tests run."""
 
 import re
 from pathlib import Path

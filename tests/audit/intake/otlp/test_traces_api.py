@@ -1,4 +1,4 @@
-"""`POST /v1/traces` as HTTP: encodings, keys, every refusal, and what a sender is told."""
+"""`POST /v1/traces` over HTTP: encodings, keys, and every error with its answer."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The record of actions: its page, its files, and over the API."""
+"""The audit log: its page, its files, and its API."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What reading over the API promises: paging, problems, payloads, and the figures of the pages."""
+"""The read API: paging, problems, payloads, and figures equal to those of the pages."""
 
 import base64
 import json

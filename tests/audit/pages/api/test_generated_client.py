@@ -1,4 +1,4 @@
-"""A client generated from /api/v1/openapi.json, asking a running server: the document is true.
+"""A client generated from /api/v1/openapi.json works against a running server.
 
 The generator runs beside us, in an environment uv makes of the group `client` when it is wanted
 (docs/adr/0004).

@@ -1,4 +1,4 @@
-"""The list of calls in a real browser: completion, live tail, counts, hostile text, a telephone."""
+"""The list of calls in a browser: completion, live tail, counts, hostile text, small screens."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The list of calls: what is found, paged, counted, tailed and refused; and its API."""
+"""The list of calls: matches, pages, counts, live tail, invalid queries; and its API."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Who looked at payloads is on record; who was shown none is not."""
+"""Viewing payloads is recorded; a view without payloads is not."""
 
 import json
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Open executions: each kind, late ends that close them, and ends without a start."""
+"""Open calls: each kind, late ends that close them, and ends without a start."""
 
 import re
 from datetime import UTC, datetime, timedelta

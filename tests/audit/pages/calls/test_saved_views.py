@@ -1,4 +1,4 @@
-"""Views of the list of calls: kept under a name, by each user for themselves, in each tenant."""
+"""Saved views of the list of calls: by name, for each user in each tenant."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The inbox: what was refused, why and where; sending it again, discarding it, taking it along."""
+"""The inbox of rejected events: reasons; retrying, discarding and exporting them."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The inbox in a real browser, without JavaScript: what a text field and a form make of a line."""
+"""The inbox in a browser, without JavaScript: how a form changes the text of a line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What pages of durations are made of, without a database: bands, retries, what ends say."""
+"""The parts of the latency page without a database: bands, retries, members of end events."""
 
 import json
 from datetime import UTC, datetime, timedelta

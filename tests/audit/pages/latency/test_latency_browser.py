@@ -1,4 +1,4 @@
-"""Durations and tokens in a real browser: charts, what comes later, hostile text, narrow, axe."""
+"""Durations and tokens in a browser: charts, late data, hostile text, small screens, axe."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

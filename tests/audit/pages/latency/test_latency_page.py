@@ -1,4 +1,4 @@
-"""Durations and tokens: figures equal what the log says, links find what they count."""
+"""Durations and tokens: figures equal those of the log; links lead to the calls they count."""
 
 import csv
 import io

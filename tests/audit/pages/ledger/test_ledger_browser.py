@@ -1,4 +1,4 @@
-"""The ledger in a real browser: from a call to its proof, and a reading that is watched."""
+"""The ledger in a browser: from a call to its proof, and a check with progress."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The ledger's pages: how it stands, proofs, and having it read; to whom, and how it looks."""
+"""The ledger's pages: its state, proofs, and checks; and which roles see them."""
 
 import re
 from collections.abc import Iterator

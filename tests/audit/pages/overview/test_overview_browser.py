@@ -1,4 +1,4 @@
-"""Overview and violations in a real browser: charts, their tables, marks that lead to calls."""
+"""Overview and violations in a browser: charts, their tables, marks that lead to calls."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Overview and violations as pages, as files and over the API; and how PostgreSQL answers them."""
+"""Overview and violations as pages, files and API; and the plans of their queries."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Repeats in a real browser: loops, results that come later, polling tools, hostile text, axe."""
+"""Repeats in a browser: loops, late results, polling tools, hostile text, axe."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Repeats: identical calls as the log has them, their results, and tools that are meant to poll."""
+"""Repeats: identical calls, their results, and tools that are meant to poll."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Reports on their pages and as files: who may, what stays, what is put on record."""
+"""Reports on their pages and as files: permissions, what stays, what is recorded."""
 
 import csv
 import io

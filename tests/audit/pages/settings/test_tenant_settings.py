@@ -1,4 +1,4 @@
-"""The pages on which an admin decides what is kept, and of what; and a viewer's preferences."""
+"""Settings of a tenant: retention and redaction; and a viewer's preferences."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""An editor writes a draft, sees what would break, and publishes it; in a real browser."""
+"""An editor writes a draft, sees what would break, and publishes it; in a browser."""
 
 import json
 import re

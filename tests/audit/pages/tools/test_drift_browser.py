@@ -1,4 +1,4 @@
-"""An editor looks at what a tool really returns, and drafts it; in a real browser."""
+"""An editor compares real outputs with the contract and drafts a new one; in a browser."""
 
 from playwright.sync_api import Page, expect
 

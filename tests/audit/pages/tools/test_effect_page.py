@@ -1,4 +1,4 @@
-"""The page and the API of a version's effect: which calls are counted, and what is said of them."""
+"""The effect of a version, page and API: which calls are compared, and the results."""
 
 import re
 from datetime import UTC, datetime, timedelta

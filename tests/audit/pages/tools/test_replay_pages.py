@@ -1,4 +1,4 @@
-"""The pages of replays and reviews: asking for one, reading it, and publishing what it says."""
+"""The pages of replays and reviews: starting one, reading it, and publishing the draft."""
 
 import re
 from datetime import timedelta

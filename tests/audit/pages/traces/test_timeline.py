@@ -1,4 +1,4 @@
-"""The waterfall's rules: whatever producers send, every call has its row, bar and place."""
+"""The waterfall's rules: every call has a row, a bar and a position, whatever was sent."""
 
 from itertools import pairwise
 

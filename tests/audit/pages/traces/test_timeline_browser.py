@@ -1,4 +1,4 @@
-"""Traces in a real browser: with JavaScript and without, by mouse and by keyboard."""
+"""Traces in a browser: with JavaScript and without, by mouse and by keyboard."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A trace longer than a window of rows, in a real browser: what is not drawn yet is all there."""
+"""A trace with more rows than are drawn at once, in a browser: no row is missing."""
 
 import uuid
 from datetime import UTC, datetime, timedelta

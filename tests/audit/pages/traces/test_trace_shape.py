@@ -1,4 +1,4 @@
-"""Where a trace's time went: critical path, gaps, what is inside, repeats."""
+"""Where a trace spent its time: critical path, gaps, children, repeats."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Rows of a trace's page: reasons and where they stand, filters, zoom, minimap."""
+"""Rows of a trace's page: reasons and their positions, filters, zoom, minimap."""
 
 import uuid
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Looks at stored calls: their numbers, in the worker and at once; the page, the API, drafts."""
+"""Drift analyses of stored calls: their figures, in the worker and immediately; page and API."""
 
 import re
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What is observed, against genson and against what is declared; and that it stays bounded."""
+"""The observed schema, compared with genson and the declared schema; its size is bounded."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Replays in the worker: their numbers, going on after a kill, being stopped, being refused."""
+"""Replays in the worker: figures, resuming after a kill, cancelling, and rejected ones."""
 
 import json
 import random
