@@ -16,7 +16,6 @@ import statistics
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -146,17 +145,11 @@ def _bodies(is_fifty: bool, failing: float, size: int, calls: int) -> Any:
 
 
 def _store(tenant_id: UUID, raw: bytes) -> int:
-    import uuid_utils
-
     from audit.events import body
-    from audit.events.batch_ids import choose_batch_id
-    from audit.intake import ingest
+    from bench.batches import record_batch
 
-    now = datetime.now(UTC)
-    lines = body.split_lines(raw)
-    batch_id = choose_batch_id(str(uuid_utils.uuid7()), now)
-    ingest.record_batch(tenant_id, raw, lines, batch_id, now)
-    return len(lines)
+    record_batch(tenant_id, raw)
+    return len(body.split_lines(raw))
 
 
 if __name__ == "__main__":

@@ -175,10 +175,7 @@ def record(
     tenant_id: UUID, begin: datetime, end: datetime, calls: int, seed: int, trace_id: str = ""
 ) -> str:
     """Record calls evenly over a span, in one trace or 20 a trace; one trace id of them."""
-    from audit.events.batch_ids import BatchId
-    from audit.events.body import split_lines
-    from audit.intake.ingest import record_batch
-    from tenants.models import new_id
+    from bench.batches import record_batch
 
     rng, is_one = random.Random(seed), bool(trace_id)
     step = (end - begin) / calls
@@ -188,11 +185,7 @@ def record(
             if n % 20 == 0 and not is_one:
                 trace_id = f"{rng.getrandbits(128):032x}"
             lines += events(rng, begin + n * step, trace_id)
-        body = b"\n".join(lines)
-        now = datetime.now(UTC)
-        answer = json.loads(
-            record_batch(tenant_id, body, split_lines(body), BatchId(new_id()), now)
-        )
+        answer = record_batch(tenant_id, b"\n".join(lines))
         if answer["rejected"]:
             raise SystemExit(answer["rejected"][0])
     return trace_id

@@ -80,10 +80,7 @@ def events(rng: random.Random, at: datetime, tool: str, failing: float) -> Itera
 
 def record(tenant_id: UUID, calls: int, among: int, failing: float) -> None:
     """Record calls of the tool, each with those of others around it, evenly over a day."""
-    from audit.events.batch_ids import BatchId
-    from audit.events.body import split_lines
-    from audit.intake.ingest import record_batch
-    from tenants.models import new_id
+    from bench.batches import record_batch
 
     rng = random.Random(7)
     now = datetime.now(UTC)
@@ -94,11 +91,7 @@ def record(tenant_id: UUID, calls: int, among: int, failing: float) -> None:
             at = now - timedelta(days=1) * (total - n) / total
             tool = "bench" if n % among == 0 else f"other_{n % among}"
             lines += events(rng, at, tool, failing)
-        body = b"\n".join(lines)
-        answer = record_batch(
-            tenant_id, body, split_lines(body), BatchId(new_id()), datetime.now(UTC)
-        )
-        if rejected := json.loads(answer)["rejected"]:
+        if rejected := record_batch(tenant_id, b"\n".join(lines))["rejected"]:
             raise SystemExit(rejected[0])
 
 

@@ -197,11 +197,11 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
         return problem(error.code, error.message)
     except BatchIdReusedError:
         return problem("batch_id_reused", "This Idempotency-Key was sent before with another body.")
-    counted.stored(len(sent), len(body), json.loads(answer))
+    counted.stored(len(sent), len(body), answer)
     # Outside of what is stored: the answer to the same request, sent again, is about its time.
     if next_after_ms := ADMISSION.next_after_ms():
-        answer = f'{answer[:-1]}, "next_after_ms": {next_after_ms}}}'
-    return HttpResponse(answer, content_type="application/json")
+        answer |= {"next_after_ms": next_after_ms}
+    return HttpResponse(json.dumps(answer), content_type="application/json")
 
 
 def _come_again(code: str, detail: str, seconds: float) -> HttpResponse:

@@ -17,6 +17,7 @@ from audit.intake.admission import WAIT_S, OverloadedError
 from audit.intake.ingest import (
     Answer,
     IntakeRequest,
+    Result,
     answer_of,
     record_batches,
 )
@@ -46,7 +47,7 @@ class _Waiting:
         self.calls = {each.invocation_id.int for each in candidates if each.kind is not Kind.GAP}
         self.told = threading.Event()
         """Set once it has an outcome, or leads."""
-        self.outcome: Answer | Exception | None = None
+        self.outcome: Result | Exception | None = None
 
 
 class GroupCommit:
@@ -54,7 +55,7 @@ class GroupCommit:
 
     def __init__(
         self,
-        store: Callable[[Sequence[IntakeRequest]], list[Answer]] = record_batches,
+        store: Callable[[Sequence[IntakeRequest]], list[Result]] = record_batches,
         lanes: int = LANES,
         wait_s: float = WAIT_S,
     ) -> None:
@@ -65,10 +66,10 @@ class GroupCommit:
         self._wait_s = wait_s
         self._is_stuck = False
 
-    def store(self, request: IntakeRequest) -> str:
-        """Store a request, alone or together with others, and return the JSON of its answer.
+    def store(self, request: IntakeRequest) -> Answer:
+        """Store a request, alone or together with others, and return its answer.
 
-        Raises as `audit.intake.ingest.record_batch`, and OverloadedError when the line leads
+        Raises as `record_batches`, BatchIdReusedError, and OverloadedError when the line leads
         nowhere.
         """
         own = _Waiting(request)
@@ -143,7 +144,7 @@ class GroupCommit:
                 ids.add(each.request.batch.id)
         return company
 
-    def _outcomes(self, group: Sequence[_Waiting]) -> Sequence[Answer | Exception]:
+    def _outcomes(self, group: Sequence[_Waiting]) -> Sequence[Result | Exception]:
         try:
             return self._store([each.request for each in group])
         except (OperationalError, InterfaceError) as error:  # PostgreSQL is away for all of them

@@ -1,6 +1,10 @@
 """From the lines of a request to one committed transaction, and the answer to it.
 
-`record_batch` does, in one transaction of the tenant's scope:
+The ways in: `read_request` reads and judges the lines of a request, `record_batches` stores what
+was read, of one request or of several of a tenant (`audit.intake.group_commit`).
+`record_in_scope` does both for lines that do not come as a request of their own: spans
+(`audit.intake.otlp.recording`), and lines that are sent again from the inbox
+(`audit.work.inbox`). Storing is one transaction of the tenant's scope:
 
 1. Is the batch id known? Then its answer again, and nothing is written.
 2. Ends that came without their start are looked up; events of days the index does not have
@@ -41,7 +45,7 @@ from uuid import UUID
 
 import psycopg
 from django.db import DatabaseError, DataError, IntegrityError, OperationalError
-from tooltrail.ledger import SALT_LENGTH, Entry, Kind, commit_of, leaf_of
+from tooltrail.ledger import SALT_LENGTH, Kind
 
 from audit.events.batch_ids import BatchId, batch_day
 from audit.events.body import Line
@@ -54,8 +58,10 @@ from audit.index.writer import IndexWriter
 from audit.intake import metrics
 from audit.intake.arrival import finding_event, judge_arrivals
 from audit.intake.otlp.executors import join_executors, lock_traces_of
+from audit.ledger.entries import leaf_hash
 from audit.log.payload import pack
 from audit.log.writer import NewBatch, append_batches, write_rejections
+from audit.sql.run import Row
 from config.postgresql.schema import FENCE_STATE, SCHEMA
 from tenants.scope import tenant_scope
 
@@ -82,8 +88,10 @@ class IntakeRequest:
     now: datetime
 
 
-type Answer = str | BatchIdReusedError
-"""The JSON that stands for a commit, or why there is none."""
+type Answer = dict[str, Any]
+"""What is answered, and stands for a commit; its JSON is the body of the response."""
+type Result = Answer | BatchIdReusedError
+"""The answer, or why there is none."""
 
 
 def read_request(
@@ -110,8 +118,8 @@ def _read(
     return IntakeRequest(tenant_id, body_sha256, reading, batch_id, now)
 
 
-def record_batches(requests: Sequence[IntakeRequest]) -> list[Answer]:
-    """Store requests of one tenant that share no call, all or none; the answer to each.
+def record_batches(requests: Sequence[IntakeRequest]) -> list[Result]:
+    """Store requests of one tenant that share no call, all or none; the result of each.
 
     Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
     requests again with the same ids is then safe.
@@ -122,16 +130,6 @@ def record_batches(requests: Sequence[IntakeRequest]) -> list[Answer]:
     return answers
 
 
-def record_batch(
-    tenant_id: UUID, body: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
-) -> str:
-    """Store one request and return the JSON of its answer, which stands for a commit.
-
-    Raises as `read_request` and `record_batches`, and BatchIdReusedError.
-    """
-    return answer_of(record_batches([read_request(tenant_id, body, lines, batch_id, now)])[0])
-
-
 def record_in_scope(
     tenant_id: UUID,
     body_sha256: bytes,
@@ -140,23 +138,24 @@ def record_in_scope(
     now: datetime,
     *,
     is_otlp: bool = False,
-) -> str:
-    """As `record_batch`, as a part of the transaction of the tenant's open scope.
+) -> Answer:
+    """Store one request in the transaction of the tenant's open scope, and return its answer.
 
-    That transaction is the caller's, to be run by `with_retries` or given up. Of a request that
-    becomes several batches each has the whole body's SHA-256.
+    Raises as `read_request` and `record_batches`, and BatchIdReusedError. That transaction is the
+    caller's, to be run by `with_retries` or given up. Of a request that becomes several batches
+    each has the whole body's SHA-256.
     """
     request = _read(tenant_id, body_sha256, lines, batch_id, now, is_otlp=is_otlp)
-    (answer,) = _Recording([request]).run()
+    (result,) = _Recording([request]).run()
     _count_lags(request)
-    return answer_of(answer)
+    return answer_of(result)
 
 
-def answer_of(answer: Answer) -> str:
-    """The answer's JSON. Raises BatchIdReusedError."""
-    if isinstance(answer, BatchIdReusedError):
-        raise answer
-    return answer
+def answer_of(result: Result) -> Answer:
+    """The answer. Raises BatchIdReusedError."""
+    if isinstance(result, BatchIdReusedError):
+        raise result
+    return result
 
 
 def _count_lags(request: IntakeRequest) -> None:
@@ -232,7 +231,7 @@ class _Recording:
         self._tenant_id = requests[0].tenant_id
         self._now = max(request.now for request in requests)
 
-    def run(self) -> list[Answer]:
+    def run(self) -> list[Result]:
         try:
             return self._attempt()
         except (IntegrityError, OperationalError) as error:
@@ -242,21 +241,22 @@ class _Recording:
         finally:
             self._expects_new = False
 
-    def _attempt(self) -> list[Answer]:
+    def _attempt(self) -> list[Result]:
         self._required = SCHEMA.required()
         # Closed after the scope, so that its COMMIT goes out with what was written last: whoever
         # else writes for this tenant waits for the one, and should not for our thread's turn.
         with ExitStack() as pipeline:
             with tenant_scope(self._tenant_id, pipeline=pipeline):
                 self._writer = IndexWriter(self._now)
-                known = self._known()
-                fresh = [each for each in self._requests if each.batch.id not in known]
-                stored = self._store(fresh) if fresh else None
-            answers = known if stored is None else known | dict(stored.fetchall())
-        return [answers[request.batch.id] for request in self._requests]
+                results = self._known()
+                fresh = [each for each in self._requests if each.batch.id not in results]
+                answers, stored = self._store(fresh) if fresh else ({}, None)
+            for batch_id, first_index, count in stored.fetchall() if stored else ():
+                results[batch_id] = _placed(answers[batch_id], first_index, count)
+        return [results[request.batch.id] for request in self._requests]
 
-    def _known(self) -> dict[UUID, Answer]:
-        """By batch id the answers to those of the requests that were stored before."""
+    def _known(self) -> dict[UUID, Result]:
+        """By batch id the results of those requests that were stored before."""
         asked = [
             (
                 request,
@@ -268,15 +268,21 @@ class _Recording:
             )
             for request in self._requests
         ]
-        known: dict[UUID, Answer] = {}
+        known: dict[UUID, Result] = {}
         for request, cursor in asked:
-            for answer, body_sha256 in cursor.fetchall():
+            for answer, first_index, count, body_sha256 in cursor.fetchall():
                 is_same = bytes(body_sha256) == request.body_sha256
-                known[request.batch.id] = answer if is_same else BatchIdReusedError()
+                known[request.batch.id] = (
+                    _placed(json.loads(answer), first_index, count)
+                    if is_same
+                    else BatchIdReusedError()
+                )
         return known
 
-    def _store(self, requests: Sequence[IntakeRequest]) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Write everything; the cursor will have the answers by batch id, once committed."""
+    def _store(
+        self, requests: Sequence[IntakeRequest]
+    ) -> tuple[dict[UUID, Answer], psycopg.Cursor[Row]]:
+        """Write everything; the answers by batch id, and a cursor of their places (`_placed`)."""
         indexing = Indexing(
             self._tenant_id, self._writer, INDEX_DAYS.missing, expects_new=self._expects_new
         )
@@ -307,15 +313,19 @@ class _Recording:
                 for rejection in outcome.rejections
             ],
         )
+        answers = {
+            request.batch.id: _answer(request, indexing.outcomes[request.batch.id])
+            for request in requests
+        }
         stored = append_batches(
             self._writer,
             [
-                _batch(request, each, indexing.outcomes[request.batch.id])
+                _batch(request, each, answers[request.batch.id])
                 for request, each in zip(requests, packed, strict=True)
             ],
         )
         self._writer.fence(self._required)
-        return stored
+        return answers, stored
 
 
 class _Packed(NamedTuple):
@@ -335,8 +345,25 @@ def _packed(logged: Sequence[Candidate], received_us: int) -> _Packed:
     return _Packed(len(logged), _leaves(logged, salted, received_us), pack(salted))
 
 
-def _batch(request: IntakeRequest, packed: _Packed, outcome: Outcome) -> NewBatch:
-    answer: dict[str, Any] = {
+def _leaves(
+    logged: Sequence[Candidate], salted: Sequence[tuple[bytes, bytes]], received_us: int
+) -> bytes:
+    return b"".join(
+        leaf_hash(
+            candidate.kind,
+            candidate.event_id,
+            candidate.invocation_id,
+            received_us=received_us,
+            salt=salt,
+            raw=raw,
+        )
+        for candidate, (salt, raw) in zip(logged, salted, strict=True)
+    )
+
+
+def _answer(request: IntakeRequest, outcome: Outcome) -> Answer:
+    """What a request is answered, but for its place in the ledger."""
+    answer: Answer = {
         "batch_id": str(request.batch.id),
         "accepted": outcome.accepted,
         "duplicates": outcome.duplicates,
@@ -352,29 +379,23 @@ def _batch(request: IntakeRequest, packed: _Packed, outcome: Outcome) -> NewBatc
     }
     if request.batch.warning is not None:
         answer["warnings"] = [request.batch.warning]
+    return answer
+
+
+def _placed(answer: Answer, first_index: int, event_count: int) -> Answer:
+    """An answer with its place in the ledger.
+
+    One that an earlier version stored has it already: last, as here.
+    """
+    return answer | {"ledger": {"first_index": first_index, "size": first_index + event_count}}
+
+
+def _batch(request: IntakeRequest, packed: _Packed, answer: Answer) -> NewBatch:
     return NewBatch(
-        request.batch.id,
-        packed.event_count,
-        request.body_sha256,
-        f"{json.dumps(answer)[:-1]}, ",
-        packed.leaves,
-        packed.payload,
-    )
-
-
-def _leaves(
-    logged: Sequence[Candidate], salted: Sequence[tuple[bytes, bytes]], received_us: int
-) -> bytes:
-    return b"".join(
-        leaf_of(
-            Entry(
-                candidate.kind,
-                candidate.event_id,
-                candidate.invocation_id,
-                received_us,
-                len(raw),
-                commit_of(salt, raw),
-            ).to_bytes()
-        )
-        for candidate, (salt, raw) in zip(logged, salted, strict=True)
+        batch_id=request.batch.id,
+        event_count=packed.event_count,
+        body_sha256=request.body_sha256,
+        answer=json.dumps(answer),
+        leaves=packed.leaves,
+        payload=packed.payload,
     )

@@ -55,11 +55,7 @@ def append_batch(
     salted = [(os.urandom(SALT_LENGTH), raw) for _, raw in events]
     received_us = microseconds(now)
     leaves = [
-        leaf_of(
-            Entry(
-                kind, event_id, NO_INVOCATION, received_us, len(raw), commit_of(salt, raw)
-            ).to_bytes()
-        )
+        leaf_hash(kind, event_id, NO_INVOCATION, received_us=received_us, salt=salt, raw=raw)
         for (event_id, _), (salt, raw) in zip(events, salted, strict=True)
     ]
     ((size,),) = run("advance_ledger", tenant_id=tenant_id, event_count=len(events), using=using)
@@ -79,6 +75,15 @@ def append_batch(
         using=using,
     )
     return first_index
+
+
+def leaf_hash(
+    kind: Kind, event_id: UUID, invocation_id: UUID, *, received_us: int, salt: bytes, raw: bytes
+) -> bytes:
+    """The leaf of an event's entry: its 32 bytes in the ledger's tree. `received_us` since 1970."""
+    # Positional: it is made of each event that arrives.
+    entry = Entry(kind, event_id, invocation_id, received_us, len(raw), commit_of(salt, raw))
+    return leaf_of(entry.to_bytes())
 
 
 def raw_of(kind: Kind, event_id: UUID, at: datetime, members: Mapping[str, Any]) -> bytes:

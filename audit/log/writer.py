@@ -24,7 +24,7 @@ class NewBatch(NamedTuple):
     event_count: int
     body_sha256: bytes
     answer: str
-    """Its JSON up to where the place in the ledger follows."""
+    """As JSON, without its place in the ledger, which the row itself says."""
     leaves: bytes
     payload: bytes
 
@@ -50,7 +50,8 @@ def write_rejections(statements: Statements, refused: Sequence[tuple[UUID, Rejec
 def append_batches(
     statements: Statements, batches: Sequence[NewBatch]
 ) -> psycopg.Cursor[tuple[Any, ...]]:
-    """Put batches into the log, in order; the cursor will have their ids and whole answers.
+    """Put batches into the log, in order; the cursor will have their ids, and of each its first
+    place in the ledger and how many it takes up.
 
     An id that is known by then is a django.db.IntegrityError.
     """

@@ -1,6 +1,6 @@
 -- stored_answer --
--- Is this batch known? Then its answer, and what its body was.
-SELECT answer, body_sha256
+-- Is this batch known? Then its answer, its place in the ledger, and what its body was.
+SELECT answer, first_index, event_count, body_sha256
 FROM batch
 WHERE tenant_id = %(tenant_id)s AND batch_on = %(batch_on)s AND batch_id = %(batch_id)s
 
@@ -502,7 +502,7 @@ RETURNING size
 -- append_batches --
 -- Rows of the log, behind what the tenant's ledger has: takes its head, which puts batches in order
 -- until commit, and moves it on. One statement, as who else writes for the tenant waits from here
--- to the commit. `answer` lacks what only the head can tell.
+-- to the commit.
 WITH head AS (
     INSERT INTO ledger_head AS h (tenant_id, size)
     VALUES (%(tenant_id)s, %(event_count)b::bigint)
@@ -514,14 +514,11 @@ INSERT INTO batch (
     leaves, payload
 )
 SELECT %(tenant_id)s, u.batch_on, u.batch_id, %(now)s, size_before + u.events_before,
-       u.event_count, u.body_sha256,
-       u.answer || '"ledger": {"first_index": ' || size_before + u.events_before
-       || ', "size": ' || size_before + u.events_before + u.event_count || '}}',
-       u.leaves, u.payload
+       u.event_count, u.body_sha256, u.answer, u.leaves, u.payload
 FROM head
 CROSS JOIN unnest(
     %(batch_on)b::date[], %(batch_id)b::uuid[], %(events_before)b::integer[],
     %(event_counts)b::integer[], %(body_sha256)b::bytea[], %(answer)b::text[],
     %(leaves)b::bytea[], %(payload)b::bytea[]
 ) AS u (batch_on, batch_id, events_before, event_count, body_sha256, answer, leaves, payload)
-RETURNING batch_id, answer
+RETURNING batch_id, first_index, event_count

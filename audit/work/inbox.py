@@ -159,7 +159,7 @@ def send_again(
         with transaction.atomic():
             lines = split_lines(body)
             digest = hashlib.sha256(body).digest()
-            answer = json.loads(record_in_scope(tenant.id, digest, lines, BatchId(batch_id), now))
+            answer = record_in_scope(tenant.id, digest, lines, BatchId(batch_id), now)
     except (LimitExceededError, UnreadableBodyError) as error:
         raise NotSentError(f"This cannot be sent: {error}.") from error
     except DatabaseError as error:

@@ -1,6 +1,5 @@
 """Events cut into requests at random, in any order and with repeats."""
 
-import json
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -9,8 +8,8 @@ from django.utils import timezone
 
 from audit.events.batch_ids import choose_batch_id
 from audit.events.body import split_lines
-from audit.intake.ingest import record_batch
 from tenants.models import Tenant
+from tests.support.batches import record_batch
 from tests.support.call_histories import Event
 from tests.support.event_requests import lines, new_batch_id
 
@@ -29,7 +28,4 @@ def record_request(tenant: Tenant, events: list[Event]) -> dict[str, Any]:
     body = lines(events)
     now = timezone.now()
     batch_id = choose_batch_id(new_batch_id(), now)
-    answer: dict[str, Any] = json.loads(
-        record_batch(tenant.id, body, split_lines(body), batch_id, now)
-    )
-    return answer
+    return record_batch(tenant.id, body, split_lines(body), batch_id, now)

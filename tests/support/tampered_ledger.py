@@ -30,7 +30,6 @@ from audit.events.body import Line
 from audit.events.instants import microseconds
 from audit.evidence.bundling import Wanted, bundle
 from audit.evidence.stretch import stretch_of
-from audit.intake.ingest import record_batch
 from audit.ledger import private_files
 from audit.ledger.entries import append_entry
 from audit.log.payload import pack, unpack
@@ -38,6 +37,7 @@ from audit.models import LedgerCheckpoint
 from audit.queries.time_range import TimeRange
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
+from tests.support.batches import record_batch
 from tests.support.factories import make_call, make_cast
 from tests.support.ledger_log import keep
 

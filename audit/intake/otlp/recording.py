@@ -5,7 +5,6 @@ no id of its own: sent again, its spans are recognised one by one.
 """
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -84,9 +83,7 @@ def _record(
         stored: set[UUID] = set()
         for calls, lines in _batches(mapped.calls):
             batch_id = BatchId(uuid_utils.compat.uuid7())
-            answer = json.loads(
-                record_in_scope(tenant_id, body_sha256, lines, batch_id, now, is_otlp=True)
-            )
+            answer = record_in_scope(tenant_id, body_sha256, lines, batch_id, now, is_otlp=True)
             recorded.events["accepted"] += answer["accepted"]
             recorded.events["duplicates"] += answer["duplicates"]
             recorded.events["rejected"] += len(answer["rejected"])

@@ -17,7 +17,7 @@ CREATE TABLE batch (
     first_index bigint NOT NULL,         -- ledger index of the first event
     event_count integer NOT NULL,
     body_sha256 bytea NOT NULL,          -- of the inflated body: same id and other body: refused
-    answer text NOT NULL,                -- the JSON that a repeated request gets
+    answer text NOT NULL,                -- the JSON that a repeated request gets, without `ledger`
     leaves bytea NOT NULL,               -- RFC 6962 leaf hashes, 32 bytes per event
     payload bytea,                       -- the events, zstd; NULL: erased
     is_own boolean DEFAULT false NOT NULL,  -- an entry of the server's own: no call, never erased

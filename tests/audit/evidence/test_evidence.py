@@ -22,7 +22,6 @@ from audit.events.batch_ids import BatchId
 from audit.events.body import Line
 from audit.evidence.bundling import Wanted, bundle
 from audit.evidence.stretch import NotSignedError, stretch_of
-from audit.intake.ingest import record_batch
 from audit.ledger.entries import append_entry
 from audit.models import LedgerCheckpoint
 from audit.queries.call_query import parse
@@ -34,6 +33,7 @@ from audit.retention.retention import run_slice
 from tenants.keys import create_key
 from tenants.models import Action, Scope, Tenant, TenantSetting
 from tenants.scope import tenant_scope
+from tests.support.batches import record_batch
 from tests.support.factories import (
     Cast,
     make_call,

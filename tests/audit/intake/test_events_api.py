@@ -16,7 +16,7 @@ from django.test import Client
 
 from audit.intake import ingest
 from audit.log.payload import pack, read_events
-from audit.models import Invocation, RejectedEvent
+from audit.models import Batch, Invocation, RejectedEvent
 from tenants.keys import create_key
 from tenants.models import Scope
 from tenants.scope import tenant_scope
@@ -391,6 +391,30 @@ def test_a_replay_gets_the_stored_answer_and_writes_nothing(acme: Cast, key: str
     assert (again.status_code, again.content) == (200, first.content)
     assert len(_inbox(acme)) == 1
     assert post(key, lines(make_call())).json()["ledger"]["first_index"] == 2
+
+
+def test_an_answer_has_its_members_in_one_order(acme: Cast, key: str) -> None:
+    post(key, lines(make_call()))
+    batch_id, refused = new_batch_id(), make_call()[0] | {"auth": "secret"}
+    answer = post(key, lines([*make_call(), refused]), idempotency_key=batch_id)
+    assert answer.content.decode() == (
+        f'{{"batch_id": "{batch_id}", "accepted": 2, "duplicates": 0, "rejected": [{{"line": 3,'
+        f' "event_id": {json.dumps(refused.get("event_id"))}, "code": "auth_not_allowed",'
+        ' "message": "auth is never stored; send the event without it"}],'
+        ' "ledger": {"first_index": 2, "size": 4}}'
+    )
+
+
+def test_an_answer_that_was_stored_with_its_place_keeps_its_bytes(acme: Cast, key: str) -> None:
+    """As earlier versions stored it; an answer now is stored without `ledger`."""
+    batch_id, body = new_batch_id(), lines(make_call()) + "kein Ereignis: äöü\n".encode()
+    first = post(key, body, idempotency_key=batch_id).content
+    with tenant_scope(acme.tenant.id):
+        stored = Batch.objects.for_tenant(acme.tenant.id).get(batch_id=batch_id).answer
+    assert "ledger" not in json.loads(stored)
+    with tenant_scope(acme.tenant.id, using="owner"):
+        Batch.objects.using("owner").filter(batch_id=batch_id).update(answer=first.decode())
+    assert post(key, body, idempotency_key=batch_id).content == first
 
 
 def test_the_same_batch_id_with_another_body_acknowledges_nothing(acme: Cast, key: str) -> None:

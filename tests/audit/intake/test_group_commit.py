@@ -19,7 +19,7 @@ from audit.events.wire import WireEvent
 from audit.intake import group_commit, ingest
 from audit.intake.admission import OverloadedError
 from audit.intake.group_commit import EVENTS_MAX, GroupCommit, is_small
-from audit.intake.ingest import Answer, BatchIdReusedError, IntakeRequest
+from audit.intake.ingest import Answer, BatchIdReusedError, IntakeRequest, Result
 from audit.models import Batch
 from tenants.models import new_id
 from tenants.scope import tenant_scope
@@ -43,16 +43,21 @@ def request(
     return IntakeRequest(tenant_id, b"", Reading(candidates), batch, datetime.now(UTC))
 
 
+def answer_to(request: IntakeRequest) -> Result:
+    """Another one for each request."""
+    return {"batch_id": str(request.batch.id)}
+
+
 class Store:
     """Stands where PostgreSQL would: notes each group, and holds it until it is let go."""
 
-    def __init__(self, answer: Callable[[IntakeRequest], Answer] | None = None) -> None:
+    def __init__(self, answer: Callable[[IntakeRequest], Result] | None = None) -> None:
         self.groups: list[list[IntakeRequest]] = []
         self.goes = threading.Semaphore(0)
         self.began = threading.Event()
-        self._answer = answer or (lambda each: str(each.batch.id))
+        self._answer = answer or answer_to
 
-    def __call__(self, requests: Sequence[IntakeRequest]) -> list[Answer]:
+    def __call__(self, requests: Sequence[IntakeRequest]) -> list[Result]:
         self.groups.append(list(requests))
         self.began.set()
         assert self.goes.acquire(timeout=60)
@@ -80,7 +85,7 @@ class Together:
         self.first = pool.submit(self.group_commit.store, request(10**6))
         assert store.began.wait(20)
 
-    def waits(self, *requests: IntakeRequest) -> list[Future[str]]:
+    def waits(self, *requests: IntakeRequest) -> list[Future[Answer]]:
         """Let these come one after the other."""
         futures = []
         for each in requests:
@@ -109,7 +114,7 @@ def test_who_finds_nobody_waits_for_nobody() -> None:
     store = Store()
     store.let_go()
     one = request(1)
-    assert GroupCommit(store).store(one) == str(one.batch.id)
+    assert GroupCommit(store).store(one) == answer_to(one)
     assert store.groups == [[one]]
 
 
@@ -118,7 +123,7 @@ def test_those_who_wait_are_stored_together_in_their_order() -> None:
     with together() as here:
         futures = here.waits(*requests)
         here.store.let_go()
-        assert [each.result(20) for each in futures] == [str(each.batch.id) for each in requests]
+        assert [each.result(20) for each in futures] == [answer_to(each) for each in requests]
         assert here.store.groups[1:] == [requests]
         assert here.group_commit.in_line == 0
 
@@ -138,7 +143,7 @@ def test_who_is_taken_along(requests: list[IntakeRequest], sizes: list[int]) -> 
     with together() as here:
         futures = here.waits(*requests)
         here.store.let_go()
-        assert [each.result(20) for each in futures] == [str(each.batch.id) for each in requests]
+        assert [each.result(20) for each in futures] == [answer_to(each) for each in requests]
         assert here.sizes() == [1, *sizes]
         assert all(
             sum(len(each.reading.candidates) for each in group) <= EVENTS_MAX
@@ -148,7 +153,7 @@ def test_who_is_taken_along(requests: list[IntakeRequest], sizes: list[int]) -> 
 
 def test_each_gets_its_own_answer_also_a_refusal() -> None:
     reused = request(2)
-    store = Store(lambda each: BatchIdReusedError() if each is reused else str(each.batch.id))
+    store = Store(lambda each: BatchIdReusedError() if each is reused else answer_to(each))
     with together(store) as here:
         fine, refused = here.waits(request(1), reused)
         store.let_go()
@@ -161,10 +166,10 @@ def test_each_gets_its_own_answer_also_a_refusal() -> None:
 def test_what_one_request_does_costs_only_that_one() -> None:
     bad = request(2)
 
-    def answer(each: IntakeRequest) -> Answer:
+    def answer(each: IntakeRequest) -> Result:
         if each is bad:
             raise KeyError("a defect of ours")
-        return str(each.batch.id)
+        return answer_to(each)
 
     with together(Store(answer)) as here:
         before, broken, after = here.waits(request(1), bad, request(3))
@@ -177,7 +182,7 @@ def test_what_one_request_does_costs_only_that_one() -> None:
 
 
 def test_all_are_told_that_postgresql_is_away() -> None:
-    def away(_: IntakeRequest) -> Answer:
+    def away(_: IntakeRequest) -> Result:
         raise OperationalError("away")
 
     with together(Store(away)) as here:
@@ -241,7 +246,7 @@ def test_a_group_leaves_what_its_requests_would(
     ]
     holding, groups = threading.Event(), []
 
-    def held(requests: Sequence[IntakeRequest]) -> list[Answer]:
+    def held(requests: Sequence[IntakeRequest]) -> list[Result]:
         groups.append(len(requests))
         assert holding.wait(60)
         return ingest.record_batches(requests)
