@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connections, transaction
 from django.utils import timezone
-from tooltrail.ledger import root_of
+from tooltrail.ledger import HASH_LENGTH, root_of
 
 from config.postgresql.aliases import OWNER
 from tenants.keys import BELIEVED_FOR
@@ -20,7 +20,6 @@ from tenants.models import Tenant, Tombstone
 
 _ROWS = 2_000
 _BATCHES = 500
-_LEAF = 32  # bytes
 _STILL_WRITING_S = BELIEVED_FOR.total_seconds() + 1
 
 type Progress = Callable[[int, int], None]
@@ -106,7 +105,8 @@ def _leaves(tenant_id: UUID) -> Iterator[bytes]:
         for first_index, event_count, leaves in batches:
             next_index = first_index + event_count
             yield from (
-                bytes(leaves[at : at + _LEAF]) for at in range(0, event_count * _LEAF, _LEAF)
+                bytes(leaves[at : at + HASH_LENGTH])
+                for at in range(0, event_count * HASH_LENGTH, HASH_LENGTH)
             )
         if len(batches) < _BATCHES:
             return

@@ -5,10 +5,11 @@ sent again is recognised; what cannot serve as one is replaced by an id made her
 """
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from uuid import UUID
 
-import uuid_utils.compat
+from audit.events.instants import EPOCH
+from tenants.models import new_id
 
 WINDOW_BACK = timedelta(days=35)  # longer than any spool keeps a batch
 WINDOW_AHEAD = timedelta(days=1)  # clocks differ
@@ -26,7 +27,7 @@ def batch_day(batch_id: UUID) -> date:
     """The UTC date inside a UUIDv7. Raises ValueError where that is no date."""
     milliseconds = batch_id.int >> 80
     try:
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)).date()
+        return (EPOCH + timedelta(milliseconds=milliseconds)).date()
     except OverflowError:
         raise ValueError("the time in the id is beyond the calendar") from None
 
@@ -42,7 +43,7 @@ def choose_batch_id(key: str | None, now: datetime) -> BatchId:
     if batch_id.version != 7:
         return _replaced("the Idempotency-Key is not a UUIDv7")
     since_epoch = timedelta(milliseconds=batch_id.int >> 80)
-    age = (now - datetime(1970, 1, 1, tzinfo=UTC)) - since_epoch
+    age = (now - EPOCH) - since_epoch
     if not -WINDOW_AHEAD <= age <= WINDOW_BACK:
         return _replaced("the time in the Idempotency-Key is not of the last 35 days")
     return BatchId(batch_id)
@@ -50,6 +51,6 @@ def choose_batch_id(key: str | None, now: datetime) -> BatchId:
 
 def _replaced(reason: str) -> BatchId:
     return BatchId(
-        uuid_utils.compat.uuid7(),
+        new_id(),
         f"{reason}: sent again, this request would be checked event by event",
     )

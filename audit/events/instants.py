@@ -5,7 +5,7 @@ send to PostgreSQL a number is a third of the work.
 """
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 from tooltrail.events import parse_instant
@@ -14,20 +14,30 @@ HOUR_US = 3_600_000_000
 QUARTER_US = HOUR_US // 4
 DAY_US = 24 * HOUR_US
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = EPOCH.date().toordinal()
 _FRACTION = re.compile(r"\.[0-9]{6}\+")
 
 
 def microseconds(instant: datetime) -> int:
     """Microseconds since 1970."""
-    since = instant - _EPOCH
+    since = instant - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def days_since_epoch(day: date) -> int:
     """Days since 1970."""
     return day.toordinal() - _EPOCH_DAY
+
+
+def instant_of(us: int) -> datetime:
+    """The instant so many microseconds after 1970 began. Raises OverflowError beyond year 9999."""
+    return EPOCH + timedelta(microseconds=us)
+
+
+def day_of(days: int) -> date:
+    """The day so many days after 1970 began."""
+    return date.fromordinal(_EPOCH_DAY + days)
 
 
 class Instants:

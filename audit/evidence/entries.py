@@ -9,13 +9,12 @@ that was erased: no entry says that it was.
 from collections.abc import Iterator
 
 from tooltrail.evidence import EntryLine
-from tooltrail.ledger import NO_INVOCATION
+from tooltrail.ledger import HASH_LENGTH, NO_INVOCATION
 
 from audit.events.instants import microseconds
 from audit.ledger.recompute import Remade, StoredBatch, remake
 from audit.log.payload import LogPayloadError
 
-_LEAF = 32  # bytes
 _SALT_MAX = 64
 _UNKNOWN = 0
 
@@ -47,5 +46,5 @@ def _remade(batch: StoredBatch) -> list[Remade]:
         return remake(batch)
     except LogPayloadError:
         leaves = batch.leaves
-        whole = range(0, len(leaves) - len(leaves) % _LEAF, _LEAF)
-        return [Remade(None, leaves[at : at + _LEAF], b"", b"") for at in whole]
+        whole = range(0, len(leaves) - len(leaves) % HASH_LENGTH, HASH_LENGTH)
+        return [Remade(None, leaves[at : at + HASH_LENGTH], b"", b"") for at in whole]

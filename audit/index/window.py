@@ -6,12 +6,11 @@ added daily by the worker, and dropped by retention.
 
 import threading
 import time
-from datetime import date
 
+from audit.events.instants import days_since_epoch
 from audit.index import partitions
 
 _REFRESH_SECONDS = 10.0
-_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class IndexDays:
@@ -36,7 +35,7 @@ class IndexDays:
             existing = partitions.existing("default")
             tables_by_day: dict[int, int] = {}
             for partition in existing:
-                day = partition.day.toordinal() - _EPOCH
+                day = days_since_epoch(partition.day)
                 tables_by_day[day] = tables_by_day.get(day, 0) + 1
             whole = len(partitions.PARTITIONED_TABLES)
             self._days = frozenset(day for day, tables in tables_by_day.items() if tables == whole)

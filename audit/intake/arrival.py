@@ -23,7 +23,6 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-import uuid_utils.compat
 from django.db.models import F
 from tooltrail.events import VIOLATIONS_MAX
 from tooltrail.guard import Violation
@@ -35,6 +34,7 @@ from tooltrail.ledger import Kind
 from audit.events.candidates import Candidate
 from audit.events.findings import Finding, read_finding
 from audit.events.judgement import is_of_spans, judged_output
+from tenants.models import new_id
 from tenants.scope import tenant_scope
 from tools_registry.models import ToolVersion
 from tools_registry.schemas import compile_for_arrival
@@ -88,7 +88,7 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate]) -> None:
 def finding_event(end: Candidate, at: datetime) -> Candidate:
     """The event that says what was found in an end that has its position; it has none yet."""
     assert end.finding is not None
-    event_id = uuid_utils.compat.uuid7()
+    event_id = new_id()
     head = json.dumps(
         {
             "type": Kind.FINDING.name.lower(),

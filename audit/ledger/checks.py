@@ -18,7 +18,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.utils import timezone
-from tooltrail.ledger import Kind, LedgerError, VerifierKey, open_checkpoint
+from tooltrail.ledger import HASH_LENGTH, Kind, LedgerError, VerifierKey, open_checkpoint
 
 from audit.ledger import actions
 from audit.ledger.entry_view import stored_batch
@@ -43,7 +43,6 @@ CHUNK = 20
 """Batches read at once: at most 20,000 events."""
 FINDINGS_KEPT = 20
 UNDER_WAY = (CheckState.WAITING, CheckState.RUNNING)
-_LEAF = 32
 
 
 def start_check(asked_by: str, now: datetime) -> LedgerCheck | None:
@@ -154,7 +153,7 @@ class _Reading:
                 self._fault(f"a batch begins at {batch.first_index:,}, not {check.next_index:,}")
                 self.is_over = True  # behind it nothing has its place
                 return
-            if len(batch.leaves) != batch.event_count * _LEAF:
+            if len(batch.leaves) != batch.event_count * HASH_LENGTH:
                 self._fault(f"the batch at {batch.first_index:,} has not a leaf for each event")
                 self.is_over = True
                 return
@@ -195,7 +194,7 @@ class _Reading:
 
     def _compare_tiles(self, first: int, leaves: bytes) -> None:
         stored = StoredTree(self._tenant_id, first)
-        later = StoredTree(self._tenant_id, first + len(leaves) // _LEAF)
+        later = StoredTree(self._tenant_id, first + len(leaves) // HASH_LENGTH)
         for tile, hashes in grow(first, leaves, stored.tile):
             if later.tile(tile) != hashes:
                 self._fault(f"{tile.path} is not made of the leaves in the log")

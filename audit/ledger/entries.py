@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import uuid_utils.compat
 from django.db import DEFAULT_DB_ALIAS
 from tooltrail.ledger import NO_INVOCATION, SALT_LENGTH, Entry, Kind, commit_of, leaf_of
 
@@ -21,6 +20,7 @@ from audit.events.batch_ids import batch_day
 from audit.events.instants import microseconds
 from audit.log.payload import pack
 from audit.sql.run import run
+from tenants.models import new_id
 
 
 def append_entry(
@@ -35,7 +35,7 @@ def append_entry(
 
     `members` are JSON values. Takes the tenant's ledger head until the scope ends: last, please.
     """
-    event_id = uuid_utils.compat.uuid7()
+    event_id = new_id()
     raw = raw_of(kind, event_id, now, members)
     return append_batch(tenant_id, kind, [(event_id, raw)], now, using=using)
 
@@ -60,7 +60,7 @@ def append_batch(
     ]
     ((size,),) = run("advance_ledger", tenant_id=tenant_id, event_count=len(events), using=using)
     first_index = int(size) - len(events)
-    batch_id = uuid_utils.compat.uuid7()
+    batch_id = new_id()
     run(
         "insert_own_batch",
         tenant_id=tenant_id,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from tooltrail.ledger import Tile, root_of
+from tooltrail.ledger import HASH_LENGTH, Tile, root_of
 
 from audit.sql import arrays
 from audit.sql.run import run
@@ -19,7 +19,6 @@ from tenants.scope import tenant_scope
 
 BATCHES = 200
 """Read at once: at most 200,000 leaves, 6.4 MB."""
-_LEAF = 32  # bytes
 _HEIGHT = 8
 _FULL = 1 << _HEIGHT
 
@@ -60,7 +59,7 @@ def fold_slice(tenant_id: UUID, *, batches: int = BATCHES) -> Folded:
                 indexes=arrays.bigints([tile.index for tile, _ in grown]),
                 hashes=arrays.blobs([data for _, data in grown]),
             )
-    return Folded(size + len(leaves) // _LEAF, len(read) == batches)
+    return Folded(size + len(leaves) // HASH_LENGTH, len(read) == batches)
 
 
 def grow(size: int, leaves: bytes, stored: Callable[[Tile], bytes]) -> Iterable[tuple[Tile, bytes]]:
@@ -73,9 +72,9 @@ def grow(size: int, leaves: bytes, stored: Callable[[Tile], bytes]) -> Iterable[
         index, width = size >> _HEIGHT, size & (_FULL - 1)
         data = (stored(Tile(level, index, width)) if width else b"") + added
         roots = []
-        for at in range(0, len(data), _FULL * _LEAF):
-            hashes = data[at : at + _FULL * _LEAF]
-            tile = Tile(level, index + at // (_FULL * _LEAF), len(hashes) // _LEAF)
+        for at in range(0, len(data), _FULL * HASH_LENGTH):
+            hashes = data[at : at + _FULL * HASH_LENGTH]
+            tile = Tile(level, index + at // (_FULL * HASH_LENGTH), len(hashes) // HASH_LENGTH)
             yield tile, hashes
             if tile.width == _FULL:
                 roots.append(root_of(tile.hashes(hashes)))
@@ -87,7 +86,7 @@ def _joined(size: int, read: Iterable[tuple[int, int, bytes]]) -> bytes:
     for first_index, event_count, leaves in read:
         if first_index != size:
             raise LogBrokenError(f"the log has a batch at {first_index:,}, not at {size:,}")
-        if len(leaves) != event_count * _LEAF:
+        if len(leaves) != event_count * HASH_LENGTH:
             raise LogBrokenError(
                 f"the batch at {first_index:,} has leaves of {len(leaves):,} bytes,"
                 f" not of {event_count:,} events"
@@ -107,6 +106,6 @@ def _stored(tenant_id: UUID, tile: Tile) -> bytes:
         widths=arrays.ints([tile.width]),
     )
     data: bytes = found[0][2] if found else b""
-    if len(data) != tile.width * _LEAF:
+    if len(data) != tile.width * HASH_LENGTH:
         raise LogBrokenError(f"{tile.path} is not as wide as the tiles beside it say")
     return data

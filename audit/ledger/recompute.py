@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID, uuid5
 
-from tooltrail.ledger import NO_INVOCATION, Entry, Kind, commit_of, leaf_of
+from tooltrail.ledger import HASH_LENGTH, NO_INVOCATION, Entry, Kind, commit_of, leaf_of
 
 from audit.events import wire
 from audit.events.body import Line
@@ -31,7 +31,6 @@ _TRIES_MAX = 3_000_000
 a line that is refused or empty is none that is looked for.
 """
 _KINDS = {kind.name.lower(): kind for kind in Kind}
-_LEAF = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,9 @@ class Remade:
 
 def remake(batch: StoredBatch) -> list[Remade]:
     """The batch's entries. Raises LogPayloadError where its payload is damaged."""
-    leaves = [batch.leaves[at : at + _LEAF] for at in range(0, len(batch.leaves), _LEAF)]
+    leaves = [
+        batch.leaves[at : at + HASH_LENGTH] for at in range(0, len(batch.leaves), HASH_LENGTH)
+    ]
     if len(leaves) != batch.event_count:
         raise LogPayloadError(f"has {len(leaves):,} leaves and {batch.event_count:,} events")
     if batch.payload is None:

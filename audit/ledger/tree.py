@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
 from tooltrail.ledger import (
+    HASH_LENGTH,
     Subtree,
     Tile,
     consistency_proof,
@@ -19,8 +20,6 @@ from tooltrail.ledger import (
 
 from audit.sql import arrays
 from audit.sql.run import run
-
-LEAF = 32  # bytes
 
 
 class StoredTree:
@@ -63,7 +62,7 @@ class StoredTree:
     def tile(self, tile: Tile) -> bytes:
         """A tile's hashes, as wide as `tile` says, which must not be wider than it is here."""
         self._read({tile})
-        return self._known[tile.level, tile.index][: tile.width * LEAF]
+        return self._known[tile.level, tile.index][: tile.width * HASH_LENGTH]
 
     def _tile_of(self, index: int) -> Tile:
         number = index >> 8

@@ -2,11 +2,10 @@
 
 from uuid import UUID
 
-import uuid_utils.compat
 from django.utils import timezone
 
 from audit.models import SavedView
-from tenants.models import User
+from tenants.models import User, new_id
 from tenants.scope import current_tenant_id
 
 MAX_VIEWS = 50
@@ -32,7 +31,7 @@ def save_view(user: User, name: str, query: str) -> None:
         [
             SavedView(
                 tenant_id=current_tenant_id(),
-                id=uuid_utils.compat.uuid7(),
+                id=new_id(),
                 user_id=user.pk,
                 name=name,
                 query=query,

@@ -24,6 +24,7 @@ from django.utils import timezone
 from tooltrail.ledger import Kind
 
 from audit.events.batch_ids import WINDOW_BACK
+from audit.events.instants import DAY_US, microseconds
 from audit.ledger.recompute import StoredBatch
 from audit.models import (
     Erasure,
@@ -75,7 +76,6 @@ _BLANKING = ("erasure_blank_calls", "erasure_blank_violations", "erasure_forget_
 _EARLY = timedelta(days=2)
 """How long before its start an event of a call may come: clocks differ by a day."""
 _ID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def start_erasure(tenant: Tenant, user: User, query: Query, now: datetime) -> Erasure:
@@ -267,7 +267,7 @@ class _Chunk:
         calls = run(
             "erasure_lock_calls",
             using=KEEPER,
-            days=arrays.days(sorted({(at - _EPOCH).days for at, _ in found})),
+            days=arrays.days(sorted({microseconds(at) // DAY_US for at, _ in found})),
             invocation_ids=arrays.uuids([pk for _, pk in found]),
         )
         places: dict[UUID, set[int]] = {}

@@ -6,12 +6,13 @@ whoever verifies takes it for removed by stealth.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from uuid import UUID
 
 from tooltrail.ledger import Kind
 
 from audit.events.batch_ids import batch_day
+from audit.events.instants import days_since_epoch
 from audit.ledger.entries import append_entry
 from audit.ledger.missing import Run, runs_of
 from audit.ledger.recompute import StoredBatch
@@ -24,8 +25,6 @@ from audit.log.payload import (
 from audit.retention.hold_match import LoggedEvent, read_batch
 from audit.sql import arrays
 from audit.sql.run import run
-
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 type Keeping = Callable[[StoredBatch, Sequence[LoggedEvent]], Collection[int]]
 """Of a batch's events, the positions of those that stay."""
@@ -74,7 +73,7 @@ def remove_events(
         removed.ranges += runs_of([batch.first_index + event.position for event in going])
         removed.event_count += len(going)
         removed.byte_count += sum(event.size for event in going)
-        days.append(batch_day(batch.batch_id).toordinal() - _EPOCH_ORDINAL)
+        days.append(days_since_epoch(batch_day(batch.batch_id)))
         ids.append(batch.batch_id)
         payloads.append(_left(batch, {event.position for event in going}))
     removed.ranges = merged(removed.ranges)
@@ -93,7 +92,7 @@ def batches_at(
     tenant_id: UUID, batch_ids: Collection[UUID], *, using: str
 ) -> Iterable[StoredBatch]:
     """Those of executors, in the order of the log. One query."""
-    days = {batch_day(each).toordinal() - _EPOCH_ORDINAL for each in batch_ids}
+    days = {days_since_epoch(batch_day(each)) for each in batch_ids}
     if not batch_ids:
         return
     for row in run(

@@ -8,17 +8,17 @@ the call. Of a refused line that cannot be read, the words decide: rather held o
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from audit.events import wire
 from audit.events.body import Line
 from audit.events.candidates import Candidate, read_lines, read_logged
+from audit.events.instants import instant_of
 from audit.events.limits import LimitExceededError
 from audit.ledger.recompute import StoredBatch, remake
 from audit.models import LegalHold
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -66,7 +66,7 @@ def covers_event(holds: Sequence[LegalHold], candidate: Candidate | None) -> boo
     event = candidate.event
     if not isinstance(event, wire.CallEvent):  # of a gap only the arrival is known
         return any(not (hold.trace_id or hold.case_id or hold.tool_name) for hold in holds)
-    started_at = _EPOCH + timedelta(microseconds=candidate.started_us)
+    started_at = instant_of(candidate.started_us)
     return any(
         (hold.trace_id is None or hold.trace_id == (event.trace_id or event.turn_id))
         and (hold.case_id is None or hold.case_id == event.case_id)
@@ -85,7 +85,7 @@ def covers_line(holds: Sequence[LegalHold], raw: bytes, received_at: datetime) -
     if candidate := candidate_of(raw, received_at):
         if covers_event(holds, candidate):
             return True
-        moments.append(_EPOCH + timedelta(microseconds=candidate.started_us))
+        moments.append(instant_of(candidate.started_us))
     texts = _readings(raw) if holds else []
     return any(
         all(

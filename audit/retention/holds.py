@@ -6,13 +6,14 @@ hold takes it, too. So a hold that was answered for is one that nothing slips pa
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
 from tooltrail.ledger import Kind
 
+from audit.events.instants import day_of
 from audit.ledger.entries import append_entry
 from audit.models import LegalHold
 from audit.retention.hold_match import LoggedEvent, covers_event, is_within
@@ -22,8 +23,6 @@ from config.instants import iso
 from tenants.actions import record_action
 from tenants.models import Tenant, TenantSetting, User, new_id
 from tenants.scope import current_tenant_id
-
-_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ def held_calls(
     if not (holds and days and ids):
         return set()
     # An end need not put its call on the day its start does.
-    first, last = (_EPOCH + timedelta(days=day) for day in (min(days) - 1, max(days) + 1))
+    first, last = (day_of(day) for day in (min(days) - 1, max(days) + 1))
     found = run(
         "held_calls",
         tenant_id=tenant_id,

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from tooltrail.ledger import Kind
 from audit.events.batch_ids import BatchId, batch_day
 from audit.events.body import UnreadableBodyError, split_lines
 from audit.events.candidates import Candidate
+from audit.events.instants import day_of
 from audit.events.json_values import parse
 from audit.events.limits import RAW_KEPT_BYTES, LimitExceededError
 from audit.intake.ingest import record_in_scope
@@ -56,7 +57,6 @@ CODES = {
 DISCARD_LIMIT = 10_000
 """Lines discarded at once at most."""
 
-_EPOCH = date(1970, 1, 1)
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 
 
@@ -250,7 +250,7 @@ def _call_of(candidate: Candidate | None) -> CallDetail | None:
     """The call an event speaks of, where its row is."""
     if candidate is None or candidate.kind is Kind.GAP:
         return None
-    day = find_call_day(_EPOCH + timedelta(days=candidate.day), candidate.invocation_id)
+    day = find_call_day(day_of(candidate.day), candidate.invocation_id)
     return None if day is None else call_detail(day, candidate.invocation_id)
 
 

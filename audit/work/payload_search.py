@@ -18,7 +18,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import uuid_utils.compat
 from django.utils import timezone
 
 from audit.log.payload import read_events
@@ -27,7 +26,7 @@ from audit.queries.call_list import AHEAD, NEWEST, Cursor, ListedCall, call_chun
 from audit.queries.call_query import InvalidQueryError, Query, Reader
 from audit.queries.call_query import parse as parse_query
 from audit.queries.payload_match import excerpt
-from tenants.models import User
+from tenants.models import User, new_id
 from tenants.scope import current_tenant_id, tenant_scope
 
 DEFAULT_RANGE = timedelta(hours=24)
@@ -51,7 +50,7 @@ def start_search(user: User, needle: str, query: Query, now: datetime) -> Payloa
     since = query.wanted.from_instant(now) or until - DEFAULT_RANGE
     return PayloadSearch.objects.create(
         tenant_id=current_tenant_id(),
-        id=uuid_utils.compat.uuid7(),
+        id=new_id(),
         user_id=user.pk,
         created_at=now,
         needle=needle,

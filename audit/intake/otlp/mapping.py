@@ -9,7 +9,6 @@ conversation and model is inherited.
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -19,6 +18,7 @@ from tooltrail.events import ID_MAX_LENGTH, NAME_MAX_LENGTH
 from tooltrail.tools.canonical import compute_call_id
 
 from audit.events.decode import is_too_deep
+from audit.events.instants import instant_of
 from audit.events.spans import (
     CLIENT,
     SERVER,
@@ -35,8 +35,6 @@ from audit.intake.otlp.conventions import (
     read_context,
     read_facts,
 )
-
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  UTC, as all of a span's times
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,4 +363,4 @@ def _instant(us: int) -> str:
 
 @lru_cache(maxsize=4096)  # isoformat takes 3 µs, and calls of one second share all but the fraction
 def _second(seconds: int) -> str:
-    return (_EPOCH + timedelta(seconds=seconds)).isoformat()
+    return instant_of(seconds * 1_000_000).isoformat()[:19]

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-import uuid_utils.compat
-
 from audit.events.batch_ids import BatchId
 from audit.events.body import Line
 from audit.events.limits import MAX_INFLATED_BYTES
@@ -21,6 +19,7 @@ from audit.index.writer import IndexWriter
 from audit.intake.ingest import record_in_scope, with_retries
 from audit.intake.otlp.joining import join, store_spans
 from audit.intake.otlp.mapping import Mapped, ToolCall, to_events
+from tenants.models import new_id
 from tenants.scope import tenant_scope
 
 # Events of a batch: those of the 512 spans that SDKs send at once, twice. A second batch of a
@@ -82,7 +81,7 @@ def _record(
         recorded = Recorded(others=len(mapped.others), refused=dict(received.refused))
         stored: set[UUID] = set()
         for calls, lines in _batches(mapped.calls):
-            batch_id = BatchId(uuid_utils.compat.uuid7())
+            batch_id = BatchId(new_id())
             answer = record_in_scope(tenant_id, body_sha256, lines, batch_id, now, is_otlp=True)
             recorded.events["accepted"] += answer["accepted"]
             recorded.events["duplicates"] += answer["duplicates"]

@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
-import uuid_utils.compat
 from django.utils import timezone
 
 from audit.events.judgement import (
@@ -38,6 +37,7 @@ from audit.work.replay.job import (
     raw_of,
     together,
 )
+from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
 from tools_registry.models import Tool, ToolVersion
 from tools_registry.schema_diff.reading import UndecidedError
@@ -64,7 +64,7 @@ def start_look(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> Dr
     looks.filter(id__in=list(old)).delete()
     return DriftLook.objects.create(
         tenant_id=tenant_id,
-        id=uuid_utils.compat.uuid7(),
+        id=new_id(),
         tool_id=tool.id,
         tool_name=tool.name,
         created_at=now,

@@ -23,7 +23,6 @@ from functools import lru_cache
 from typing import Any, overload
 from uuid import UUID
 
-import uuid_utils.compat
 from django.utils import timezone
 
 from audit.events.judgement import Judge, UnusableSchemaError
@@ -32,6 +31,7 @@ from audit.models import Replay, ReplayState
 from audit.queries.call_list import NEWEST, Cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
 from audit.work.replay.tally import Tally
+from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
 from tools_registry.models import Tool, ToolVersion
 
@@ -75,7 +75,7 @@ def start_replay(
     replays.filter(id__in=list(old)).delete()
     return Replay.objects.create(
         tenant_id=tenant_id,
-        id=uuid_utils.compat.uuid7(),
+        id=new_id(),
         tool_id=tool.id,
         tool_name=tool.name,
         created_at=now,

@@ -16,6 +16,7 @@ from tooltrail.ledger.leaf import (
     commit_of,
     leaf_of,
 )
+from tooltrail.ledger.lines import HASH_LENGTH
 from tooltrail.ledger.note import OpenedNote, Signature, open_note, parse_note, sign_note
 from tooltrail.ledger.proof_file import ProofFile
 from tooltrail.ledger.tiles import (
@@ -41,6 +42,7 @@ from tooltrail.ledger.tree import (
 
 __all__ = [
     "EMPTY_ROOT",
+    "HASH_LENGTH",
     "NO_INVOCATION",
     "SALT_LENGTH",
     "VERSION",
