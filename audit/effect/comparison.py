@@ -154,11 +154,6 @@ class Effect:
     after: Calls
     measures: list[Compared]
 
-    @property
-    def has_any(self) -> bool:
-        """Whether there are calls on both sides."""
-        return bool(self.before.calls and self.after.calls)
-
 
 def effect_of(counted: Counted, which: Which) -> Effect:
     """What is to be said of the calls before and after."""

@@ -21,7 +21,7 @@ MAX_SPAN_BYTES = 1024 * 1024
 MAX_SPANS = 20_000
 """In one request. Exporters send 512 by default, the Collector 8,192."""
 
-INTERNAL, SERVER, CLIENT = 1, 2, 3  # of SpanKind
+SERVER, CLIENT = 2, 3  # of SpanKind
 EXECUTOR = -1  # none of SpanKind: no span, but the call that an executor ran in one
 STATUS_OK, STATUS_ERROR = 1, 2  # of StatusCode
 

@@ -127,7 +127,6 @@ class _Mapping:
         for span in spans:
             self._spans.setdefault(span.key, span)
         self._facts: dict[tuple[str, str], Facts] = {}
-        self._heads: dict[tuple[str, str], Span] = {}
         self._places: dict[tuple[str, str], tuple[UUID | None, dict[str, str]]] = {}
 
     def run(self) -> Mapped:

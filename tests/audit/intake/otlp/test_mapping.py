@@ -14,7 +14,6 @@ from audit.events.candidates import read_lines
 from audit.events.limits import MAX_DEPTH
 from audit.events.spans import (
     CLIENT,
-    INTERNAL,
     SERVER,
     Event,
     Scope,
@@ -32,6 +31,7 @@ from audit.intake.otlp.mapping import (
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 START = 1_795_288_695_000_000_000
+INTERNAL = 1  # of SpanKind
 GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather"}
 MCP = {"mcp.method.name": "tools/call"}
 
