@@ -1,7 +1,7 @@
 """Every route of the product, and how a member of another tenant calls it.
 
-A route that is missing here fails `test_walk.py`, which says what to add; `test_matrix.py` holds
-each to its roles, methods and answers.
+A route that is missing here fails `test_other_tenants.py`, which says what to add;
+`test_matrix.py` holds each to its roles, methods and answers.
 """
 
 import json

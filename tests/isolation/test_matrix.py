@@ -1,6 +1,6 @@
 """Every route by tenant, role and method, against what `routes.ROUTES` declares of it.
 
-A route that is not declared there fails `test_walk.test_every_route_is_walked`; one whose
+A route that is not declared there fails `test_other_tenants.test_every_route_is_walked`; one whose
 methods are not declared fails here, with what it answered.
 """
 
