@@ -18,6 +18,9 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, connections
 from django.db.migrations.loader import MigrationLoader
 
+LAST_WITH_STEPS = "0299b53"
+"""The last commit that has the migrations which each app's first one replaces: it upgrades from any
+of them. Later versions upgrade only a database that has all of them."""
 FENCE_STATE = "22012"
 """SQLSTATE with which `Schema.fence` ends a transaction: division by zero."""
 _LOCK = 7_402_020  # any number that no other advisory lock of the database has
@@ -29,7 +32,7 @@ _FENCE = b"SELECT 1 / (max(id) = $1)::int FROM django_migrations"
 
 
 class SchemaError(OperationalError):
-    """The database has migrations that this process does not know; one line for people."""
+    """This process does not fit the database's migrations; the message is one line for people."""
 
 
 def why_unavailable(error: BaseException | None) -> str:
@@ -52,13 +55,15 @@ class Schema:
         Raises SchemaError, and Django's errors when the database cannot be reached.
         """
         applied = _applied(using)
-        missing = {(app, name) for _, app, name in applied} - _known()
+        names = {(app, name) for _, app, name in applied}
+        _refuse_too_old(names)
+        missing = names - _known()
         unknown = sorted(missing - _tolerated(using)) if missing else []
         if unknown:
             more = f" and {len(unknown) - _NAMED_MAX} more" if len(unknown) > _NAMED_MAX else ""
-            names = ", ".join(f"{app}.{name}" for app, name in unknown[:_NAMED_MAX])
+            listed = ", ".join(f"{app}.{name}" for app, name in unknown[:_NAMED_MAX])
             message = (
-                f"the database has migrations that this version does not know: {names}{more};"
+                f"the database has migrations that this version does not know: {listed}{more};"
                 " start the version that applied them"
             )
             self._refused = (time.monotonic(), message)
@@ -90,6 +95,14 @@ class Schema:
 
 SCHEMA = Schema()
 """This process's."""
+
+
+def refuse_too_old(using: str = DEFAULT_DB_ALIAS) -> None:
+    """Raise SchemaError if steps are missing between the database's migrations and ours.
+
+    Raises Django's errors when the database cannot be reached.
+    """
+    _refuse_too_old({(app, name) for _, app, name in _applied(using)})
 
 
 @contextmanager
@@ -138,6 +151,24 @@ def _known() -> frozenset[tuple[str, str]]:
     loader = MigrationLoader(None)
     replaced = {old for each in loader.disk_migrations.values() for old in each.replaces}
     return frozenset(loader.disk_migrations) | replaced
+
+
+@cache
+def _replaced() -> tuple[frozenset[tuple[str, str]], ...]:
+    """By migration that replaces others: those that it replaces and that are no longer on disk."""
+    disk = MigrationLoader(None).disk_migrations
+    return tuple(frozenset(each.replaces) - disk.keys() for each in disk.values())
+
+
+def _refuse_too_old(applied: set[tuple[str, str]]) -> None:
+    # If all or none of them are applied, Django goes on; otherwise it needs the rest.
+    for replaced in _replaced():
+        if (done := replaced & applied) and replaced - applied:
+            app, name = max(done)
+            raise SchemaError(
+                f"this database is at {app} {name[:4]}, too old for this version: upgrade it with"
+                f" Tooltrail at commit {LAST_WITH_STEPS} first, then start this version again"
+            )
 
 
 def _applied(using: str) -> list[tuple[int, str, str]]:

@@ -17,7 +17,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from config import env, instance
 from config.postgresql import database
 from config.postgresql.embedded import EmbeddedPostgresError
-from config.postgresql.schema import SCHEMA, SchemaError
+from config.postgresql.schema import SCHEMA, SchemaError, refuse_too_old
 from config.process import command_line
 
 WRITES = {"changepassword", "key", "ledger", "partitions", "registry", "reindex", "tenant"}
@@ -41,6 +41,8 @@ def run(arguments: Sequence[str]) -> None:
         with running():
             if name in WRITES:
                 SCHEMA.check()
+            else:
+                refuse_too_old()
             command_line.run(list(arguments))
     except (NoDatabaseError, SchemaError) as error:
         sys.exit(f"tooltrail: {error}")

@@ -1,98 +1,153 @@
-"""The squashed first migrations make the same schema as the migrations they replace."""
+"""Installations that had the migrations which the first ones replace: all of them, or some."""
 
+import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from django.db import connections
-from django.db.migrations.executor import MigrationExecutor
-from django.db.migrations.loader import MigrationLoader
+from django.db import connections, transaction
 
+from config.instance import BASE_DIR
+from config.postgresql.schema import LAST_WITH_STEPS, SCHEMA
 from tests.schema.catalog import schema_of
-from tests.schema.databases import new_database
+from tests.schema.databases import addresses, new_database
+from tests.schema.notes import APPS
+from tests.support.management_commands import manage
 
-APPS = ("tenants", "tools_registry", "audit")
-FIRST = ["0001_schema", "0002_django_tables"]
-LAST = [
+FIRST = ["0001_schema", "0002_shared_tables"]
+LAST = {
     ("tenants", "0011_column_grants"),
     ("tools_registry", "0006_import_job"),
     ("audit", "0027_type_not_quoted"),
-]
+}
 """The last of the migrations that are replaced."""
 
 
-@pytest.fixture(scope="module")
-def at_once() -> Iterator[str]:
+@pytest.fixture
+def database() -> Iterator[str]:
+    """A database as one that the replaced migrations made: the schema is the same."""
     with new_database() as alias:
         call_command("migrate", database=alias, verbosity=0)
+        forget(alias, "name = ANY(%s)", FIRST)
+        assert applied(alias) >= LAST
         yield alias
 
 
-@pytest.fixture(scope="module")
-def step_by_step() -> Iterator[str]:
-    """A database as one that was installed with the replaced migrations."""
-    with new_database() as alias:
-        executor = MigrationExecutor(connections[alias])
-        executor.loader = MigrationLoader(connections[alias], replace_migrations=False)
-        others = [each for each in executor.loader.graph.leaf_nodes() if each[0] not in APPS]
-        executor.migrate([*LAST, *others])
-        # Django notes at once that the first ones are replaced; the old version did not know them.
-        with connections[alias].cursor() as cursor:
-            cursor.execute("DELETE FROM django_migrations WHERE name = ANY(%s)", [FIRST])
-        yield alias
+def applied(alias: str) -> set[tuple[str, str]]:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT app, name FROM django_migrations")
+        found = cursor.fetchall()
+    assert len(found) == len(set(found))
+    return set(found)
 
 
-def test_both_ways_end_in_the_same_schema(at_once: str, step_by_step: str) -> None:
-    one, other = schema_of(at_once), schema_of(step_by_step)
-    for name, lines in one.items():
-        assert lines == other[name], name
-    # The questions reach what they are about.
-    for name in ("relations", "columns", "constraints", "indexes", "policies", "functions"):
-        assert len(one[name]) > 2, name
-    assert any("invocation" in line for line in one["policies"])
+def forget(alias: str, which: str, values: list[str] | None = None) -> None:
+    """Let the database not know of some migrations."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute(f"DELETE FROM django_migrations WHERE {which}", values and [values])
 
 
-def test_a_difference_is_seen(at_once: str) -> None:
-    """Each of these is one kind of difference; none goes unnoticed."""
-    before = schema_of(at_once)
-    for statement, kinds in {
-        "ALTER TABLE batch ALTER answer DROP NOT NULL": {"columns"},
-        "ALTER TABLE batch ALTER is_own DROP DEFAULT": {"columns"},
-        "ALTER TABLE batch ALTER payload SET STORAGE EXTENDED": {"columns"},
-        "DROP INDEX trace_started_idx": {"indexes", "relations"},
-        "ALTER TABLE tool DROP CONSTRAINT tool_tenant_fk": {"constraints"},
-        "ALTER TABLE tool NO FORCE ROW LEVEL SECURITY": {"relations"},
-        "DROP POLICY nothing_left ON trace": {"policies"},
-        "GRANT DELETE ON tool TO tooltrail_app": {"grants on relations"},
-        "REVOKE UPDATE (raw) ON rejected_event FROM tooltrail_keeper": {"grants on columns"},
-        "ALTER FUNCTION add_capped(bigint, bigint) STRICT": {"functions"},
-        "REVOKE EXECUTE ON FUNCTION add_capped(bigint, bigint) FROM PUBLIC": {
-            "grants on functions"
-        },
-        "COMMENT ON TABLE tool IS 'different'": {"comments"},
-        "DROP TRIGGER procrastinate_trigger_delete_jobs_v1 ON procrastinate_jobs": {"triggers"},
-    }.items():
-        with connections[at_once].cursor() as cursor:
-            cursor.execute("BEGIN")
-            cursor.execute(statement)
-            after = schema_of(at_once)
-            cursor.execute("ROLLBACK")
-        changed = {name for name in before if before[name] != after[name]}
-        assert kinds <= changed, statement
+def run(alias: str, var: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as another process on that database."""
+    return manage(*arguments, TOOLTRAIL_VAR=str(var), **addresses(alias))
 
 
-def test_an_installation_on_the_last_old_ones_goes_on(step_by_step: str) -> None:
+def test_an_installation_on_the_last_of_them_goes_on(database: str, tmp_path: Path) -> None:
     """`migrate` notes that it has the first ones, and changes nothing."""
-    before = schema_of(step_by_step)
-    with connections[step_by_step].cursor() as cursor:
-        cursor.execute("SELECT app, name FROM django_migrations")
-        applied = cursor.fetchall()
-    assert set(LAST) <= set(applied)
-    assert not {name for _, name in applied} & set(FIRST)
-    call_command("migrate", database=step_by_step, verbosity=0)
-    with connections[step_by_step].cursor() as cursor:
-        cursor.execute("SELECT app, name FROM django_migrations")
-        applied = cursor.fetchall()
-    assert len(applied) == len(set(applied))
-    assert {(app, "0001_schema") for app in APPS} < set(applied)
-    assert schema_of(step_by_step) == before
+    before = schema_of(database)
+    SCHEMA.check(database)
+    done = run(database, tmp_path, "migrate", "--database", "owner")
+    assert done.returncode == 0, done.stderr
+    assert "No migrations to apply" in done.stdout
+    assert {(app, "0001_schema") for app in APPS} < applied(database)
+    assert schema_of(database) == before
+    SCHEMA.check(database)
+    done = run(database, tmp_path, "migrate", "--database", "owner", "--check")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("which", "at"),
+    [
+        ("app = 'audit' AND name > '0019_hold'", "audit 0019"),
+        ("app = 'audit' AND name = '0027_type_not_quoted'", "audit 0026"),
+        ("app = 'tenants' AND name > '0004_settings'", "tenants 0004"),
+        ("app = 'tools_registry' AND name <> '0001_tool'", "tools_registry 0001"),
+    ],
+)
+def test_an_older_installation_is_refused_in_one_line(
+    database: str, tmp_path: Path, which: str, at: str
+) -> None:
+    forget(database, which)
+    before, known = schema_of(database), applied(database)
+    commands = [("migrate", "--database", "owner"), ("showmigrations",), ("tenant", "list")]
+    for command in [*commands, ("up", "--port", "0")] if at == "audit 0019" else commands[:1]:
+        done = run(database, tmp_path, *command)
+        assert done.returncode != 0, command
+        # "tooltrail: …", of `up` "CommandError: …".
+        assert done.stderr.partition(": ")[2] == (
+            f"this database is at {at}, too old for this version: upgrade it with"
+            f" Tooltrail at commit {LAST_WITH_STEPS} first, then start this version again\n"
+        )
+    assert (schema_of(database), applied(database)) == (before, known)
+
+
+def test_no_difference_between_schemas_goes_unnoticed(database: str) -> None:
+    """What the tests above compare by: each of these statements is one kind of difference."""
+    before = schema_of(database)
+    for statement, kind in {
+        "ALTER TABLE batch ALTER answer DROP NOT NULL": "columns",
+        "ALTER TABLE batch ALTER is_own DROP DEFAULT": "columns",
+        "ALTER TABLE batch ALTER payload SET STORAGE EXTENDED": "columns",
+        "DROP INDEX trace_started_idx": "indexes",
+        "ALTER TABLE tool DROP CONSTRAINT tool_tenant_fk": "constraints",
+        "ALTER TABLE tool NO FORCE ROW LEVEL SECURITY": "relations",
+        "DROP POLICY nothing_left ON trace": "policies",
+        "GRANT DELETE ON tool TO tooltrail_app": "grants on relations",
+        "REVOKE UPDATE (raw) ON rejected_event FROM tooltrail_keeper": "grants on columns",
+        "ALTER FUNCTION add_capped(bigint, bigint) STRICT": "functions",
+        "REVOKE EXECUTE ON FUNCTION add_capped FROM PUBLIC": "grants on functions",
+        "COMMENT ON TABLE tool IS 'different'": "comments",
+        "DROP TRIGGER procrastinate_trigger_delete_jobs_v1 ON procrastinate_jobs": "triggers",
+    }.items():
+        with transaction.atomic(using=database), connections[database].cursor() as cursor:
+            cursor.execute(statement)
+            after = schema_of(database)
+            transaction.set_rollback(True, using=database)
+        assert before[kind] != after[kind], statement
+
+
+def test_one_without_the_last_grants_gets_them(database: str, tmp_path: Path) -> None:
+    """They are a migration of their own, which does all that the replaced one did."""
+    complete = schema_of(database)
+    forget(database, "name = '0011_column_grants'")
+    with connections[database].cursor() as cursor:
+        cursor.execute(
+            "GRANT INSERT, UPDATE, DELETE ON app_user, auth_group, auth_group_permissions,"
+            " auth_permission, app_user_groups, app_user_user_permissions, django_admin_log,"
+            " django_content_type, django_migrations, django_session, sign_in_failure"
+            " TO tooltrail_app; GRANT UPDATE ON tenant TO tooltrail_app"
+        )
+    assert schema_of(database) != complete
+    done = run(database, tmp_path, "migrate", "--database", "owner")
+    assert done.returncode == 0, done.stderr
+    assert schema_of(database) == complete
+
+
+def test_the_commit_to_upgrade_with_is_named() -> None:
+    """In a clone with its history: it has the migrations that the first ones replace."""
+    git = ["git", "-C", str(BASE_DIR)]
+    if subprocess.run(  # a copy without history, or a shallow one
+        [*git, "cat-file", "-e", LAST_WITH_STEPS], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("no history here")
+    listed = subprocess.run(
+        [*git, "ls-tree", "-r", "--name-only", LAST_WITH_STEPS],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"LC_ALL": "C"},
+    ).stdout.splitlines()
+    assert {f"{app}/migrations/{name}.py" for app, name in LAST} < set(listed)

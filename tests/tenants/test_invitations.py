@@ -3,11 +3,9 @@
 import re
 import threading
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.db import connection, connections
 from django.test import Client
 from django.urls import reverse
@@ -267,33 +265,6 @@ def test_an_account_whose_password_an_admin_knows_joins_nothing(acme: Cast) -> N
     assert client.post(reverse("password_change"), changed).status_code == 302
     assert client.post(link).status_code == 302
     assert _role(other, user) == "admin"
-
-
-def test_the_migration_finds_accounts_whose_password_an_admin_knows(acme: Cast) -> None:
-    migration = import_module("tenants.migrations.0010_invitation")
-    with tenant_scope(acme.tenant.id):
-        for user in (acme.viewer, acme.editor, acme.auditor):
-            Action.objects.create(
-                tenant=acme.tenant,
-                user_name="admin",
-                verb="member.add",
-                subject=user.username,
-                details={"is_new_account": user != acme.auditor, "role": "viewer"},
-            )
-        Action.objects.create(
-            tenant=acme.tenant,
-            user_id=acme.editor.pk,
-            user_name=acme.editor.username,
-            verb="password.change",
-            subject=acme.editor.username,
-        )
-    with connections["owner"].schema_editor() as editor:
-        migration.mark_initial_passwords(apps, editor)
-    marked = User.objects.filter(
-        pk__in=[one.pk for one in (acme.admin, acme.editor, acme.auditor, acme.viewer)],
-        has_initial_password=True,
-    )
-    assert [one.pk for one in marked] == [acme.viewer.pk]
 
 
 def test_what_has_been_over_for_long_is_deleted(acme: Cast) -> None:

@@ -4,7 +4,8 @@
 
 -- batch: one accepted request with its events, or one entry that the server wrote itself.
 --
--- Retention: payload becomes NULL, in whole or in part, payload_days after it was received.
+-- Retention: payload becomes NULL payload_days after it was received, or loses the events that no
+--   legal hold covers. An entry is added that says so.
 -- Erasure: payload loses the events of the calls; NULL if none is left. An entry is added that
 --   says so.
 -- Tenant deletion: rows are deleted.
@@ -38,8 +39,8 @@ GRANT SELECT, INSERT, UPDATE (payload) ON batch TO tooltrail_keeper;
 
 -- ledger_head: how many events a tenant's log has. Its row lock puts batches in order.
 --
--- Retention: kept; size grows by the entry that says what was erased.
--- Erasure: kept; size grows by the entry that says what was erased.
+-- Retention: kept; size grows by the entries about it.
+-- Erasure: kept; size grows by the entries about it.
 -- Tenant deletion: rows are deleted.
 -- Citus: distributed by tenant_id.
 CREATE TABLE ledger_head (

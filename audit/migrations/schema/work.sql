@@ -176,7 +176,7 @@ GRANT SELECT ON legal_hold TO tooltrail_keeper;
 -- erasure: an erasure by query: its dry run, its confirmation, how far it is, what is gone.
 --
 -- Retention: kept.
--- Erasure: kept; the row says what the erasure removed.
+-- Erasure: kept; a row is added for each erasure and says what it removed.
 -- Tenant deletion: rows are deleted.
 -- Citus: distributed by tenant_id.
 CREATE TABLE erasure (

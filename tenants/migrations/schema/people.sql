@@ -1,4 +1,5 @@
--- People: accounts, the tenants they belong to, invitations, and failed sign-ins.
+-- People: accounts, the tenants they belong to, invitations, and failed sign-ins. Grants on those
+-- without tenant_id are in shared_tables.sql.
 
 -- app_user: an account. What it may see is in its memberships.
 --
@@ -29,12 +30,6 @@ CREATE TABLE app_user (
         FOREIGN KEY (last_tenant_id) REFERENCES tenant (id) ON DELETE SET NULL
 );
 CREATE INDEX app_user_username_9d6296ff_like ON app_user (username varchar_pattern_ops);
--- There is no row-level security here: nobody is renamed, becomes a superuser or is deleted.
-REVOKE UPDATE, DELETE ON app_user FROM tooltrail_app;
-GRANT UPDATE (
-    password, last_login, is_staff, is_active, time_zone, theme, default_range, last_tenant_id,
-    has_initial_password
-) ON app_user TO tooltrail_app;
 
 -- app_user_groups: Django's groups of an account. Always empty: roles are memberships.
 --
@@ -55,7 +50,6 @@ CREATE TABLE app_user_groups (
 );
 CREATE INDEX app_user_groups_user_id_e6f878f6 ON app_user_groups (user_id);
 CREATE INDEX app_user_groups_group_id_e774d92c ON app_user_groups (group_id);
-REVOKE INSERT, UPDATE, DELETE ON app_user_groups FROM tooltrail_app;
 
 -- app_user_user_permissions: Django's permissions of an account. Always empty, as the groups.
 --
@@ -78,7 +72,6 @@ CREATE TABLE app_user_user_permissions (
 CREATE INDEX app_user_user_permissions_user_id_24780b52 ON app_user_user_permissions (user_id);
 CREATE INDEX app_user_user_permissions_permission_id_4ef8e133
     ON app_user_user_permissions (permission_id);
-REVOKE INSERT, UPDATE, DELETE ON app_user_user_permissions FROM tooltrail_app;
 
 -- membership: a user's role in a tenant.
 --
@@ -154,4 +147,3 @@ CREATE TABLE sign_in_failure (
     CONSTRAINT sign_in_failure_pkey PRIMARY KEY (id)
 );
 CREATE INDEX sign_in_failure_digest_at_idx ON sign_in_failure (digest, at);
-REVOKE UPDATE ON sign_in_failure FROM tooltrail_app;

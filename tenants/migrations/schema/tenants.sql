@@ -27,10 +27,8 @@ CREATE TABLE tenant (
     CONSTRAINT tenant_slug_key UNIQUE (slug)
 );
 CREATE INDEX tenant_slug_812ad82d_like ON tenant (slug varchar_pattern_ops);
--- There is no row-level security here: the application may write what an admin or an operator may
--- change, and no more. A DELETE would take the tenant's actions along.
-REVOKE UPDATE, DELETE ON tenant FROM tooltrail_app;
-GRANT UPDATE (name, time_zone, suspended_at) ON tenant TO tooltrail_app;
+-- A DELETE would take the tenant's actions along. What else is granted: shared_tables.sql.
+REVOKE DELETE ON tenant FROM tooltrail_app;
 
 -- tenant_setting: what a tenant's admin decided about its data. No row: nothing was decided.
 --

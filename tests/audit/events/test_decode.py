@@ -3,12 +3,9 @@
 import json
 import uuid
 from datetime import UTC, datetime
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
-from django.db import connections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -25,10 +22,8 @@ from audit.events.decode import (
 )
 from audit.events.instants import Instants
 from audit.events.limits import MAX_DEPTH
-from audit.models import RejectedEvent
 from audit.show.raw_view import judge
-from tenants.scope import tenant_scope
-from tests.support.factories import Cast, make_call
+from tests.support.factories import make_call
 
 START, END = make_call(started_at=datetime(2026, 11, 20, 10, 15, tzinfo=UTC))
 GAP = {
@@ -337,29 +332,3 @@ def test_a_refusal_is_in_plain_words(line: bytes, said: str) -> None:
     with pytest.raises(RefusedLineError) as refused:
         decode_line(line, Instants())
     assert refused.value.message == said
-
-
-def test_the_migration_takes_quoted_values_out_of_reasons_on_record(acme: Cast) -> None:
-    with tenant_scope(acme.tenant.id):
-        for message in (f"Input tag '{CANARY}' found using 'type'", "call_id: Field required"):
-            RejectedEvent.objects.create(
-                tenant_id=acme.tenant.id,
-                id=uuid.uuid4(),
-                received_at=datetime.now(UTC),
-                batch_id=uuid.uuid4(),
-                line=1,
-                raw=b"{}",
-                raw_length=2,
-                code="invalid_event",
-                message=message,
-            )
-    migration = import_module("audit.migrations.0027_type_not_quoted")
-    with connections["owner"].schema_editor() as editor:
-        migration.reword(apps, editor)
-    with tenant_scope(acme.tenant.id):
-        found = RejectedEvent.objects.filter(tenant_id=acme.tenant.id)
-        messages = sorted(found.values_list("message", flat=True))
-    assert messages == [
-        "`type` is unknown; expected toolExecutionStart, toolExecutionEnd or gap",
-        "call_id: Field required",
-    ]

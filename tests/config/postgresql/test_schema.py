@@ -159,15 +159,17 @@ def test_an_error_of_older_code_on_a_newer_schema_is_a_503(installation: Install
 
 
 def test_migrations_run_beside_senders_that_never_stop(installation: Installation) -> None:
-    process = installation.up("--json", "--dev-tenant", "acme")
+    later = {"DJANGO_SETTINGS_MODULE": "tests.config.later.settings"}
+    process = installation.up("--json", "--dev-tenant", "acme", **later)
     facts = announcement(process)
-    environment = {"TOOLTRAIL_VAR": str(installation.var)}
+    environment = {"TOOLTRAIL_VAR": str(installation.var), **later}
     with Senders(facts) as senders:
         until(lambda: senders.answers[200] > 20)
         # The newest of the audit's, taken back and applied again.
-        for target in (("audit", "0025"), ()):
+        for target in (("audit", "0001"), ()):
             done = manage("migrate", "--database", "owner", *target, **environment)
             assert done.returncode == 0, done.stderr
+            assert "0002_later" in done.stdout
         before = senders.answers[200]
         until(lambda: senders.answers[200] > before + 20)
     assert senders.answers.keys() <= {200, 503}

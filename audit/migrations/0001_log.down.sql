@@ -1,1 +1,0 @@
-DROP TABLE gap, producer, rejected_event, ledger_head, batch;

@@ -1,1 +1,0 @@
-DROP TABLE otlp_span;

@@ -1,1 +1,0 @@
-DROP INDEX invocation_orphan_idx;

@@ -1,1 +1,0 @@
-DROP TABLE payload_search_hit, payload_search;

@@ -1,3 +1,0 @@
-CREATE OR REPLACE FUNCTION add_capped(bigint, bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN least($1::numeric + $2, 9223372036854775807)::bigint;

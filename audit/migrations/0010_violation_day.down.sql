@@ -1,1 +1,0 @@
-DROP TABLE violation_day;

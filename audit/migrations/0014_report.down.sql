@@ -1,2 +1,0 @@
-DROP TABLE report_schedule;
-DROP TABLE report;

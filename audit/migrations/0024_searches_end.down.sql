@@ -1,1 +1,0 @@
-REVOKE SELECT, DELETE ON payload_search_hit FROM tooltrail_keeper;

@@ -1,1 +1,0 @@
-DROP INDEX invocation_error_code_idx;

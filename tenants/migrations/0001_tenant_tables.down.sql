@@ -1,1 +1,0 @@
-DROP TABLE action, api_key, membership;

@@ -1,2 +1,0 @@
-DROP TABLE tombstone, tenant_setting;
-ALTER TABLE api_key DROP replaced_by_id;

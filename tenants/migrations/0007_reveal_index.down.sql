@@ -1,1 +1,0 @@
-DROP INDEX action_tenant_reveal_idx;

@@ -1,1 +1,0 @@
-DROP TABLE tolerated_migration;

@@ -1,0 +1,24 @@
+-- Grants on the tables that all tenants share. They have no tenant_id and hence no row-level
+-- security: of them the application may write what it does write, and no more. Some are made by
+-- Django's own apps, which need app_user first; so this is a migration of its own.
+
+-- A tenant's slug and id never change. What its admin and an operator set does.
+REVOKE UPDATE ON tenant FROM tooltrail_app;
+GRANT UPDATE (name, time_zone, suspended_at) ON tenant TO tooltrail_app;
+
+-- Nobody is renamed, becomes a superuser or is deleted.
+REVOKE UPDATE, DELETE ON app_user FROM tooltrail_app;
+GRANT UPDATE (
+    password, last_login, is_staff, is_active, time_zone, theme, default_range, last_tenant_id,
+    has_initial_password
+) ON app_user TO tooltrail_app;
+
+-- Failed sign-ins are counted and deleted. A session's key never changes.
+REVOKE UPDATE ON django_session, sign_in_failure FROM tooltrail_app;
+GRANT UPDATE (session_data, expire_date) ON django_session TO tooltrail_app;
+
+-- Unused: roles are memberships, and what people did is in `action`.
+REVOKE INSERT, UPDATE, DELETE ON
+    auth_group, auth_group_permissions, auth_permission, app_user_groups,
+    app_user_user_permissions, django_admin_log, django_content_type, django_migrations
+    FROM tooltrail_app;

@@ -1,0 +1,50 @@
+"""The blocks above the tables in `migrations/**/*.sql`: what each table's place says of it.
+
+A block is the comment right above `CREATE TABLE name (`; it begins with `-- name: what it is for`
+and has a line for each of `FACTS`, which may go on, indented.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.apps import apps
+
+APPS = ("tenants", "tools_registry", "audit")
+FACTS = ("Retention", "Erasure", "Tenant deletion", "Citus")
+
+_TABLE = re.compile(r"((?:^--[^\n]*\n)*)^CREATE TABLE (\w+) \(", re.MULTILINE)
+_FACT = re.compile(rf"^({'|'.join(FACTS)}): (.*(?:\n  .*)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Note:
+    """One table's block."""
+
+    file: Path
+    purpose: str
+    """What the table is for; '' where the block does not begin with the table's name."""
+    facts: dict[str, str]
+    """By the names in `FACTS`, each on one line."""
+
+
+def notes() -> dict[str, Note]:
+    """The block of each table that our migrations make."""
+    found = {}
+    for app in APPS:
+        folder = Path(apps.get_app_config(app).path) / "migrations"
+        for file in sorted(folder.rglob("*.sql")):
+            found.update(notes_in(file))
+    return found
+
+
+def notes_in(file: Path) -> dict[str, Note]:
+    """The blocks of one file."""
+    found = {}
+    for comment, table in _TABLE.findall(file.read_text()):
+        lines = [line.removeprefix("--").removeprefix(" ") for line in comment.splitlines()]
+        text = "\n".join(lines)
+        begin, purpose = text.partition(": ")[::2]
+        facts = {name: " ".join(fact.split()) for name, fact in _FACT.findall(text)}
+        found[table] = Note(file, purpose.split("\n\n")[0] if begin == table else "", facts)
+    return found

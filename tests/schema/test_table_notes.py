@@ -1,0 +1,284 @@
+"""What the block above each table says of it is what the code and the database do.
+
+A row in every table of a tenant (`tests/isolation/world.py`) is kept, erased and deleted for real,
+and all tables are compared before and after.
+"""
+
+import io
+import json
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+from django.utils import timezone
+
+from audit.index.partitions import PARTITIONED_TABLES
+from audit.queries.call_query import Reader, parse
+from audit.reports.schedule import KEEP_DAYS
+from audit.retention import erasure, retention
+from audit.work import payload_search
+from audit.work.drift import job as drift
+from audit.work.replay import job as replay
+from tenants import invitations, sign_in
+from tenants.models import TenantSetting
+from tenants.scope import tenant_scope
+from tests.isolation.world import World, make_world
+from tests.schema.notes import FACTS, notes, notes_in
+from tests.support.ledger_log import as_owner
+from tools_registry.exchange import job as imports
+
+ADDS = ("added", "recorded", "written")
+"""How a note says that something is written about it."""
+
+# Days from now, as the notes count them: long after all that the world is made of.
+LATER = timedelta(days=500)
+
+
+def ours() -> list[str]:
+    """Tables that our migrations make, without partitions."""
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+            " AND relkind IN ('r', 'p') AND NOT relispartition"
+            r" AND relname !~ '^(auth|django|procrastinate)_' ORDER BY relname"
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def with_tenant_id() -> set[str]:
+    return {table for table in ours() if "tenant_id" in columns(table)}
+
+
+def columns(table: str) -> set[str]:
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
+            " AND NOT attisdropped",
+            [table],
+        )
+        return {name for (name,) in cursor.fetchall()}
+
+
+@dataclass
+class Change:
+    """What happened to the rows of one table."""
+
+    deleted: bool = False
+    inserted: bool = False
+    columns: set[str] = field(default_factory=set)
+    """Of rows that are still there."""
+
+
+type Rows = dict[str, dict[str, dict[str, Any]]]
+"""By table and primary key."""
+
+
+def rows(world: World) -> Rows:
+    """All rows of the world's tenant, and of tables that are nobody's."""
+    found: Rows = {}
+    tenants = with_tenant_id()
+    with connections["owner"].cursor() as cursor:
+        for table in ours():
+            cursor.execute(
+                "SELECT array_agg(attname) FROM pg_index JOIN pg_attribute"
+                " ON attrelid = indrelid AND attnum = ANY(indkey)"
+                " WHERE indrelid = %s::regclass AND indisprimary",
+                [table],
+            )
+            (key,) = cursor.fetchone()
+            where = f"WHERE tenant_id = '{world.tenant.id}'" if table in tenants else ""
+            cursor.execute(f'SELECT to_jsonb(t)::text FROM "{table}" t {where}')
+            documents = [json.loads(text) for (text,) in cursor.fetchall()]
+            found[table] = {str([each[name] for name in key]): each for each in documents}
+    return found
+
+
+def changes(before: Rows, after: Rows) -> dict[str, Change]:
+    """By table, of those of which something changed."""
+    found = {}
+    for table, earlier in before.items():
+        later = after[table]
+        altered = {
+            name
+            for key, row in earlier.items()
+            for name in row
+            if key in later and row[name] != later[key][name]
+        }
+        change = Change(bool(earlier.keys() - later), bool(later.keys() - earlier), altered)
+        if change != Change():
+            found[table] = change
+    return found
+
+
+def differing(fact: str, changed: dict[str, Change], calm: tuple[str, ...]) -> list[str]:
+    """Tables whose note says something else about a fact than what happened.
+
+    `calm` is how a note begins of which nothing is deleted or altered.
+    """
+    wrong = []
+    for table, note in notes().items():
+        said, change = note.facts[fact], changed.get(table, Change())
+        is_right = (
+            change.deleted == (" deleted" in said.split(".")[0])
+            and all(name in said for name in change.columns)
+            and change.inserted == any(word in said for word in ADDS)
+            and (change != Change() or said.startswith(calm))
+        )
+        if not is_right:
+            wrong.append(f"{table}: {said!r}, but {change}")
+    return wrong
+
+
+def test_every_table_has_its_block() -> None:
+    found = notes()
+    assert set(ours()) == set(found), "say in its migration what the table is for"
+    for table, note in found.items():
+        assert note.purpose, f"{note.file}: the block of {table} does not begin with its name"
+        assert list(note.facts) == list(FACTS), table
+
+
+def test_a_table_without_a_block_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "0009_later.sql"
+    file.write_text("-- another: not this one\nCREATE TABLE later (\n);\nCREATE TABLE bare (\n);\n")
+    found = notes_in(file)
+    assert [found["later"].purpose, found["bare"].purpose] == ["", ""]
+    assert found["later"].facts == found["bare"].facts == {}
+
+
+def test_the_citus_key_is_what_the_table_is_fit_for() -> None:
+    """A cluster distributes what has a tenant_id, and copies to all nodes what that refers to."""
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT conrelid::regclass::text, confrelid::regclass::text"
+            " FROM pg_constraint WHERE contype = 'f'"
+        )
+        references = cursor.fetchall()
+    tenants = with_tenant_id()
+    copied = {there for here, there in references if here in tenants and there not in tenants}
+    # What a copied table refers to is copied, too.
+    assert not {there for here, there in references if here in copied} - copied
+    expected = {
+        table: "distributed by tenant_id."
+        if table in tenants
+        else "reference table."
+        if table in copied
+        else "local to the coordinator."
+        for table in ours()
+    }
+    assert {table: note.facts["Citus"] for table, note in notes().items()} == expected
+
+
+def test_what_is_said_of_a_deleted_tenant_is_what_happens() -> None:
+    world = make_world("notes")
+    as_owner("UPDATE app_user SET last_tenant_id = %s", [world.tenant.id])
+    as_owner(
+        "UPDATE tenant SET suspended_at = now() - interval '1 h' WHERE id = %s", [world.tenant.id]
+    )
+    before = rows(world)
+    assert all(before[table] for table in with_tenant_id())
+    call_command(
+        "tenant",
+        *("delete", world.tenant.slug, "--yes", world.tenant.name),
+        stdout=io.StringIO(),
+        stderr=io.StringIO(),
+    )
+    after = rows(world)
+    assert not any(after[table] for table in with_tenant_id())
+    assert differing("Tenant deletion", changes(before, after), ("rows are kept",)) == []
+
+
+def test_what_is_said_of_an_erasure_is_what_happens() -> None:
+    world = make_world("notes")
+    as_owner(
+        "UPDATE rejected_event SET raw = convert_to(%s, 'UTF8') WHERE tenant_id = %s",
+        [json.dumps({"invocation_id": str(world.call_id)}), world.tenant.id],
+    )
+    now = timezone.now()
+    before = rows(world)
+    with tenant_scope(world.tenant.id):
+        query = parse(f"trace:{world.canary}", Reader(sees_payloads=True))
+        one = erasure.start_erasure(world.tenant, world.admin, query, now)
+    while erasure.run_slice(world.tenant.id, one.id):
+        pass
+    with tenant_scope(world.tenant.id):
+        assert erasure.confirm_erasure(world.tenant, world.admin, one.id, "asked to", now)
+    while erasure.run_slice(world.tenant.id, one.id):
+        pass
+    assert differing("Erasure", changes(before, rows(world)), ("no effect",)) == []
+
+
+def test_what_is_said_of_retention_is_what_happens() -> None:
+    world = make_world("notes")
+    with tenant_scope(world.tenant.id):
+        TenantSetting.objects.filter(tenant=world.tenant).update(
+            payload_days=1, index_days=retention.INDEX_DAYS_MIN, erased_to=0, index_from=None
+        )
+    before = rows(world)
+    while retention.run_slice(world.tenant.id, timezone.now() + LATER):
+        pass
+    changed = changes(before, rows(world))
+    assert {table for table, change in changed.items() if change.deleted} == set(PARTITIONED_TABLES)
+    # What goes for other reasons is the next test's.
+    others = {table for table, when in other_times().items() if when}
+    assert others.isdisjoint(changed)
+    wrong = differing("Retention", changed, ("kept",))
+    assert [each for each in wrong if each.partition(":")[0] not in others] == []
+
+
+def other_times() -> dict[str, str]:
+    """Beginnings of the notes of what goes at a time of its own, whatever a tenant's settings say;
+    '' for what the application may delete, and does not.
+    """
+    return {
+        "payload_search": f"rows are deleted {payload_search.KEPT_FOR.days} day after",
+        "payload_search_hit": "rows are deleted with their payload_search",
+        "report": f"rows are deleted keep_days after they were made, {KEEP_DAYS} without",
+        "tool_replay": f"the newest {replay.KEPT} of each tool are kept",
+        "tool_drift": f"the newest {drift.KEPT} of each tool are kept",
+        "tool_import": f"rows are deleted {imports.KEPT_FOR.days} day after",
+        "tool_import_tool": "rows are deleted with their tool_import",
+        "invitation": f"rows are deleted {invitations.KEPT_FOR.days} days after",
+        "sign_in_failure": "rows are deleted after"
+        f" {sign_in.FAILURES_COUNT_FOR // timedelta(minutes=1)} minutes",
+        # People delete these.
+        "membership": "kept until",
+        "tool_draft": "kept until",
+        "saved_view": "kept until",
+        "polling_tool": "kept until",
+        # The application may; nothing of it does.
+        "api_key": "",
+        "producer": "",
+    }
+
+
+@pytest.mark.parametrize("table", sorted(other_times()))
+def test_what_goes_at_a_time_of_its_own_says_when(table: str) -> None:
+    assert notes()[table].facts["Retention"].startswith(other_times()[table] or "kept")
+
+
+def test_nobody_may_delete_what_is_kept() -> None:
+    """But for merging two calls into one, which keeps their events."""
+    with connections["owner"].cursor() as cursor:
+        cursor.execute(
+            "SELECT c.relname FROM pg_class c, unnest(%s::text[]) AS role"
+            " WHERE c.relname = ANY(%s) AND has_table_privilege(role, c.oid, 'DELETE')",
+            [["tooltrail_app", "tooltrail_keeper"], ours()],
+        )
+        deletable = {name for (name,) in cursor.fetchall()}
+    assert deletable == set(other_times()) | {"invocation", "trace"}
+
+
+def test_what_goes_with_another_row_is_the_databases_to_delete() -> None:
+    for table in ("payload_search_hit", "tool_import_tool"):
+        parent = notes()[table].facts["Retention"].removesuffix(".").rpartition(" ")[2]
+        with connections["owner"].cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_constraint WHERE conrelid = %s::regclass"
+                " AND confrelid = %s::regclass AND contype = 'f' AND confdeltype = 'c'",
+                [table, parent],
+            )
+            assert cursor.fetchone() == (1,)
