@@ -240,7 +240,7 @@ def test_an_admin_is_offered_the_first_key(acme: Cast) -> None:
     [
         ("trace=zzz", "No trace id starts with zzz"),
         ("state=failed", "No trace is failed"),
-        ("range=1h&state=violation", "No trace is in breach of a schema, started since"),
+        ("range=1h&state=violation", "No trace has a schema violation since"),
         ("before=2020-01-01T00:00:00%2B00:00,x", "No trace is this old"),
     ],
 )
