@@ -72,5 +72,14 @@ def place(zone_name: str) -> str:
 
 
 def iso(instant: datetime) -> str:
-    """The instant in UTC for machines: `2026-11-20T14:02:11.204Z`."""
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """RFC 3339 in UTC to the millisecond, for machines: `2026-11-20T14:02:11.204Z`."""
+    return _rfc3339(instant, "milliseconds")
+
+
+def iso_exact(instant: datetime) -> str:
+    """RFC 3339 in UTC to the microsecond, where it is one: `2026-11-20T14:02:11.204001Z`."""
+    return _rfc3339(instant, "auto")
+
+
+def _rfc3339(instant: datetime, timespec: str) -> str:
+    return instant.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from audit.queries.call_list import ListedCall
 from audit.queries.calls import Call, FirstViolation
+from config.instants import iso_exact
 
 COLUMNS = (
     "invocation_id",
@@ -67,5 +68,5 @@ def document(
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
+        return iso_exact(value)
     return str(value) if isinstance(value, UUID) else value

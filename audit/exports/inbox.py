@@ -8,6 +8,7 @@ from uuid import UUID
 from audit.exports.forms import text_forms
 from audit.models import RejectedEvent
 from audit.queries.inbox import InboxFilter, inbox_lines
+from config.instants import iso_exact
 from tenants.scope import tenant_scope
 
 _CHUNK = 100  # lines; 64 KiB each at most
@@ -58,7 +59,7 @@ def _document(line: RejectedEvent) -> dict[str, Any]:
         text, encoded = None, base64.b64encode(raw).decode()
     values = (
         str(line.id),
-        line.received_at.isoformat(),
+        iso_exact(line.received_at),
         line.code,
         line.message,
         str(line.batch_id),
@@ -68,7 +69,7 @@ def _document(line: RejectedEvent) -> dict[str, Any]:
         encoded,
         line.raw_length,
         line.resolution,
-        line.resolved_at and line.resolved_at.isoformat(),
+        line.resolved_at and iso_exact(line.resolved_at),
         line.resolved_by_name,
         line.discard_reason,
         line.redrive_batch_id and str(line.redrive_batch_id),

@@ -8,6 +8,7 @@ from typing import Any
 from audit.exports.forms import text_forms
 from audit.queries.repeats import Repeats
 from audit.queries.repetition import InTrace, Repeat
+from config.instants import iso_exact
 
 COLUMNS = (
     "kind",
@@ -49,8 +50,8 @@ def _shared(one: InTrace | Repeat) -> dict[str, Any]:
         "cache_hits": one.cache_hits,
         "wasted_ms": one.wasted_us / 1000,
         "wasted_tokens": one.wasted_tokens,
-        "first_at": one.first_at.isoformat().replace("+00:00", "Z"),
-        "last_at": one.last_at.isoformat().replace("+00:00", "Z"),
+        "first_at": iso_exact(one.first_at),
+        "last_at": iso_exact(one.last_at),
     }
 
 

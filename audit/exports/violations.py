@@ -7,6 +7,7 @@ from typing import Any
 
 from audit.exports.forms import text_forms
 from audit.queries.violations import ViolationKind
+from config.instants import iso_exact
 
 COLUMNS = (
     "tool_name",
@@ -37,7 +38,7 @@ def document(kind: ViolationKind) -> dict[str, Any]:
         "of_calls": kind.of_calls,
         "share": kind.share,
         **{
-            name: getattr(kind, name).isoformat().replace("+00:00", "Z")
+            name: iso_exact(getattr(kind, name))
             for name in ("first_at", "last_at", "first_ever_at")
         },
         "new_since": kind.new_since,

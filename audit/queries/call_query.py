@@ -16,6 +16,7 @@ from audit.queries.call_filter import (
     leaves,
 )
 from audit.queries.call_query_grammar import Parser, Part, Problem
+from config.instants import iso_exact
 
 MAX_LENGTH = 2_000
 """Characters of a query."""
@@ -110,8 +111,7 @@ class Query:
             ("until", self.wanted.to_instant(now)),
         ):
             if instant is not None:
-                written = instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
-                query = parse_pinned(query.having(name, written), ANYBODY)
+                query = parse_pinned(query.having(name, iso_exact(instant)), ANYBODY)
         return str(query)
 
     def on_record(self, now: datetime) -> str:

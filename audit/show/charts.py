@@ -6,12 +6,12 @@ mark leads to the calls behind it: the query of its slot (a stretch of time) wit
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from audit.queries.time_range import TimeRange
 from audit.show import figures
-from config.instants import local, offset, short_day
+from config.instants import iso_exact, local, offset, short_day
 
 Kind = Literal["bars", "lines", "heat"]
 """Bars are stacked; a heat map has a row for each series, the first at the bottom."""
@@ -135,7 +135,7 @@ def time_slots(of: TimeRange) -> list[Slot]:
 
 def range_query(start: datetime, end: datetime) -> str:
     """The terms of a query for the calls of a stretch of time."""
-    return f"since:{_exact(start)} until:{_exact(end)}"
+    return f"since:{iso_exact(start)} until:{iso_exact(end)}"
 
 
 def sparkline(values: Sequence[float | None], width: int = 96, height: int = 22) -> str:
@@ -159,7 +159,3 @@ def _stretch(start: datetime, end: datetime, of: TimeRange) -> str:
     else:
         until = f"{last:%a} {short_day(last)} {last:%H:%M}"
     return f"{first:%a} {short_day(first)} {first:%H:%M}{_NO_BREAK_DASH}{until} {offset(first)}"
-
-
-def _exact(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from config.instants import iso_exact
 from tools_registry.models import State, Tool, ToolVersion
 from tools_registry.schemas import ToolContract, check_meta, check_text, explain, name_in
 from tools_registry.tools import DESCRIBING
@@ -96,7 +97,7 @@ def tool_document(
                 "state": states.get(one.number, State.PUBLISHED).value,
                 "digest": one.digest,
                 **contract_of(one).model_dump(exclude={"name"}),
-                "published_at": one.created_at.isoformat(),
+                "published_at": iso_exact(one.created_at),
                 "published_by": one.created_by or one.created_by_key,
             }
             for one in versions
