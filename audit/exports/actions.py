@@ -5,12 +5,13 @@ which entry holds the same, to be proved.
 """
 
 from collections.abc import Iterator
-from datetime import UTC
 from typing import Any
 from uuid import UUID
 
 from audit.exports.forms import text_forms
-from audit.queries.actions import ActionFilter, Place, action_page
+from audit.queries.actions import ActionFilter, action_page
+from audit.queries.cursor import Cursor
+from config.instants import iso_exact
 from tenants.models import Action
 from tenants.scope import tenant_scope
 
@@ -23,7 +24,7 @@ def document(action: Action) -> dict[str, Any]:
     """An action's members: JSON values, its instant as RFC 3339 in UTC."""
     return {
         "id": str(action.id),
-        "at": action.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "at": iso_exact(action.at),
         "actor": action.user_name,
         "actor_id": action.user_id,
         "verb": action.verb,
@@ -35,7 +36,7 @@ def document(action: Action) -> dict[str, Any]:
 
 def chunks(tenant_id: UUID, wanted: ActionFilter) -> Iterator[list[dict[str, Any]]]:
     """All actions that match, newest first, as documents. One scope for each chunk."""
-    before: Place | None = None
+    before: Cursor[UUID] | None = None
     while True:
         with tenant_scope(tenant_id):
             page = action_page(wanted, before=before, size=_CHUNK)

@@ -12,7 +12,8 @@ from uuid import UUID
 from audit.exports.call_document import COLUMNS, document
 from audit.exports.forms import Document, Form, text_forms
 from audit.queries.call_filter import CallFilter
-from audit.queries.call_list import NEWEST, Cursor, call_chunk, violations_of
+from audit.queries.call_list import call_chunk, violations_of
+from audit.queries.cursor import NEWEST, Cursor
 from audit.queries.withheld import without_messages
 from tenants.scope import tenant_scope
 
@@ -27,7 +28,7 @@ def chunks(
 
     Without messages every `error_message` is null: they quote payloads.
     """
-    cursor: Cursor | None = NEWEST
+    cursor: Cursor[UUID] | None = NEWEST
     while cursor is not None:
         with tenant_scope(tenant_id):
             calls, cursor = call_chunk(wanted, now=now, before=cursor, size=CHUNK)

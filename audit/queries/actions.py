@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from audit.queries.cursor import Cursor
 from tenants.models import Action
 from tenants.scope import current_tenant_id
 
@@ -56,45 +57,27 @@ class ActionFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Of an action among all: the next page begins behind it."""
-
-    at: datetime
-    id: UUID
-
-    @classmethod
-    def read(cls, text: str) -> "Place":
-        """As `str` wrote it. Raises ValueError."""
-        at, _, pk = text.partition(",")
-        instant = datetime.fromisoformat(at)
-        if instant.tzinfo is None or not 1970 <= instant.year < 9999:
-            raise ValueError("no place in the record")
-        return cls(instant, UUID(pk))
-
-    def __str__(self) -> str:
-        return f"{self.at.isoformat()},{self.id}"
-
-
-@dataclass(frozen=True, slots=True)
 class ActionPage:
     """A page, newest first, and where the next one begins."""
 
     actions: list[Action]
-    older: Place | None
+    older: Cursor[UUID] | None
 
 
 NO_ACTIONS = ActionPage([], None)
 """The page of a filter that cannot be read: nothing was searched."""
 
 
-def action_page(wanted: ActionFilter, *, before: Place | None = None, size: int) -> ActionPage:
+def action_page(
+    wanted: ActionFilter, *, before: Cursor[UUID] | None = None, size: int
+) -> ActionPage:
     """The scope's tenant's actions behind a place, at most `size`. One query."""
     found = _matching(wanted)
     if before is not None:
         found = found.filter(at__lte=before.at).exclude(at=before.at, id__gte=before.id)
     actions = list(found.order_by("-at", "-id")[: size + 1])
     last = actions[size - 1] if len(actions) > size else None
-    return ActionPage(actions[:size], Place(last.at, last.id) if last else None)
+    return ActionPage(actions[:size], Cursor(last.at, last.id) if last else None)
 
 
 def _matching(wanted: ActionFilter) -> QuerySet[Action]:

@@ -12,13 +12,12 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.utils.dateparse import parse_datetime
-
 from audit.queries.call_conditions import Conditions
 from audit.queries.call_filter import CallFilter, Text
 from audit.queries.calls import FirstViolation, Look, State, look_of
+from audit.queries.cursor import BEGINNING, NEWEST, Cursor
 from audit.queries.payload_terms import holding
-from audit.queries.traces import BEGINNING, END, prefix_end
+from audit.queries.traces import prefix_end
 from audit.sql.run import rows
 
 SILENCE = timedelta(minutes=15)
@@ -37,7 +36,6 @@ AHEAD = timedelta(days=2)
 """The intake takes no call that starts later than this from now."""
 DAYS_BACK = 400
 """Days among which a call is looked for of which nobody says when it started."""
-_LAST_ID = UUID(int=2**128 - 1)
 _PAGES = {"before": "calls_before", "after": "calls_after"}
 """The statement of each direction."""
 _WALKED = ("tool", "trace", "run", "call")
@@ -94,34 +92,6 @@ class ListedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """A place in the list: of the call just before or just after it."""
-
-    at: datetime
-    id: UUID
-
-    def __str__(self) -> str:
-        """As it stands in addresses: `2026-11-20T10:15:00.000001+00:00,<id>`."""
-        return f"{self.at.isoformat()},{self.id}"
-
-    @classmethod
-    def read(cls, text: str) -> "Cursor | None":
-        """The cursor of an address, None if it is none."""
-        at, _, invocation_id = text.partition(",")
-        try:
-            instant, pk = parse_datetime(at), UUID(invocation_id)
-        except ValueError:
-            return None
-        if instant is None or instant.tzinfo is None or not BEGINNING <= instant <= END:
-            return None
-        return cls(instant, pk)
-
-
-NEWEST = Cursor(END, _LAST_ID)
-"""Before it is everything."""
-
-
-@dataclass(frozen=True, slots=True)
 class Budget:
     """How far one question may walk: rows, and seconds from its first statement."""
 
@@ -137,8 +107,8 @@ class CallPage:
     """A page of the list, newest first, and the cursors to the pages beside it."""
 
     calls: list[ListedCall]
-    newer: Cursor | None
-    older: Cursor | None
+    newer: Cursor[UUID] | None
+    older: Cursor[UUID] | None
     searched_until: datetime | None
     """The budget ended here without filling the page; `older` goes on from there."""
 
@@ -162,8 +132,8 @@ def call_page(
     wanted: CallFilter,
     *,
     now: datetime,
-    before: Cursor | None = None,
-    after: Cursor | None = None,
+    before: Cursor[UUID] | None = None,
+    after: Cursor[UUID] | None = None,
     size: int = 50,
     budget: Budget | None = None,
 ) -> CallPage:
@@ -189,8 +159,8 @@ def call_page(
 
 
 def call_chunk(
-    wanted: CallFilter, *, now: datetime, before: Cursor, size: int
-) -> tuple[list[ListedCall], Cursor | None]:
+    wanted: CallFilter, *, now: datetime, before: Cursor[UUID], size: int
+) -> tuple[list[ListedCall], Cursor[UUID] | None]:
     """The next calls of all that match, and where to go on; None at the end of them.
 
     Walks one stretch at most, so that a scope is never open for long: a chunk may be empty
@@ -260,8 +230,8 @@ class Walk:
         self._deadline = time.monotonic() + seconds
 
     def take(
-        self, direction: str, cursor: Cursor, size: int
-    ) -> tuple[list[ListedCall], Cursor | None]:
+        self, direction: str, cursor: Cursor[UUID], size: int
+    ) -> tuple[list[ListedCall], Cursor[UUID] | None]:
         """Up to `size` calls, and where the budget ended before there were as many."""
         calls: list[ListedCall] = []
         while True:
@@ -302,7 +272,7 @@ class Walk:
                 return CallCount(count, beyond.at if beyond else None)
             cursor = beyond
 
-    def stretch(self, direction: str, cursor: Cursor) -> dict[str, Any]:
+    def stretch(self, direction: str, cursor: Cursor[UUID]) -> dict[str, Any]:
         """The parameters of the statement about the next rows from a cursor."""
         return self._parameters | {
             **self._days(direction, cursor),
@@ -326,8 +296,8 @@ class Walk:
         return found
 
     def _beyond(
-        self, direction: str, stretch: dict[str, Any], last: Cursor | None
-    ) -> Cursor | None:
+        self, direction: str, stretch: dict[str, Any], last: Cursor[UUID] | None
+    ) -> Cursor[UUID] | None:
         """Where the walk goes on after a stretch and its last row; None if nothing lies there."""
         if last is not None:
             self._rows_left -= self._rows
@@ -340,7 +310,9 @@ class Walk:
         self._window += 1
         if direction == "before":
             return Cursor(_midnight(stretch["first_day"]), UUID(int=0))
-        return Cursor(_midnight(stretch["last_day"]) + timedelta(days=1, microseconds=-1), _LAST_ID)
+        return Cursor(
+            _midnight(stretch["last_day"]) + timedelta(days=1, microseconds=-1), NEWEST.id
+        )
 
     def _is_spent(self) -> bool:
         """Whether what may still be walked over is not worth a statement."""
@@ -349,7 +321,7 @@ class Walk:
         is_late = time.monotonic() + self._took >= self._deadline
         return self._rows_left <= 0 or self._rows < self._first or is_late
 
-    def _days(self, direction: str, cursor: Cursor) -> dict[str, date]:
+    def _days(self, direction: str, cursor: Cursor[UUID]) -> dict[str, date]:
         """The days of the next statement, and no window more if they are all that are left."""
         days = _days(self._parameters, direction, cursor)
         if self._window < len(_WINDOWS):
@@ -363,7 +335,7 @@ class Walk:
         return days
 
 
-def _place(call: ListedCall) -> Cursor:
+def _place(call: ListedCall) -> Cursor[UUID]:
     return Cursor(call.started_at, call.invocation_id)
 
 
@@ -371,7 +343,7 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, datetime.min.time(), UTC)
 
 
-def _days(parameters: dict[str, Any], direction: str, cursor: Cursor) -> dict[str, date]:
+def _days(parameters: dict[str, Any], direction: str, cursor: Cursor[UUID]) -> dict[str, date]:
     """The UTC days whose partitions the walk can touch; all others are pruned."""
     since, until = parameters["since"], parameters["until"]
     if direction == "after":

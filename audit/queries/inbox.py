@@ -6,7 +6,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from audit.models import RejectedEvent
-from audit.queries.traces import BEGINNING
+from audit.queries.cursor import BEGINNING
 from audit.sql.run import rows
 from tenants.models import Tenant
 from tenants.scope import current_tenant_id, tenant_scope

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from audit.queries.call_list import SILENCE
+from audit.queries.cursor import END
 from audit.queries.inbox import inbox_open_count
 from audit.queries.open_list import OpenTally, open_tally
 from audit.queries.time_range import TimeRange
-from audit.queries.traces import END
 from audit.sql.run import rows
 
 PRODUCERS_LOOKED_AT = 200

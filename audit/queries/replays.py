@@ -7,7 +7,8 @@ from itertools import starmap
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from audit.queries.call_list import Cursor, ListedCall
+from audit.queries.call_list import ListedCall
+from audit.queries.cursor import Cursor
 from audit.sql.run import rows
 
 
@@ -48,7 +49,7 @@ class ReplayRange:
         ((count,),) = rows("replayed_count", {**self._parameters(), "count_limit": limit})
         return int(count)
 
-    def before(self, cursor: Cursor, size: int) -> list[ReplayedCall]:
+    def before(self, cursor: Cursor[UUID], size: int) -> list[ReplayedCall]:
         """The next of them."""
         parameters = self._parameters() | {
             "last_day": min(self.until, cursor.at).astimezone(UTC).date(),

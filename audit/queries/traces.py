@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
-from django.utils.dateparse import parse_datetime
-
+from audit.queries.cursor import BEGINNING, END, Cursor
 from audit.sql.run import rows
 
 TraceState = Literal["", "failed", "violation", "open", "ok"]
@@ -21,9 +20,6 @@ REASON_SEARCH_LIMIT = 200
 """Failed calls of one trace among which the list looks for the first to end."""
 
 _KINDS: tuple[TraceState, ...] = ("failed", "violation", "open")  # the worst first
-
-BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
-END = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +87,6 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """A place in the list of traces: of the row just before or just after it."""
-
-    at: datetime
-    trace_id: str
-
-    def __str__(self) -> str:
-        """As it stands in addresses: `2026-11-20T10:15:00.000001+00:00,trace-7`."""
-        return f"{self.at.isoformat()},{self.trace_id}"
-
-    @classmethod
-    def read(cls, text: str) -> "Cursor | None":
-        """The cursor of an address, None if it is none."""
-        at, _, trace_id = text.partition(",")
-        try:
-            instant = parse_datetime(at)
-        except ValueError:
-            return None
-        if instant is None or instant.tzinfo is None or "\x00" in trace_id:
-            return None
-        return cls(instant, trace_id) if BEGINNING <= instant <= END else None
-
-
-@dataclass(frozen=True, slots=True)
 class TraceFilter:
     """What the list shows. `prefix` is of the trace id; `since` is an instant or None."""
 
@@ -129,8 +101,8 @@ class TracePage:
 
     traces: list[TraceDay]
     reasons: dict[str, Reason]
-    newer: Cursor | None
-    older: Cursor | None
+    newer: Cursor[str] | None
+    older: Cursor[str] | None
     scanned_until: datetime | None
     """The search stopped here without filling the page; `older` goes on from there."""
 
@@ -142,8 +114,8 @@ NO_TRACES = TracePage([], {}, None, None, None)
 def trace_page(
     wanted: TraceFilter,
     *,
-    before: Cursor | None = None,
-    after: Cursor | None = None,
+    before: Cursor[str] | None = None,
+    after: Cursor[str] | None = None,
     size: int = 50,
     scan_limit: int = SCAN_LIMIT,
 ) -> TracePage:
@@ -160,7 +132,7 @@ def trace_page(
         "last_day": date.max if after is not None else _day(cursor.at),
         "since": since,
         "at": cursor.at,
-        "id": cursor.trace_id,
+        "id": cursor.id,
         "prefix": wanted.prefix,
         "prefix_end": prefix_end(wanted.prefix),
         "state": wanted.state,
@@ -173,7 +145,7 @@ def trace_page(
     found = found[:size]
     if after is not None:
         found.reverse()
-    scan_end: Cursor | None = None
+    scan_end: Cursor[str] | None = None
     if after is None and not has_more and wanted.state:
         scan_end = next((Cursor(*row) for row in rows("trace_scan_end", parameters)), None)
     traces = _merge(found, wanted)

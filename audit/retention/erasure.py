@@ -33,13 +33,14 @@ from audit.models import (
     LegalHold,
 )
 from audit.queries.call_filter import CallFilter
-from audit.queries.call_list import NEWEST, Cursor, call_chunk
+from audit.queries.call_list import call_chunk
 from audit.queries.call_query import (
     InvalidQueryError,
     Query,
     Reader,
     parse_pinned,
 )
+from audit.queries.cursor import stored_cursor
 from audit.queries.inbox import first_id_of
 from audit.retention.event_removal import Removed, declare, remove_events
 from audit.retention.hold_match import (
@@ -167,9 +168,7 @@ def _stored(text: str) -> CallFilter:
 
 def _find(erasure: Erasure) -> None:
     erasure.state = ErasureState.COUNTING
-    begin = NEWEST
-    if erasure.cursor_at is not None and erasure.cursor_id is not None:
-        begin = Cursor(erasure.cursor_at, erasure.cursor_id)
+    begin = stored_cursor(erasure.cursor_at, erasure.cursor_id)
     try:
         wanted = _stored(erasure.query)
     except InvalidQueryError as error:  # stored by an earlier version

@@ -28,6 +28,7 @@ from audit.log.payload import LogPayloadError, StoredEvent, read_events
 from audit.models import Batch, RejectedEvent, Resolution
 from audit.queries.call_events import read_call_events
 from audit.queries.calls import CallDetail, call_detail
+from audit.queries.cursor import BEGINNING
 from audit.queries.inbox import (
     InboxFilter,
     find_call_day,
@@ -35,7 +36,6 @@ from audit.queries.inbox import (
     inbox_line,
     refused_as,
 )
-from audit.queries.traces import BEGINNING
 from audit.show import raw_view
 from audit.show.json_tree import ABSENT, inline
 from audit.sql.run import rows

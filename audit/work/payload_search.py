@@ -22,9 +22,10 @@ from django.utils import timezone
 
 from audit.log.payload import read_events
 from audit.models import PayloadHit, PayloadSearch, SearchState
-from audit.queries.call_list import AHEAD, NEWEST, Cursor, ListedCall, call_chunk
+from audit.queries.call_list import AHEAD, ListedCall, call_chunk
 from audit.queries.call_query import InvalidQueryError, Query, Reader
 from audit.queries.call_query import parse as parse_query
+from audit.queries.cursor import stored_cursor
 from audit.queries.payload_match import excerpt
 from tenants.models import User, new_id
 from tenants.scope import current_tenant_id, tenant_scope
@@ -117,9 +118,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
             search.save()
             return False
         wanted = replace(asked, since=search.since, until=search.until)
-        begin = NEWEST
-        if search.cursor_at is not None and search.cursor_id is not None:
-            begin = Cursor(search.cursor_at, search.cursor_id)
+        begin = stored_cursor(search.cursor_at, search.cursor_id)
         calls, cursor = call_chunk(wanted, now=search.created_at, before=begin, size=CHUNK)
         hits = _search(search, calls)[: max(0, MAX_HITS - search.found_count)]
         PayloadHit.objects.bulk_create(hits, ignore_conflicts=True)

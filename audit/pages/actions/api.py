@@ -1,6 +1,7 @@
 """What people and programs did, over the API."""
 
 from typing import Any, cast
+from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -11,7 +12,8 @@ from audit.exports.actions import document
 from audit.pages.show.figure_schemas import ActionList
 from audit.pages.show.ranges import since
 from audit.pages.show.router import router
-from audit.queries.actions import ActionFilter, Place, action_page
+from audit.queries.actions import ActionFilter, action_page
+from audit.queries.cursor import parse_cursor
 from tenants.api_auth import ApiRequest
 from tenants.api_reads import Paged, reads, seal, unseal
 
@@ -46,7 +48,7 @@ def list_actions(request: HttpRequest, asked: Query[ActionsAsked]) -> dict[str, 
         asked.actor, asked.verb, asked.subject, since(asked.range, timezone.now())
     )
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
-    before = unseal("actions", asked.cursor, lambda place: Place.read("\n".join(place)))
+    before = unseal("actions", asked.cursor, lambda place: parse_cursor("\n".join(place), UUID))
     page = action_page(wanted, before=before, size=asked.limit)
     documents = [document(action) for action in page.actions]
     if not with_payloads:

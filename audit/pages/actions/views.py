@@ -12,7 +12,8 @@ from django.views.decorators.http import require_safe
 
 from audit.exports.actions import FORMS, chunks
 from audit.pages.actions.forms import ActionFilterForm
-from audit.queries.actions import NO_ACTIONS, VERBS, ActionFilter, Place, action_page
+from audit.queries.actions import NO_ACTIONS, VERBS, ActionFilter, action_page
+from audit.queries.cursor import read_cursor
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_look
@@ -37,7 +38,7 @@ def action_list(request: TenantRequest) -> HttpResponse:
     form = ActionFilterForm(request.GET)
     is_valid = form.is_valid()
     wanted = form.wanted(timezone.now())
-    before = _place(request.GET.get("before", ""))
+    before = read_cursor(request.GET.get("before", ""), UUID)
     page = NO_ACTIONS  # the rest of a filter alone may find the opposite of what was asked
     if is_valid:
         page = action_page(wanted, before=before, size=PAGE_SIZE)
@@ -91,11 +92,4 @@ def _call(action: Action) -> tuple[date, UUID] | None:
     try:
         return date.fromisoformat(action.details["day"]), UUID(action.subject)
     except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _place(text: str) -> Place | None:
-    try:
-        return Place.read(text)
-    except (ValueError, OverflowError):
         return None

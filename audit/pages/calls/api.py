@@ -19,7 +19,6 @@ from audit.queries.call_events import read_call_events
 from audit.queries.call_filter import CallFilter
 from audit.queries.call_list import (
     CallPage,
-    Cursor,
     ListedCall,
     call_day,
     call_page,
@@ -33,6 +32,7 @@ from audit.queries.calls import (
     call_of_span,
     call_violations,
 )
+from audit.queries.cursor import Cursor, parse_cursor
 from audit.queries.open_calls import condition_of, overdue_ms
 from audit.queries.open_list import open_tally, producers_heard
 from audit.queries.withheld import without_message, without_messages
@@ -206,11 +206,8 @@ def _behind(request: HttpRequest, page: CallPage) -> dict[str, Any]:
     }
 
 
-def _read_cursor(place: list[str]) -> Cursor:
-    found = Cursor.read("\n".join(place))
-    if found is None:
-        raise ValueError("no place in the list of calls")
-    return found
+def _read_cursor(place: list[str]) -> Cursor[UUID]:
+    return parse_cursor("\n".join(place), UUID)
 
 
 def _standing(call: ListedCall, heard_at: datetime | None, now: datetime) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from audit.queries.call_filter import FILTER_NAMES, FilterName
 from audit.queries.call_list import (
     NO_CALLS,
     CallPage,
-    Cursor,
     ListedCall,
     call_page,
     count_calls,
@@ -34,6 +33,7 @@ from audit.queries.call_query import (
 )
 from audit.queries.call_values import known_values
 from audit.queries.calls import FirstViolation
+from audit.queries.cursor import Cursor, read_cursor
 from audit.queries.saved_views import saved_views
 from audit.queries.withheld import without_messages
 from audit.show import reasons
@@ -150,7 +150,11 @@ def call_complete(request: TenantRequest) -> HttpResponse:
 
 
 def found_page(
-    query: Query, now: datetime, *, before: Cursor | None = None, after: Cursor | None = None
+    query: Query,
+    now: datetime,
+    *,
+    before: Cursor[UUID] | None = None,
+    after: Cursor[UUID] | None = None,
 ) -> CallPage:
     """A page of the calls that match; without a statement none for a query with a problem."""
     if query.problems:
@@ -254,8 +258,8 @@ def _to_query(text: str) -> HttpResponse:
     return redirect(f"{address}?{urlencode({'q': text})}" if text else address)
 
 
-def _cursor(request: TenantRequest, name: str) -> Cursor | None:
-    return Cursor.read(request.GET.get(name, ""))
+def _cursor(request: TenantRequest, name: str) -> Cursor[UUID] | None:
+    return read_cursor(request.GET.get(name, ""), UUID)
 
 
 def _reason(call: ListedCall, violation: FirstViolation | None, now: datetime) -> str:

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.show.requested_query import mistakes, read_query, record_payload_query
-from audit.queries.call_list import NO_CALLS, Cursor, ListedCall, call_page
+from audit.queries.call_list import NO_CALLS, ListedCall, call_page
+from audit.queries.cursor import read_cursor
 from audit.queries.open_calls import Condition, condition_of, overdue_ms
 from audit.queries.open_list import COUNT_LIMIT, open_tally, producers_heard
 from audit.show.figures import duration, milliseconds
@@ -58,7 +60,7 @@ def open_list(request: TenantRequest) -> HttpResponse:
     kind = kind if kind in _KINDS else ""
     query = read_query(request)
     record_payload_query(request, query, now)
-    before = Cursor.read(request.GET.get("before", ""))
+    before = read_cursor(request.GET.get("before", ""), UUID)
     page = NO_CALLS
     if not query.problems:
         wanted = query.wanted.also(*(("condition", kind) if kind else ("state", "open")))

@@ -19,8 +19,9 @@ from audit.pages.calls.call_list import CallRow, call_rows
 from audit.pages.calls.forms import PayloadSearchForm
 from audit.pages.show.requested_query import invalid
 from audit.pages.show.reveal import is_shown
-from audit.queries.call_list import Cursor, ListedCall, calls_by_id
+from audit.queries.call_list import ListedCall, calls_by_id
 from audit.queries.call_query import Reader, parse
+from audit.queries.cursor import Cursor, read_cursor
 from audit.queries.payload_match import Excerpt, excerpt
 from audit.tasks import search_payloads
 from audit.work import payload_search
@@ -83,7 +84,7 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
     search = _own(request, pk)
     now = timezone.now()
     is_withheld = not is_shown(request, "payload.search", str(search.id), now)
-    before = Cursor.read(request.GET.get("before", ""))
+    before = read_cursor(request.GET.get("before", ""), UUID)
     hits, older = ([], "") if is_withheld else _hits(search, before)
     context: dict[str, object] = {
         "search": search,
@@ -128,7 +129,7 @@ def _percent(search: PayloadSearch) -> int:
     )
 
 
-def _hits(search: PayloadSearch, before: Cursor | None) -> tuple[list[PayloadHit], str]:
+def _hits(search: PayloadSearch, before: Cursor[UUID] | None) -> tuple[list[PayloadHit], str]:
     """A page of hits, newest first, and the cursor to older ones; a call has one or two."""
     hits = PayloadHit.objects.for_tenant(search.tenant_id).filter(search_id=search.id)
     if before is not None:

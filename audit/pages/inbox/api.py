@@ -13,9 +13,9 @@ from pydantic import Field
 from audit.pages.show import figure_schemas
 from audit.pages.show.ranges import Ranged, bounds, since
 from audit.pages.show.router import router
+from audit.queries.cursor import BEGINNING, END
 from audit.queries.inbox import InboxFilter, inbox_line, inbox_open_count, inbox_page
 from audit.queries.losses import gaps_between, producers
-from audit.queries.traces import BEGINNING, END
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
 from tenants.api_reads import Paged, reads, seal, unseal

@@ -20,12 +20,12 @@ from audit.pages.show.ranges import (
     given,
 )
 from audit.pages.show.router import router
+from audit.queries.cursor import BEGINNING, END
 from audit.queries.latency import Spent, ToolFilter, latency
 from audit.queries.polling import polling_tools
 from audit.queries.repeats import CALLS, find_repeats
 from audit.queries.summary import summary
 from audit.queries.time_range import TimeRange
-from audit.queries.traces import BEGINNING, END
 from audit.queries.violations import Sample, SamplePlace, ViolationFilter, samples, violations
 from tenants.api_auth import ApiRequest
 from tenants.api_reads import Paged, reads, seal, unseal

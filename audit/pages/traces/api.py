@@ -15,7 +15,8 @@ from audit.pages.show.ranges import since
 from audit.pages.show.router import router
 from audit.queries.calls import TIMELINE_LIMIT
 from audit.queries.calls import trace_detail as find_trace
-from audit.queries.traces import Cursor, Reason, TraceDay, TraceFilter, trace_page
+from audit.queries.cursor import Cursor, parse_cursor
+from audit.queries.traces import Reason, TraceDay, TraceFilter, trace_page
 from audit.queries.withheld import without_message, without_messages
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
@@ -138,8 +139,5 @@ def _reason(reason: Reason | None, *, with_payloads: bool) -> dict[str, Any] | N
     }
 
 
-def _read_cursor(place: list[str]) -> Cursor:
-    found = Cursor.read("\n".join(place))
-    if found is None:
-        raise ValueError("no place in the list of traces")
-    return found
+def _read_cursor(place: list[str]) -> Cursor[str]:
+    return parse_cursor("\n".join(place), str)

@@ -8,7 +8,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.traces.forms import TraceFilterForm
-from audit.queries.traces import NO_TRACES, Cursor, Reason, TraceDay, TraceFilter, trace_page
+from audit.queries.cursor import read_cursor
+from audit.queries.traces import NO_TRACES, Reason, TraceDay, TraceFilter, trace_page
 from audit.queries.withheld import without_message
 from audit.show import reasons
 from config.http.htmx import render_page
@@ -48,8 +49,8 @@ def trace_list(request: TenantRequest) -> HttpResponse:
         prefix=form.cleaned_data.get("trace", ""),
         since=now - form.since if form.since else None,
     )
-    before = Cursor.read(request.GET.get("before", ""))
-    after = Cursor.read(request.GET.get("after", ""))
+    before = read_cursor(request.GET.get("before", ""), str)
+    after = read_cursor(request.GET.get("after", ""), str)
     page = NO_TRACES  # the rest of a filter alone may find the opposite of what was asked
     if is_valid:
         page = trace_page(wanted, before=before, after=after, size=PAGE_SIZE)

@@ -22,7 +22,7 @@ from audit.events.judgement import (
 )
 from audit.log.payload import read_events
 from audit.models import DriftLook, ReplayState
-from audit.queries.call_list import NEWEST, Cursor
+from audit.queries.cursor import stored_cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
 from audit.work.drift.declared import Declared
 from audit.work.drift.shape import (
@@ -147,9 +147,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
         if look is None or look.state not in UNDER_WAY:
             return False
         calls = ReplayRange(look.tool_name, look.since, look.until)
-        cursor = NEWEST
-        if look.cursor_at is not None and look.cursor_id is not None:
-            cursor = Cursor(look.cursor_at, look.cursor_id)
+        cursor = stored_cursor(look.cursor_at, look.cursor_id)
         size = min(CHUNK, look.call_limit - look.read_count)
         found = calls.before(cursor, size) if size else []
         read = _fold(look, found, deadline)

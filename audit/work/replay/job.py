@@ -28,7 +28,7 @@ from django.utils import timezone
 from audit.events.judgement import Judge, UnusableSchemaError
 from audit.log.payload import StoredEvent, read_events
 from audit.models import Replay, ReplayState
-from audit.queries.call_list import NEWEST, Cursor
+from audit.queries.cursor import stored_cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
 from audit.work.replay.tally import Tally
 from tenants.models import new_id
@@ -145,9 +145,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
         calls = ReplayRange(replay.tool_name, replay.since, replay.until)
         if replay.call_count is None:
             replay.call_count = calls.count(replay.call_limit)
-        cursor = NEWEST
-        if replay.cursor_at is not None and replay.cursor_id is not None:
-            cursor = Cursor(replay.cursor_at, replay.cursor_id)
+        cursor = stored_cursor(replay.cursor_at, replay.cursor_id)
         size = min(CHUNK, replay.call_limit - replay.read_count)
         found = calls.before(cursor, size) if size else []
         try:
