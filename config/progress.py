@@ -3,9 +3,9 @@
 import time
 
 from django.core.management.base import OutputWrapper
+from tooltrail.cli.bar import Bar
 
 _EVERY_SECONDS = {True: 0.1, False: 10.0}
-_BAR = 30
 
 
 class Progress:
@@ -16,19 +16,23 @@ class Progress:
         self._what = what
         self._unit = unit
         self._is_terminal = output.isatty()
+        self._bar = Bar(is_shown=self._is_terminal, write=self._as_it_is)
         self._shown_at = 0.0 if self._is_terminal else time.monotonic()
 
     def __call__(self, done: int, size: int) -> None:
+        if self._is_terminal and done >= size:
+            self._bar.erase()
+            return
         now = time.monotonic()
-        is_end = self._is_terminal and done >= size
-        if now - self._shown_at < _EVERY_SECONDS[self._is_terminal] and not is_end:
+        if now - self._shown_at < _EVERY_SECONDS[self._is_terminal]:
             return
         self._shown_at = now
         share = min(1.0, done / size) if size else 1.0
-        figures = f"{self._what} {share:4.0%} {done:,} of {size:,} {self._unit}"
+        figures = f"{done:,} of {size:,} {self._unit}"
         if self._is_terminal:
-            bar = "█" * int(share * _BAR)
-            end = "\r" if done < size else "\r\x1b[K"
-            self._output.write(f"\r{bar:·<{_BAR}} {figures}{end}", str, ending="")
+            self._bar.draw(share, f"{self._what} {figures}")
         else:
-            self._output.write(figures, str)
+            self._output.write(f"{self._what} {share:4.0%} {figures}", str)
+
+    def _as_it_is(self, text: str) -> None:
+        self._output.write(text, str, ending="")

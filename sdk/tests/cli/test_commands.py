@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tooltrail.cli.main import BAR_WIDTH, READ_AHEAD_EVENTS, main
+from tooltrail.cli.bar import WIDTH
+from tooltrail.cli.main import main
+from tooltrail.cli.spool import READ_AHEAD_EVENTS
 from tooltrail.producer import Producer
 from tooltrail.spool.batch import BATCH_EVENTS
 from tooltrail.spool.home import make_root
@@ -249,7 +251,7 @@ def test_a_terminal_sees_a_bar(server: Server, tmp_path: Path) -> None:
     shown = os.read(leader, 65536).decode()
     os.close(leader)
     assert done.returncode == 0
-    assert "█" * BAR_WIDTH + " 100%  700 events" in shown
+    assert "█" * WIDTH + " 100%  700 events" in shown
     assert done.stdout.startswith("700 events sent")
 
 

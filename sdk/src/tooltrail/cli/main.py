@@ -1,43 +1,16 @@
 """The `tooltrail` command: look at the spool, send it or a file, query, verify, watch.
 
-Owns what people type and read; the work is the spool's and the shipper's. The api key comes
-from the environment only, as command lines are readable by every user of a machine.
+Each verb has a module of its own. The api key comes from the environment only, as command lines
+are readable by every user of a machine.
 """
 
 import argparse
-import json
 import logging
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Sequence
 
-from tooltrail.announcement import Announcer
-from tooltrail.cli import query, verify, watch
-from tooltrail.producer import Producer
-from tooltrail.settings import Settings, default_spool_dir
-from tooltrail.spool.batch import BATCH_BYTES, BATCH_EVENTS
-from tooltrail.spool.home import (
-    ORIGIN,
-    REJECTED,
-    claimed,
-    homes,
-    make_root,
-    read_origin,
-)
-from tooltrail.spool.lines import plain
-from tooltrail.spool.memory import MemorySpool
-from tooltrail.spool.segments import read_home, read_losses
+from tooltrail.cli import query, spool, verify, watch
 from tooltrail.version import __version__
-
-POLL_SECONDS = 0.2
-READ_AHEAD_EVENTS = 4 * BATCH_EVENTS  # of a file, while the server takes what was read before
-BAR_WIDTH = 30
-INTERRUPTED = 130
-EXIT_CODES = "Exit codes: 0 nothing waits (any more), 1 some wait or were refused, 2 wrong usage."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = options.run(options)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return spool.INTERRUPTED
     return code
 
 
@@ -56,329 +29,14 @@ def _parser() -> argparse.ArgumentParser:
         prog="tooltrail",
         description="Look at the events that wait on this machine, send them, read what the server "
         "knows, and check that it altered nothing.",
-        epilog=EXIT_CODES,
+        epilog=spool.EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"tooltrail {__version__}")
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--json", action="store_true", help="print one line of JSON")
-    common.add_argument("--spool-dir", help="where events wait (TOOLTRAIL_SPOOL_DIR)")
-    sending = argparse.ArgumentParser(add_help=False, parents=[common])
-    sending.add_argument("--url", help="the server (TOOLTRAIL_URL); the key: TOOLTRAIL_API_KEY")
-    sending.add_argument(
-        "--timeout",
-        type=float,
-        default=60.0,
-        help="give up after so many seconds in which the server took nothing (60)",
-    )
-
     verbs = parser.add_subparsers(
         required=True, metavar="status | flush | send | query | verify | watch"
     )
-    status = verbs.add_parser(
-        "status", parents=[common], help="what waits, for whom, since when", epilog=EXIT_CODES
-    )
-    status.set_defaults(run=_status)
-    flush = verbs.add_parser(
-        "flush",
-        parents=[sending],
-        help="send what dead processes left",
-        description="Send what dead processes left. What living ones write they send themselves.",
-        epilog=EXIT_CODES,
-    )
-    flush.set_defaults(run=_flush)
-    send = verbs.add_parser(
-        "send",
-        parents=[sending],
-        help="send events from a file",
-        description="Send events from a file, and what dead processes left. What the server "
-        "does not take in time waits in the spool, and the file may be sent twice.",
-        epilog=EXIT_CODES,
-    )
-    send.add_argument(
-        "file", nargs="?", help="NDJSON, one event a line, or a file of rejected/; - reads stdin"
-    )
-    send.add_argument("--adopt", metavar="OLD_KEY_ID", help="send what waits for an older key")
-    send.add_argument(
-        "--from", dest="from_url", metavar="OLD_URL", help="with --adopt: the server's old address"
-    )
-    send.set_defaults(run=_send)
+    spool.add_parsers(verbs)
     query.add_parser(verbs)
     verify.add_parser(verbs)
     watch.add_parser(verbs)
     return parser
-
-
-def _status(options: argparse.Namespace) -> int:
-    settings = Settings.resolve(spool_dir=options.spool_dir)
-    roots = [_describe(root) for root in _roots(settings.spool_dir or default_spool_dir())]
-    if options.json:
-        _say(json.dumps({"spools": roots}))
-    elif not roots:
-        _say("No event waits here.")
-    for root in () if options.json else roots:
-        _say(f"{root['url']}  key {root['key_id']}")
-        age = f", the oldest for {_age(root['oldest_seconds'])}" if root["waiting"] else ""
-        _say(f"  {root['waiting']} events wait ({root['bytes'] / 1e6:.1f} MB){age}")
-        _say(f"  {root['living']} processes write here, {root['dead']} have left events behind")
-        if root["lost"]:
-            _say(f"  {root['lost']} events were in memory only when their process was killed:")
-            _say("  they are lost, and declared to the server with what waits")
-        if root["rejected"]:
-            _say(f"  {root['rejected']} batches the server would not take: {root['rejected_dir']}")
-            _say("  (each with its reason; tooltrail send FILE tries one again)")
-    return 1 if any(root["waiting"] for root in roots) else 0
-
-
-def _flush(options: argparse.Namespace) -> int:
-    settings = _destination(options)
-    if settings is None:
-        return 2
-    code = _ship(settings, options, None)
-    # The same key at another address: the server has moved, and nothing would send these.
-    own = read_origin(make_root(settings.spool_dir, settings.url or "", settings.api_key or ""))
-    for root in _roots(settings.spool_dir or default_spool_dir()):
-        there = _describe(root)
-        if there["waiting"] and there["key_id"] == own["key_id"] and there["url"] != own["url"]:
-            _complain(
-                f"{there['waiting']} events wait for {there['url']}; to send them here: "
-                f"tooltrail send --adopt {there['key_id']} --from {there['url']}"
-            )
-            code = code or 1
-    return code
-
-
-def _destination(options: argparse.Namespace) -> Settings | None:
-    """Where to send, and from where; None, having complained, when that is not known."""
-    # Nothing is given up for want of room: it is the user who has said what to send.
-    settings = Settings.resolve(url=options.url, spool_dir=options.spool_dir, when_full="raise")
-    if not settings.url or not settings.api_key:
-        _complain("set TOOLTRAIL_URL and TOOLTRAIL_API_KEY")
-        return None
-    try:
-        make_root(settings.spool_dir, settings.url, settings.api_key)
-    except OSError as error:
-        _complain(f"{settings.spool_dir or default_spool_dir()}: {error.strerror or error}")
-        return None
-    return settings
-
-
-def _send(options: argparse.Namespace) -> int:
-    if (options.file is None) == (options.adopt is None) or (options.from_url and options.file):
-        _complain("tooltrail send takes either a file or --adopt OLD_KEY_ID")
-        return 2
-    settings = _destination(options)
-    if settings is None:
-        return 2
-    if options.file is None:
-        url: str = options.from_url or settings.url or ""
-        if not _take_from_key(settings, options.adopt, url):
-            _complain(f"no events wait here for key {options.adopt} and {url}")
-            return 2
-        return _ship(settings, options, None)
-    if options.file == "-":
-        return _ship(settings, options, _Source(sys.stdin.buffer, None))
-    path = Path(options.file)
-    try:
-        with path.open("rb") as file:
-            return _ship(settings, options, _Source(file, path.stat().st_size))
-    except OSError as error:
-        _complain(f"{path}: {error.strerror}")
-        return 2
-
-
-class _Source:
-    """A file of events, cut into batches as they are asked for."""
-
-    def __init__(self, file: BinaryIO, size: int | None) -> None:
-        self.size = size  # bytes, if known
-        self.bytes_read = 0
-        self.is_exhausted = False
-        self._batches = self._cut(file)
-
-    def next(self) -> list[bytes]:
-        """The next batch; empty at the end. Raises OSError."""
-        batch = next(self._batches, [])
-        self.is_exhausted = not batch
-        return batch
-
-    def _cut(self, file: BinaryIO) -> Iterator[list[bytes]]:
-        batch: list[bytes] = []
-        size = 0
-        for line in file:
-            if not self.bytes_read:
-                line = line.removeprefix(b"\xef\xbb\xbf")  # some editors' byte order mark
-            self.bytes_read += len(line)
-            text = plain(line.strip())
-            if not text:
-                continue
-            if batch and (len(batch) == BATCH_EVENTS or size + len(text) > BATCH_BYTES):
-                yield batch
-                batch, size = [], 0
-            batch.append(text)
-            size += len(text)
-        if batch:
-            yield batch
-
-
-def _ship(settings: Settings, options: argparse.Namespace, source: _Source | None) -> int:
-    """Send a source and what dead processes left, with a bar, and say what came of it."""
-    producer = Producer.open(settings, Announcer(), _complain)
-    producer.spool.adopt()
-    bar = _Bar(producer, source, is_shown=sys.stderr.isatty() and not options.json)
-    code = 0
-    try:
-        _send_all(producer, source, bar, options.timeout)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except OSError as error:  # of the source, or of a spool without room for it
-        _complain(f"after {source.bytes_read if source else 0} bytes: {error.strerror}")
-        code = 1
-    stats = producer.stats()
-    producer.close(POLL_SECONDS)
-    bar.end()
-    if options.json:
-        _say(json.dumps(asdict(stats)))
-    else:
-        left = "lost" if isinstance(producer.spool, MemorySpool) else "still waiting"
-        _say(
-            f"{stats.acknowledged} events sent, {stats.duplicates} of them known already, "
-            f"{stats.rejected} in the server's inbox, {stats.waiting} {left}"
-            + "".join(f", {count} {reason}" for reason, count in stats.dropped.items())
-        )
-    if source is not None and not source.is_exhausted:
-        _complain("the file has not been read to its end: send it again, nothing will be doubled")
-    return code or (1 if stats.waiting or stats.dropped else 0)
-
-
-def _send_all(producer: Producer, source: _Source | None, bar: "_Bar", patience: float) -> None:
-    """Send until nothing is left, or the server takes nothing for `patience` seconds.
-
-    The rest of the source waits in the spool then. Raises OSError.
-    """
-    taken, deadline = 0, time.monotonic() + patience
-    is_first = True
-    while time.monotonic() < deadline:
-        while source is not None and not source.is_exhausted:
-            if producer.spool.waiting >= READ_AHEAD_EVENTS:
-                break
-            _feed(producer, source)
-        # Only the first hurries: after that the server is asked at the shipper's pace.
-        producer.flush(min(POLL_SECONDS, patience), hurries=is_first)
-        is_first = False
-        bar.show()
-        if not producer.spool.waiting and (source is None or source.is_exhausted):
-            return
-        acknowledged = producer.stats().acknowledged
-        if acknowledged > taken:
-            taken, deadline = acknowledged, time.monotonic() + patience
-    while source is not None and not source.is_exhausted:
-        _feed(producer, source)
-
-
-def _feed(producer: Producer, source: _Source) -> None:
-    batch = source.next()
-    if batch:
-        producer.spool.enqueue(batch)
-
-
-def _take_from_key(settings: Settings, old_key_id: str, old_url: str) -> bool:
-    """Move what dead processes left under another key or address to the present ones.
-
-    Returns whether that key has ever written here.
-    """
-    url = (settings.url or "").rstrip("/")
-    own = make_root(settings.spool_dir, url, settings.api_key or "")
-    is_known = False
-    for root in _roots(settings.spool_dir or default_spool_dir()):
-        if read_origin(root) != {"url": old_url.rstrip("/"), "key_id": old_key_id}:
-            continue
-        is_known = True
-        for home in () if root == own else homes(root):
-            with claimed(home) as is_dead:
-                if is_dead:
-                    home.rename(own / home.name)
-    return is_known
-
-
-def _roots(spool_dir: Path) -> list[Path]:
-    return sorted(path.parent for path in spool_dir.glob(f"*/{ORIGIN}"))
-
-
-def _describe(root: Path) -> dict[str, Any]:
-    waiting = size = living = dead = lost = 0
-    oldest: float | None = None
-    for home in homes(root):
-        with claimed(home) as is_dead:
-            dead += is_dead
-            living += not is_dead
-            if is_dead:
-                losses = read_losses(home)
-                waiting += len(losses)
-                lost += sum(len(loss.numbers) for loss in losses)
-        for path, count in read_home(home):
-            with suppress(OSError):  # sent meanwhile
-                found = path.stat()
-                waiting += count
-                size += found.st_size
-                oldest = min(oldest or time.time(), found.st_mtime)
-    rejected = root / REJECTED
-    return {
-        **read_origin(root),
-        "waiting": waiting,
-        "bytes": size,
-        "oldest_seconds": 0 if oldest is None else max(time.time() - oldest, 0),
-        "living": living,
-        "dead": dead,
-        "lost": lost,
-        "rejected": len(list(rejected.glob("*.ndjson"))),
-        "rejected_dir": str(rejected),
-    }
-
-
-class _Bar:
-    """A progress bar on standard error; nothing where that is no terminal."""
-
-    def __init__(self, producer: Producer, source: _Source | None, *, is_shown: bool) -> None:
-        self._producer = producer
-        self._source = source
-        self._waiting = producer.spool.waiting
-        self._is_shown = is_shown and (source is not None or self._waiting > 0)
-
-    def show(self) -> None:
-        """Draw how much is done."""
-        if not self._is_shown:
-            return
-        spool, done = self._producer.spool, self._producer.stats().acknowledged
-        if self._source is None:
-            share = 1 - spool.waiting / self._waiting if self._waiting else 1.0
-        elif self._source.size:
-            share = (self._source.bytes_read - spool.waiting_bytes) / self._source.size
-        else:  # nobody knows how much is to come
-            sys.stderr.write(f"\r{done} events")
-            sys.stderr.flush()
-            return
-        share = min(max(share, 0.0), 1.0)
-        filled = round(BAR_WIDTH * share)
-        bar = "█" * filled + "░" * (BAR_WIDTH - filled)
-        sys.stderr.write(f"\r{bar} {share:4.0%}  {done} events")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        """Leave the line of the bar."""
-        if self._is_shown:
-            sys.stderr.write("\n")
-
-
-def _age(seconds: float) -> str:
-    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} seconds"
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-
-
-def _complain(text: str) -> None:
-    sys.stderr.write(f"tooltrail: {text}\n")

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
+from tooltrail.cli.bar import Bar
 from tooltrail.cli.tables import Table, tame
 from tooltrail.cli.views import (
     OPTIONS,
@@ -118,7 +119,9 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
     for name in view.arguments:
         path = path.replace(f"{{{name}}}", quote(str(getattr(options, name)), safe=""))
     table = Table(view.columns, _width())
-    shown, progress = 0, _Progress()
+    # In the same terminal it would stand between the rows.
+    is_seen = sys.stderr.isatty() and not sys.stdout.isatty()
+    shown, bar = 0, Bar(is_shown=is_seen and view.is_paged and options.all)
     for document in _documents(transport, view, path, asked, options):
         rows = document[view.rows] if view.rows else []
         if options.json:
@@ -132,7 +135,7 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
                 for line in table.lines(rows):
                     _say(line)
         shown += len(rows)
-        progress.show(shown, is_shown=view.is_paged and options.all)
+        bar.draw_text(f"{shown:,} rows")
         if document.get("next") and not options.all:
             if shown >= options.limit:
                 _complain(f"{shown} shown, there are more: --limit N, or --all")
@@ -140,7 +143,7 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
                 _complain(
                     f"searched back to {instant('searched_until')(document)} UTC: --all goes on"
                 )
-    progress.end()
+    bar.end()
     if view.rows and not shown and not options.json:
         _say("Nothing found.")
 
@@ -171,27 +174,6 @@ def _document(answer: Answer) -> Row:
     if not answer.document:
         raise QueryError(_STRANGE)
     return answer.document
-
-
-class _Progress:
-    """How many rows have come, on standard error; nothing where that is no terminal."""
-
-    def __init__(self) -> None:
-        # In the same terminal it would stand between the rows.
-        self._is_seen = sys.stderr.isatty() and not sys.stdout.isatty()
-        self._is_drawn = False
-
-    def show(self, count: int, *, is_shown: bool) -> None:
-        """Say how many."""
-        if is_shown and self._is_seen:
-            sys.stderr.write(f"\r{count:,} rows")
-            sys.stderr.flush()
-            self._is_drawn = True
-
-    def end(self) -> None:
-        """Leave the line."""
-        if self._is_drawn:
-            sys.stderr.write("\n")
 
 
 def _width() -> int | None:

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tooltrail.cli.bar import Bar
 from tooltrail.ledger import FormatError, LedgerError, VerifierKey
 
 EXIT_CODES = (
     "Exit codes: 0 genuine, 1 something was altered, 2 wrong usage, no readable bundle, or "
     "something you asked for cannot be checked with it."
 )
-_BAR_WIDTH = 30
 _NOTE_BYTES = 1_000_000
 
 
@@ -51,12 +51,16 @@ def run(options: argparse.Namespace) -> int:
     # What it needs is slow to import, and the other commands do without.
     from tooltrail.evidence import Archive, UnreadableError, verify
 
-    bar = _Bar(is_shown=sys.stderr.isatty() and not options.json)
+    bar = Bar(is_shown=sys.stderr.isatty() and not options.json)
+
+    def show(done: int, total: int) -> None:
+        bar.draw(done / total if total else 1.0, f"{done:,} of {total:,} entries")
+
     try:
         trusted = [key for given in options.key for key in keys_in(given)]
         previous = [_read(Path(given)) for given in options.previous]
         with Archive(Path(options.bundle)) as archive:
-            verdict = verify(archive, trusted=trusted, previous=previous, progress=bar.show)
+            verdict = verify(archive, trusted=trusted, previous=previous, progress=show)
     except (UnreadableError, LedgerError, ImportError) as error:
         bar.end()
         if options.json:
@@ -86,28 +90,3 @@ def _read(path: Path) -> bytes:
             return file.read(_NOTE_BYTES)
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror or error}") from error
-
-
-class _Bar:
-    """A progress bar on standard error; nothing where that is no terminal."""
-
-    def __init__(self, *, is_shown: bool) -> None:
-        self._is_shown = is_shown
-        self._is_drawn = False
-
-    def show(self, done: int, total: int) -> None:
-        """Draw how many entries are done."""
-        if not self._is_shown:
-            return
-        share = done / total if total else 1.0
-        filled = round(_BAR_WIDTH * share)
-        bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
-        sys.stderr.write(f"\r{bar} {share:4.0%}  {done:,} of {total:,} entries")
-        sys.stderr.flush()
-        self._is_drawn = True
-
-    def end(self) -> None:
-        """Leave the line of the bar."""
-        if self._is_drawn:
-            sys.stderr.write("\n")
-            self._is_drawn = False
