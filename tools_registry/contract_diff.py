@@ -74,6 +74,11 @@ class ContractDiff:
                 return worst
         return Verdict.COMPATIBLE
 
+    @property
+    def is_breaking(self) -> bool:
+        """Whether callers or consumers may break: also where that is not decided."""
+        return any(one.verdict is not Verdict.COMPATIBLE for one in self.changes)
+
     @cached_property
     def raw(self) -> list[JSONChange]:
         """The same as a difference of two JSON documents."""

@@ -1,15 +1,19 @@
 """How people prepare a tool's next version: a draft is made, saved, and published or discarded.
 
 Whoever saves or publishes says which revision was read: nothing another has saved meanwhile is
-overwritten. All functions need the tenant's scope, and lock the tool until its transaction ends.
+overwritten. A draft that is known to break something is published with a reason only.
+
+All functions need the tenant's scope. Those that change something lock the tool until the
+transaction ends.
 """
 
 from django.utils import timezone
 
 from tools_registry.changes import Publisher, lock_tool, record_change
+from tools_registry.contract_diff import ContractDiff, compare_contracts
 from tools_registry.models import ChangeKind, Tool, ToolDraft, ToolVersion
 from tools_registry.schemas import ToolContract
-from tools_registry.versions import contract_of, publish_version
+from tools_registry.versions import contract_of, find_version, publish_version
 
 
 class DraftExistsError(Exception):
@@ -27,6 +31,13 @@ class StaleDraftError(Exception):
         said = f"{draft.saved_by} saved it meanwhile." if draft else "It is there no longer."
         super().__init__(f"The draft is not the one you read: {said}")
         self.draft = draft
+
+
+class ReasonNeededError(Exception):
+    """The draft is known to break something, and no reason was given."""
+
+    def __init__(self) -> None:
+        super().__init__("It breaks something: say why it is published all the same.")
 
 
 def find_draft(tool: Tool) -> ToolDraft | None:
@@ -98,14 +109,34 @@ def discard_draft(
     record_change(draft.tool, ChangeKind.DRAFT_DISCARDED, by, reason=reason)
 
 
+def compare_with_current(draft: ToolDraft) -> ContractDiff | None:
+    """What the draft changes of the current version; None if there is none. One query."""
+    current = find_version(draft.tool, draft.tool.current_number)
+    return None if current is None else compare_contracts(contract_of(current), contract_of(draft))
+
+
+def needs_reason(diff: ContractDiff | None, newly_violating: int) -> bool:
+    """Whether a draft is known to break something: by its contract, or by a replay of calls."""
+    return newly_violating > 0 or (diff is not None and diff.is_breaking)
+
+
 def publish(
-    draft: ToolDraft, by: Publisher, *, expected_revision: int, reason: str = ""
+    draft: ToolDraft,
+    by: Publisher,
+    *,
+    expected_revision: int,
+    newly_violating: int,
+    reason: str = "",
 ) -> ToolVersion:
     """Make a draft its tool's next and current version; the draft goes.
 
-    Raises StaleDraftError, and AlreadyPublishedError for a contract that is a version already.
+    `newly_violating` is the number of stored calls that a replay of this draft found to violate
+    its schemas only now, 0 without a replay. Raises StaleDraftError, ReasonNeededError, and
+    AlreadyPublishedError for a contract that is a version already.
     """
     _lock_revision(draft, expected_revision)
+    if not reason.strip() and needs_reason(compare_with_current(draft), newly_violating):
+        raise ReasonNeededError
     version = publish_version(draft.tool, contract_of(draft), by, reason=reason)
     _delete(draft)
     return version

@@ -159,7 +159,7 @@ def test_a_draft_that_was_published_meanwhile_is_begun_anew(acme: Cast, drafted:
         draft = find_draft(drafted)
         assert draft is not None
         save_draft(draft, contract(description="Another."), by, expected_revision=1)
-        publish(draft, by, expected_revision=2)
+        publish(draft, by, expected_revision=2, newly_violating=0)
     editor = client(acme.editor)
     answer = editor.post(f"/tools/{drafted.pk}/draft", TYPED | {"description": "Mine."})
     page = answer.content.decode()

@@ -49,7 +49,9 @@ def test_a_draft_is_saved_published_and_gone(tool: Tool, by: Publisher) -> None:
     draft = drafts.create_draft(tool, contract(description="a"), by)
     drafts.save_draft(draft, contract(description="b"), by, expected_revision=1)
     assert (draft.base_number, draft.revision) == (1, 2)
-    version = drafts.publish(draft, by, expected_revision=2, reason="It was wrong.")
+    version = drafts.publish(
+        draft, by, expected_revision=2, newly_violating=0, reason="It was wrong."
+    )
     assert (version.number, version.description) == (2, "b")
     assert version.digest == contract(description="b").digest
     assert drafts.find_draft(tool) is None
@@ -84,7 +86,7 @@ def test_nothing_another_has_saved_is_overwritten(tool: Tool, by: Publisher, acm
     drafts.save_draft(theirs, contract(description="theirs"), admin, expected_revision=1)
     for deed in (
         lambda: drafts.save_draft(mine, contract(description="mine"), by, expected_revision=1),
-        lambda: drafts.publish(mine, by, expected_revision=1),
+        lambda: drafts.publish(mine, by, expected_revision=1, newly_violating=0),
         lambda: drafts.discard_draft(mine, by, expected_revision=1),
     ):
         with pytest.raises(drafts.StaleDraftError, match=acme.admin.username) as raised:
@@ -99,11 +101,36 @@ def test_a_draft_that_is_gone_can_be_neither_saved_nor_published(tool: Tool, by:
     drafts.discard_draft(draft, by, expected_revision=1, reason="Not needed.")
     again = drafts.create_draft(tool, contract(description="b"), by)
     with pytest.raises(drafts.StaleDraftError):
-        drafts.publish(draft, by, expected_revision=1)
+        drafts.publish(draft, by, expected_revision=1, newly_violating=0)
     drafts.discard_draft(again, by, expected_revision=1)
     with pytest.raises(drafts.StaleDraftError, match="no longer"):
         drafts.save_draft(draft, contract(), by, expected_revision=1)
     assert Tool.objects.get().latest_number == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "newly_violating"),
+    [({"input_schema": {"type": "object", "required": ["x"]}}, 0), ({"description": "b"}, 1)],
+    ids=["its contract breaks callers", "a replay found new violations"],
+)
+def test_what_breaks_is_published_by_nobody_without_a_reason(
+    tool: Tool, by: Publisher, members: dict[str, Any], newly_violating: int
+) -> None:
+    draft = drafts.create_draft(tool, contract(**members), by)
+    for reason in ("", " \n"):
+        with pytest.raises(drafts.ReasonNeededError):
+            drafts.publish(
+                draft,
+                by,
+                expected_revision=1,
+                newly_violating=newly_violating,
+                reason=reason,
+            )
+    assert drafts.find_draft(tool) == draft
+    version = drafts.publish(
+        draft, by, expected_revision=1, newly_violating=newly_violating, reason="It must."
+    )
+    assert version.number == 2
 
 
 def test_a_tool_has_one_draft(tool: Tool, by: Publisher) -> None:
@@ -117,7 +144,7 @@ def test_a_tool_has_one_draft(tool: Tool, by: Publisher) -> None:
 def test_a_draft_of_what_is_published_already_stays_a_draft(tool: Tool, by: Publisher) -> None:
     draft = drafts.create_draft(tool, contract_of(version_of(tool)), by)
     with pytest.raises(AlreadyPublishedError, match="version 1"):
-        drafts.publish(draft, by, expected_revision=1)
+        drafts.publish(draft, by, expected_revision=1, newly_violating=0)
     assert drafts.find_draft(tool) == draft
 
 

@@ -17,10 +17,17 @@ from audit.work.replay import job
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 from tools_registry.changes import Publisher
-from tools_registry.contract_diff import ContractDiff, Verdict, compare_contracts
-from tools_registry.drafts import StaleDraftError, find_draft, publish
-from tools_registry.models import Tool, ToolDraft, ToolVersion
-from tools_registry.versions import AlreadyPublishedError, contract_of
+from tools_registry.contract_diff import ContractDiff, Verdict
+from tools_registry.drafts import (
+    ReasonNeededError,
+    StaleDraftError,
+    compare_with_current,
+    find_draft,
+    needs_reason,
+    publish,
+)
+from tools_registry.models import Tool, ToolDraft
+from tools_registry.versions import AlreadyPublishedError
 
 CHANGES_SHOWN = 30
 PLACES_MAX = 5
@@ -44,8 +51,7 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     if draft is None:
         messages.error(request, "There is no draft to publish.")
         return redirect("draft_review", tool.pk)
-    breaking = breaks(tool, draft, _diff(tool, draft))
-    form = PublishForm(request.POST, revision=draft.revision, needs_reason=bool(breaking))
+    form = PublishForm(request.POST, revision=draft.revision)
     if not form.is_valid():
         return _page(request, tool, draft, form, status=422)
     try:
@@ -53,8 +59,12 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
             draft,
             Publisher(request.user),
             expected_revision=form.cleaned_data["revision"],
+            newly_violating=_newly_violating(_last_replay(tool), draft),
             reason=form.cleaned_data["reason"],
         )
+    except ReasonNeededError as error:
+        form.add_error("reason", str(error))
+        return _page(request, tool, draft, form, status=422)
     except (StaleDraftError, AlreadyPublishedError) as error:
         messages.error(request, str(error))
         return redirect("draft_review", tool.pk)
@@ -62,7 +72,7 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     return redirect(version)
 
 
-def breaks(tool: Tool, draft: ToolDraft, diff: ContractDiff | None) -> list[str]:
+def _breaking(diff: ContractDiff | None, replay: Replay | None, newly_violating: int) -> list[str]:
     """What is known to break if the draft is published, a line each."""
     places: dict[str, dict[str, None]] = {}
     for one in diff.changes if diff else ():
@@ -70,14 +80,17 @@ def breaks(tool: Tool, draft: ToolDraft, diff: ContractDiff | None) -> list[str]
             said = f"{one.side.capitalize()}: {one.reason.rstrip('.')}"
             places.setdefault(said, {})[one.change.path] = None
     lines = [f"{said} at {_listed(list(paths))}." for said, paths in places.items()]
-    replay = _last_replay(tool)
-    if replay is None or not job.is_of(replay, tool, proposal_of(draft)):
-        return lines
-    if replay.newly_violating_count:
-        read = counted(replay.read_count, "call")
-        new = count(replay.newly_violating_count)
+    if replay is not None and newly_violating:
+        read, new = counted(replay.read_count, "call"), count(newly_violating)
         lines.append(f"Of {read} replayed, {new} would newly violate.")
     return lines
+
+
+def _newly_violating(replay: Replay | None, draft: ToolDraft) -> int:
+    """How many calls a replay found to violate only now; 0 if it was of another draft."""
+    if replay is None or not job.is_of(replay, draft.tool, proposal_of(draft)):
+        return 0
+    return replay.newly_violating_count
 
 
 def _listed(paths: list[str]) -> str:
@@ -85,13 +98,6 @@ def _listed(paths: list[str]) -> str:
     return ", ".join(paths[:PLACES_MAX]) + (
         f" and {counted(more, 'place')} more" if more > 0 else ""
     )
-
-
-def _diff(tool: Tool, draft: ToolDraft) -> ContractDiff | None:
-    """What the draft changes of the current version; None if there is none."""
-    versions = ToolVersion.objects.filter(tenant=tool.tenant_id, tool__tenant=tool.tenant_id)
-    current = versions.filter(tool=tool, number=tool.current_number).select_related("tool").first()
-    return None if current is None else compare_contracts(contract_of(current), contract_of(draft))
 
 
 def _last_replay(tool: Tool) -> Replay | None:
@@ -109,18 +115,20 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     replay = _last_replay(tool)
-    diff = _diff(tool, draft) if draft else None
-    breaking = breaks(tool, draft, diff) if draft else []
+    diff = compare_with_current(draft) if draft else None
+    newly_violating = _newly_violating(replay, draft) if draft else 0
+    if form is None:
+        form = PublishForm(revision=draft.revision if draft else 0)
+    form.fields["reason"].required = needs_reason(diff, newly_violating)
     context: dict[str, Any] = {
         "tool": tool,
         "draft": draft,
-        "breaking": breaking,
+        "breaking": _breaking(diff, replay, newly_violating),
         "changes": diff.changes[:CHANGES_SHOWN] if diff else [],
         "change_count": len(diff.changes) if diff else 0,
         "may_edit": has_role(request.membership, Role.EDITOR),
         "replay_form": ReplayForm(now=timezone.now(), zone=timezone.get_current_timezone()),
-        "publish_form": form
-        or PublishForm(revision=draft.revision if draft else 0, needs_reason=bool(breaking)),
+        "publish_form": form,
     }
     if replay is not None:
         context |= replay_context(replay, tool, draft, request.membership)

@@ -61,7 +61,7 @@ class ReplayForm(forms.Form):
 
 
 class PublishForm(forms.Form):
-    """Why a draft is published; a reason is needed where it breaks something."""
+    """Why a draft is published; `tools_registry.drafts` says when a reason is needed."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, min_value=1)
     reason = forms.CharField(
@@ -69,9 +69,7 @@ class PublishForm(forms.Form):
         required=False,
         help_text="Stays on the tool's record.",
         widget=forms.Textarea(attrs={"class": "form-control", "rows": 3}),
-        error_messages={"required": "It breaks something: say why it is published all the same."},
     )
 
-    def __init__(self, data: Any = None, *, revision: int, needs_reason: bool) -> None:
+    def __init__(self, data: Any = None, *, revision: int) -> None:
         super().__init__(data, initial={"revision": revision})
-        self.fields["reason"].required = needs_reason
