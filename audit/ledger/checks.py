@@ -1,8 +1,7 @@
 """Reading a tenant's whole ledger again: leaves from bytes, tiles from leaves, roots from tiles;
 and what people did held against its entries.
 
-Run by the worker when somebody asks, in slices as `audit.work.payload_search` is: each chunk is one
-transaction that moves `next_index` on, so whoever is killed has read nothing or all of a chunk.
+A check is a job in slices (`tenants.slices`), which somebody starts. A step moves `next_index` on.
 
 A payload may be missing where an entry of the ledger itself, further on, says that it was erased;
 what a table says of it counts for nothing.
@@ -11,7 +10,6 @@ It finds what was altered in this database by who could not sign. Who holds the 
 different logs to different people, is found only by who keeps checkpoints elsewhere.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -30,19 +28,18 @@ from audit.ledger.tree import StoredTree
 from audit.log.payload import LogPayloadError
 from audit.models import (
     Batch,
-    CheckState,
     LedgerCheck,
     LedgerCheckpoint,
     LedgerKey,
 )
+from tenants import slices
 from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
+from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs
 
-SLICE_SECONDS = 3.0
 CHUNK = 20
 """Batches read at once: at most 20,000 events."""
 FINDINGS_KEPT = 20
-UNDER_WAY = (CheckState.WAITING, CheckState.RUNNING)
 
 
 def start_check(asked_by: str, now: datetime) -> LedgerCheck | None:
@@ -58,7 +55,7 @@ def start_check(asked_by: str, now: datetime) -> LedgerCheck | None:
         id=new_id(),
         asked_by=asked_by,
         created_at=now,
-        state=CheckState.WAITING,
+        state=JobState.WAITING,
         size=standing(tenant_id).folded,
         next_index=0,
         erased_count=0,
@@ -80,17 +77,13 @@ def find_check(pk: UUID) -> LedgerCheck | None:
 
 def cancel_check(pk: UUID, now: datetime) -> bool:
     """Ask the worker to stop. False if there is nothing to stop."""
-    found = LedgerCheck.objects.for_tenant(current_tenant_id()).filter(id=pk, state__in=UNDER_WAY)
-    return bool(found.update(state=CheckState.CANCELLED, finished_at=now))
+    checks = LedgerCheck.objects.for_tenant(current_tenant_id()).filter(id=pk)
+    return end_jobs(checks, JobState.CANCELLED, now)
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
     """Go on with a check for a while; True if there is more to do."""
-    deadline = time.monotonic() + seconds
-    while _run_chunk(tenant_id, pk):
-        if time.monotonic() >= deadline:
-            return True
-    return False
+    return slices.run_slice(lambda _: _run_chunk(tenant_id, pk), seconds)
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
@@ -103,10 +96,10 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         reading.read()
         check.findings = [*check.findings, *reading.findings][:FINDINGS_KEPT]
         check.finding_count += len(reading.findings)
-        check.state = CheckState.RUNNING
+        check.state = JobState.RUNNING
         check.missing = reading.missing.flat
         if reading.is_over:
-            check.state = CheckState.FAILED if check.finding_count else CheckState.PASSED
+            check.state = JobState.FAILED if check.finding_count else JobState.PASSED
             check.finished_at = timezone.now()
         check.save()
         return not reading.is_over

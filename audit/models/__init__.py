@@ -12,14 +12,13 @@ from audit.models.index import (
     Trace,
     Violation,
 )
-from audit.models.ledger import CheckState, LedgerCheck, LedgerCheckpoint, LedgerKey
+from audit.models.ledger import LedgerCheck, LedgerCheckpoint, LedgerKey
 from audit.models.preferences import PollingTool, SavedView
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
-from audit.models.work import DriftLook, PayloadHit, PayloadSearch, Replay, ReplayState, SearchState
+from audit.models.work import DriftLook, PayloadHit, PayloadSearch, Replay
 
 __all__ = [
     "Batch",
-    "CheckState",
     "DriftLook",
     "Erasure",
     "ErasureCall",
@@ -37,10 +36,8 @@ __all__ = [
     "Producer",
     "RejectedEvent",
     "Replay",
-    "ReplayState",
     "Resolution",
     "SavedView",
-    "SearchState",
     "State",
     "TenantQuerySet",
     "Trace",

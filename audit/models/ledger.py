@@ -4,6 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from audit.models.base import TenantQuerySet
+from tenants.slices import JobState
 
 
 class LedgerCheckpoint(models.Model):
@@ -43,16 +44,6 @@ class LedgerKey(models.Model):
         return bytes(self.public_key).hex()
 
 
-class CheckState(models.TextChoices):
-    """How a reading of the whole ledger stands."""
-
-    WAITING = "waiting", "Waiting"
-    RUNNING = "running", "Running"
-    PASSED = "passed", "Passed"
-    FAILED = "failed", "Failed"
-    CANCELLED = "cancelled", "Cancelled"
-
-
 class LedgerCheck(models.Model):
     """A reading of a tenant's whole ledger by the worker: how far it came, what it found."""
 
@@ -61,7 +52,7 @@ class LedgerCheck(models.Model):
     id = models.UUIDField()
     asked_by = models.TextField()
     created_at = models.DateTimeField()
-    state = models.TextField(choices=CheckState)
+    state = models.TextField(choices=JobState)
     size = models.BigIntegerField()
     next_index = models.BigIntegerField()
     erased_count = models.BigIntegerField()

@@ -3,17 +3,7 @@
 from django.db import models
 
 from audit.models.base import TenantQuerySet
-
-
-class SearchState(models.TextChoices):
-    """How a search of payloads stands. Full: it found as much as it may."""
-
-    WAITING = "waiting", "Waiting"
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    FULL = "full", "Full"
-    CANCELLED = "cancelled", "Cancelled"
-    FAILED = "failed", "Failed"
+from tenants.slices import JobState
 
 
 class PayloadSearch(models.Model):
@@ -28,7 +18,7 @@ class PayloadSearch(models.Model):
     query = models.TextField()
     since = models.DateTimeField()
     until = models.DateTimeField()
-    state = models.TextField(choices=SearchState)
+    state = models.TextField(choices=JobState)
     cursor_at = models.DateTimeField(null=True)
     cursor_id = models.UUIDField(null=True)
     searched_count = models.BigIntegerField()
@@ -66,16 +56,6 @@ class PayloadHit(models.Model):
         return f"{self.kind} of {self.invocation_id}"
 
 
-class ReplayState(models.TextChoices):
-    """How a replay stands."""
-
-    WAITING = "waiting", "Waiting"
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    CANCELLED = "cancelled", "Cancelled"
-    FAILED = "failed", "Failed"
-
-
 class Replay(models.Model):
     """Stored calls of a tool judged again by a draft: which, how far, and what was found."""
 
@@ -93,7 +73,7 @@ class Replay(models.Model):
     since = models.DateTimeField()
     until = models.DateTimeField()
     call_limit = models.IntegerField()
-    state = models.TextField(choices=ReplayState)
+    state = models.TextField(choices=JobState)
     call_count = models.BigIntegerField(null=True)
     read_count = models.BigIntegerField()
     cursor_at = models.DateTimeField(null=True)
@@ -127,7 +107,7 @@ class DriftLook(models.Model):
     since = models.DateTimeField()
     until = models.DateTimeField()
     call_limit = models.IntegerField()
-    state = models.TextField(choices=ReplayState)
+    state = models.TextField(choices=JobState)
     call_count = models.BigIntegerField()
     read_count = models.BigIntegerField()
     cursor_at = models.DateTimeField(null=True)

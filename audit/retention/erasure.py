@@ -1,9 +1,7 @@
 """Erasure by filter, in the worker: which calls, how far, and what is gone until now.
 
-An erasure is a row. First its dry run finds the calls and counts; confirmed with a reason, it
-erases those and no others. The worker's task does either in slices, as `audit.work.payload_search`:
-each chunk is one transaction that locks the row, does its work and moves the cursor on, so whoever
-is killed anywhere has changed nothing, or all of a chunk.
+An erasure is a job in slices (`tenants.slices`). First its dry run finds the calls and counts;
+confirmed with a reason, it erases those and no others.
 
 1. `find`: walk the list of calls, and note those that no hold covers. Dry runs alone.
 2. `calls`: take the events of the next calls out of the log, and what the index quotes of them.
@@ -15,7 +13,6 @@ What a chunk takes out of the log it declares, by an entry of the ledger in the 
 """
 
 import re
-import time
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -58,14 +55,15 @@ from audit.retention.holds import (
 from audit.sql import arrays
 from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
+from tenants import slices
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant, User, new_id
 from tenants.scope import current_tenant_id, tenant_scope
+from tenants.slices import SLICE_SECONDS
 
 _ADMIN = Reader(sees_payloads=True)
 """Only admins start an erasure; its query is stored with instants of UTC."""
 CALLS_MAX = 100_000
-SLICE_SECONDS = 3.0
 DRY = (ErasureState.WAITING, ErasureState.COUNTING)
 UNDER_WAY = (*DRY, ErasureState.CONFIRMED, ErasureState.ERASING)
 _FOUND = 500
@@ -138,24 +136,22 @@ def find_erasure(pk: UUID) -> Erasure | None:
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
     """Go on with an erasure for a while; True if there is more to do."""
-    deadline = time.monotonic() + seconds
     targets: set[UUID] = set()  # the same in each chunk: filled by the first that needs them
-    while True:
+
+    def step(_: float) -> bool:
         with tenant_scope(tenant_id):
-            erasure = (
-                Erasure.objects.for_tenant(tenant_id).filter(id=pk).select_for_update().first()
-            )
+            erasures = Erasure.objects.for_tenant(tenant_id).filter(id=pk)
+            erasure = erasures.select_for_update().first()
             if erasure is None or erasure.state not in UNDER_WAY:
                 return False
-            if is_finding := erasure.step == "find":
+            if erasure.step == "find":
                 _find(erasure)
                 erasure.save()
-        if not is_finding:
-            with tenant_scope(tenant_id, using=KEEPER):
-                if not _run_chunk(tenant_id, pk, targets):
-                    return False
-        if time.monotonic() >= deadline:
-            return True
+                return True
+        with tenant_scope(tenant_id, using=KEEPER):
+            return _run_chunk(tenant_id, pk, targets)
+
+    return slices.run_slice(step, seconds)
 
 
 def _stored(text: str) -> CallFilter:

@@ -39,6 +39,7 @@ from config.postgresql.aliases import KEEPER, OWNER
 from tenants.actions import THE_SERVER, record_action
 from tenants.models import Tenant, TenantSetting
 from tenants.scope import tenant_scope
+from tenants.slices import SLICE_SECONDS
 
 WARN_UNDER_DAYS = 183
 """The least a deployer of a high-risk system keeps its logs (EU AI Act, Article 26(6))."""
@@ -47,7 +48,6 @@ INDEX_DAYS_MIN = partitions.DAYS_BACK
 """Calls arrive that late: an index kept for less would take them in and lose them."""
 DAYS_MAX = 36_500
 
-SLICE_SECONDS = 3.0
 _BATCHES = 1_000
 _READ_BATCHES = 20
 """As many where each has to be read: some of its events are held, or gone already."""

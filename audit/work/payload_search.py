@@ -1,18 +1,10 @@
 """Searching payloads: the worker reads the log of the calls a query asks for, and notes hits.
 
-A search is a row; the worker's task does it in slices, so that other tasks get their turn:
-
-1. Lock the row. Is it still wanted, and not done?
-2. Read the next chunk of calls from the row's cursor, and their events from the log.
-3. Write the hits, move the cursor and the counts, commit: whoever is killed anywhere has
-   changed nothing, or all of a chunk.
-4. Again, until the slice is over; then defer the task once more, or note the end.
-
-A second worker on the same search waits at 1 and goes on where the first one was. What a
-payload holds is `audit.queries.payload_match`'s; no payload is copied.
+A search is a job in slices (`tenants.slices`). A step reads the next calls, and their events from
+the log, and writes the hits. What a payload holds is `audit.queries.payload_match`'s; no payload
+is copied.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,14 +13,16 @@ from uuid import UUID
 from django.utils import timezone
 
 from audit.log.payload import read_events
-from audit.models import PayloadHit, PayloadSearch, SearchState
+from audit.models import PayloadHit, PayloadSearch
 from audit.queries.call_list import AHEAD, ListedCall, call_chunk
 from audit.queries.call_query import InvalidQueryError, Query, Reader
 from audit.queries.call_query import parse as parse_query
 from audit.queries.cursor import stored_cursor
 from audit.queries.payload_match import excerpt
+from tenants import slices
 from tenants.models import User, new_id
 from tenants.scope import current_tenant_id, tenant_scope
+from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs
 
 DEFAULT_RANGE = timedelta(hours=24)
 """What is searched when the query says no `since`: a search is of a bounded range."""
@@ -36,13 +30,11 @@ MAX_RANGE = timedelta(days=35)
 MAX_HITS = 1_000
 KEPT_FOR = timedelta(days=1)
 """How long a search is kept, with its hits: what was looked for may name somebody."""
-SLICE_SECONDS = 3.0
 CHUNK = 250
 """Calls read at once; their batches are inflated one by one."""
 
 _STARTED = Reader(sees_payloads=True)
 """Whoever starts a search is shown payloads, or said why; its range is stored with it."""
-UNDER_WAY = (SearchState.WAITING, SearchState.RUNNING)
 
 
 def start_search(user: User, needle: str, query: Query, now: datetime) -> PayloadSearch:
@@ -58,7 +50,7 @@ def start_search(user: User, needle: str, query: Query, now: datetime) -> Payloa
         query=str(query),
         since=max(since, until - MAX_RANGE),
         until=until,
-        state=SearchState.WAITING,
+        state=JobState.WAITING,
         searched_count=0,
         erased_count=0,
         found_count=0,
@@ -74,10 +66,7 @@ def find_search(user: User, pk: UUID) -> PayloadSearch | None:
 def cancel_search(user: User, pk: UUID, now: datetime) -> bool:
     """Ask the worker to stop; what was found stays. False if there is nothing to stop."""
     searches = PayloadSearch.objects.for_tenant(current_tenant_id())
-    changed = searches.filter(user_id=user.pk, id=pk, state__in=UNDER_WAY).update(
-        state=SearchState.CANCELLED, finished_at=now
-    )
-    return bool(changed)
+    return end_jobs(searches.filter(user_id=user.pk, id=pk), JobState.CANCELLED, now)
 
 
 def forget_old(now: datetime) -> None:
@@ -88,19 +77,14 @@ def forget_old(now: datetime) -> None:
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
     """Go on with a search for a while; True if there is more to do."""
-    deadline = time.monotonic() + seconds
-    while _run_chunk(tenant_id, pk):
-        if time.monotonic() >= deadline:
-            return True
-    return False
+    return slices.run_slice(lambda _: _run_chunk(tenant_id, pk), seconds)
 
 
 def fail_search(tenant_id: UUID, pk: UUID) -> None:
     """Note that a search cannot go on; what was found stays."""
     with tenant_scope(tenant_id):
-        PayloadSearch.objects.for_tenant(tenant_id).filter(id=pk, state__in=UNDER_WAY).update(
-            state=SearchState.FAILED, finished_at=timezone.now()
-        )
+        searches = PayloadSearch.objects.for_tenant(tenant_id).filter(id=pk)
+        end_jobs(searches, JobState.FAILED, timezone.now())
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
@@ -114,7 +98,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         try:
             asked = parse_query(search.query, _STARTED).wanted
         except InvalidQueryError:  # stored by an earlier version
-            search.state, search.finished_at = SearchState.FAILED, timezone.now()
+            search.state, search.finished_at = JobState.FAILED, timezone.now()
             search.save()
             return False
         wanted = replace(asked, since=search.since, until=search.until)
@@ -124,17 +108,17 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         PayloadHit.objects.bulk_create(hits, ignore_conflicts=True)
         search.searched_count += len(calls)
         search.found_count += len(hits)
-        search.state = SearchState.RUNNING
+        search.state = JobState.RUNNING
         if search.found_count >= MAX_HITS:
-            search.state = SearchState.FULL
+            search.state = JobState.FULL
         elif cursor is None:
-            search.state = SearchState.DONE
+            search.state = JobState.DONE
         else:
             search.cursor_at, search.cursor_id = cursor.at, cursor.id
-        if search.state != SearchState.RUNNING:
+        if search.state != JobState.RUNNING:
             search.finished_at = timezone.now()
         search.save()
-        return search.state == SearchState.RUNNING
+        return search.state == JobState.RUNNING
 
 
 def _search(search: PayloadSearch, calls: Sequence[ListedCall]) -> list[PayloadHit]:

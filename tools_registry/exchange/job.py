@@ -1,13 +1,7 @@
 """Imports: a file is looked at, and carried out when somebody says so, tool by tool.
 
-An import is a row, and each tool of its file another one. What is small is done while somebody
-waits; for the rest the worker's task goes on in slices, as searches of payloads do
-(`audit.work.payload_search`):
-
-1. Lock the import's row. Is it still wanted, and not done?
-2. Look at the next few tools, or carry out the next one; write down what became of them and how far
-   it has come; commit: whoever is killed anywhere has changed nothing, or all of a tool.
-3. Again, until the slice is over; then defer the task once more, or note the end.
+An import is a job in slices (`tenants.slices`), and each tool of its file is a row of its own. A
+step checks the next few tools, or imports the next one. A small file is done while somebody waits.
 
 What is done to a tool is what was looked at: where it is another by then, it is refused, and can be
 looked at again. What is here already changes nothing, so that an import that was cancelled, or of
@@ -15,15 +9,16 @@ which tools were refused, is simply looked at again and confirmed.
 """
 
 import json
-import time
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.utils import timezone
 
+from tenants import slices
 from tenants.models import Tenant, User
 from tenants.scope import tenant_scope
+from tenants.slices import SLICE_SECONDS
 from tools_registry.changes import Publisher
 from tools_registry.exchange.applying import Way, import_tool
 from tools_registry.exchange.document import ReadTool
@@ -36,7 +31,6 @@ AT_ONCE_BYTES: Final = 256 * 1024
 AT_ONCE_TOOLS: Final = 50
 """A file of no more is done while somebody waits: by its size and not by the clock."""
 KEPT_FOR: Final = timedelta(days=1)
-SLICE_SECONDS: Final = 3.0
 CHUNK: Final = 20
 """Tools looked at in one transaction."""
 UNDER_WAY: Final = (ImportState.LOOKING, ImportState.IMPORTING)
@@ -131,11 +125,7 @@ def cancel_import(kept: ToolImport, now: datetime) -> bool:
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
     """Go on with an import for a while; True if there is more to do."""
-    deadline = time.monotonic() + seconds
-    while _run_chunk(tenant_id, pk):
-        if time.monotonic() >= deadline:
-            return True
-    return False
+    return slices.run_slice(lambda _: _run_chunk(tenant_id, pk), seconds)
 
 
 def run_at_once(kept: ToolImport) -> None:

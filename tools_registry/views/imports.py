@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 from tenants.models import Role
+from tenants.slices import percent
 from tools_registry.changes import REASON_MAX_LENGTH, Publisher
 from tools_registry.exchange import job
 from tools_registry.exchange.applying import Way
@@ -168,7 +169,7 @@ def _page(
         "kept": kept,
         "state": ImportState(kept.state).label,
         "is_under_way": is_under_way,
-        "percent": min(99, 100 * kept.done_count // max(1, kept.tool_count)),
+        "percent": percent(kept.done_count, kept.tool_count),
         "problem": problem,
     }
     if not is_under_way:

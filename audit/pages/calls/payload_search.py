@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from audit.log.payload import LogPayloadError, read_events
-from audit.models import PayloadHit, PayloadSearch, SearchState
+from audit.models import PayloadHit, PayloadSearch
 from audit.pages.calls.call_list import CallRow, call_rows
 from audit.pages.calls.forms import PayloadSearchForm
 from audit.pages.show.requested_query import invalid
@@ -29,6 +29,7 @@ from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 from tenants.actions import record_action, record_look
 from tenants.models import Membership
+from tenants.slices import UNDER_WAY, JobState, percent
 
 PAGE_SIZE = 25
 
@@ -88,8 +89,8 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
     hits, older = ([], "") if is_withheld else _hits(search, before)
     context: dict[str, object] = {
         "search": search,
-        "is_under_way": search.state in payload_search.UNDER_WAY,
-        "state": SearchState(search.state).label,
+        "is_under_way": search.state in UNDER_WAY,
+        "state": JobState(search.state).label,
         "percent": _percent(search),
         "found": _found(hits, search, now, request.membership),
         "is_withheld": is_withheld,
@@ -120,13 +121,10 @@ def _own(request: TenantRequest, pk: UUID) -> PayloadSearch:
 
 def _percent(search: PayloadSearch) -> int:
     """How much of the range has been searched, newest first."""
-    if search.state == SearchState.DONE:
-        return 100
-    if search.cursor_at is None or search.until <= search.since:
+    if search.cursor_at is None:
         return 0
-    return max(
-        0, min(99, int(100 * (search.until - search.cursor_at) / (search.until - search.since)))
-    )
+    searched, whole = search.until - search.cursor_at, search.until - search.since
+    return percent(searched.total_seconds(), whole.total_seconds())
 
 
 def _hits(search: PayloadSearch, before: Cursor[UUID] | None) -> tuple[list[PayloadHit], str]:

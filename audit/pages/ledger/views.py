@@ -21,13 +21,14 @@ from audit.ledger.proof_download import proof_file
 from audit.ledger.proofs import AlteredError, Inclusion, UnsignedError
 from audit.ledger.signer_state import origin_of
 from audit.ledger.standing import Standing, standing, unsigned_since
-from audit.models import CheckState, LedgerCheck, LedgerCheckpoint
+from audit.models import LedgerCheck, LedgerCheckpoint
 from audit.queries.call_list import call_day
 from audit.tasks import check_ledger
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import record_action
 from tenants.models import Role
+from tenants.slices import UNDER_WAY, JobState, percent
 
 PAGE_SIZE = 25
 LATE = timedelta(seconds=60)
@@ -222,9 +223,9 @@ def _check_context(check: LedgerCheck | None) -> dict[str, Any]:
         return {"check": None}
     return {
         "check": check,
-        "is_under_way": check.state in checks.UNDER_WAY,
-        "state": CheckState(check.state).label,
-        "percent": 100 if not check.size else 100 * check.next_index // check.size,
+        "is_under_way": check.state in UNDER_WAY,
+        "state": JobState(check.state).label,
+        "percent": percent(check.next_index, check.size),
         "more_findings": check.finding_count - len(check.findings),
     }
 

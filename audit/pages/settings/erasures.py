@@ -18,6 +18,7 @@ from audit.tasks import erase_calls
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
+from tenants.slices import percent
 
 _LISTED = 100
 _ENTRIES = 50
@@ -110,10 +111,8 @@ def _own(pk: UUID) -> Erasure:
 
 def _percent(of: Erasure) -> int:
     """How far it is: the calls are half of an erasure, and reading the log the rest."""
-    if of.state in (ErasureState.COUNTED, ErasureState.DONE):
-        return 100
     read = min(of.next_index, of.end_index) / of.end_index if of.end_index else 0.0
     read = {"find": 0.0, "calls": 0.0, "log": read}.get(of.step, 1.0)
     if of.state in erasure.DRY:
-        return min(99, int(100 * read))
-    return min(99, int(50 * min(1.0, of.erased_calls / max(1, of.call_count)) + 50 * read))
+        return percent(read, 1)
+    return percent(min(1.0, of.erased_calls / max(1, of.call_count)) + read, 2)

@@ -9,13 +9,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from audit.models import Replay, ReplayState
+from audit.models import Replay
 from audit.pages.tools.forms import PublishForm, ReplayForm
 from audit.pages.tools.replays import proposal_of, replay_context
 from audit.show.figures import count, counted
 from audit.work.replay import job
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
+from tenants.slices import JobState
 from tools_registry.changes import Publisher
 from tools_registry.contract_diff import ContractDiff, Verdict
 from tools_registry.drafts import (
@@ -103,7 +104,7 @@ def _listed(paths: list[str]) -> str:
 def _last_replay(tool: Tool) -> Replay | None:
     """The newest replay that has come to its end, or is on its way."""
     replays = Replay.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
-    return replays.exclude(state=ReplayState.CANCELLED, read_count=0).order_by("-id").first()
+    return replays.exclude(state=JobState.CANCELLED, read_count=0).order_by("-id").first()
 
 
 def _page(

@@ -20,7 +20,7 @@ from audit.events.judgement import (
     read_output,
 )
 from audit.log.payload import LogPayloadError, read_events
-from audit.models import DriftLook, ReplayState
+from audit.models import DriftLook
 from audit.pages.tools.forms import ReplayForm
 from audit.queries.call_list import ListedCall
 from audit.queries.callers import EXECUTORS_SHOWN, callers
@@ -36,11 +36,11 @@ from audit.work.drift.findings import (
 )
 from audit.work.drift.shape import SIDES, Observed, loads
 from audit.work.drift.widened import observed_schema, widened
-from audit.work.replay.job import UNDER_WAY
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import record_action, record_look
 from tenants.models import Membership, Role
+from tenants.slices import UNDER_WAY, JobState, percent
 from tools_registry.changes import Publisher
 from tools_registry.drafts import DraftExistsError, create_draft, find_draft
 from tools_registry.models import Tool, ToolVersion
@@ -211,8 +211,8 @@ def _look_context(look: DriftLook, tool: Tool, membership: Membership) -> dict[s
     return {
         "look": look,
         "is_under_way": is_under_way,
-        "state": ReplayState(look.state).label,
-        "percent": min(100, 100 * look.read_count // look.call_count) if look.call_count else 0,
+        "state": JobState(look.state).label,
+        "percent": percent(look.read_count, look.call_count),
         "is_of_current": look.base_number == (tool.current_number or None),
         "sides": sides,
         "has_findings": any(side.rows for side in sides),

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from audit.events.judgement import Broken, Side, UnusableSchemaError
 from audit.log.payload import LogPayloadError, read_events
-from audit.models import Replay, ReplayState
+from audit.models import Replay
 from audit.pages.tools.forms import ReplayForm
 from audit.queries.call_list import ListedCall
 from audit.queries.replays import ReplayRange, sampled_calls
@@ -26,6 +26,7 @@ from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.actions import record_action
 from tenants.models import Membership, Role
+from tenants.slices import UNDER_WAY, JobState, percent
 from tools_registry.drafts import find_draft
 from tools_registry.models import Tool, ToolDraft
 
@@ -131,14 +132,13 @@ def replay_context(
     replay: Replay, tool: Tool, draft: ToolDraft | None, membership: Membership
 ) -> dict[str, Any]:
     """What the page shows of a replay; the log is read for samples alone, once it is over."""
-    is_under_way = replay.state in job.UNDER_WAY
-    total = replay.call_count or 0
+    is_under_way = replay.state in UNDER_WAY
     sides = _sides(replay, with_words=membership.sees_payloads and not is_under_way)
     return {
         "replay": replay,
         "is_under_way": is_under_way,
-        "state": ReplayState(replay.state).label,
-        "percent": min(100, 100 * replay.read_count // total) if total else 0,
+        "state": JobState(replay.state).label,
+        "percent": percent(replay.read_count, replay.call_count or 0),
         "is_of_draft": draft is not None and job.is_of(replay, tool, proposal_of(draft)),
         "has_draft": draft is not None,
         "may_edit": has_role(membership, Role.EDITOR),

@@ -1,14 +1,13 @@
 """Looks at stored calls for drift: in the worker, or at once where there are few.
 
-A look is a row, and goes on in chunks as replays do (`audit.work.replay.job`): a chunk is a
-transaction, and whoever is killed anywhere has changed nothing, or all of it. It holds shapes:
-names, types, counts and ids of a few calls, and nothing of what the calls carried (docs/adr/0011).
+A look is a job in slices (`tenants.slices`). It holds shapes: names, types, counts and ids of a few
+calls, and nothing of what the calls carried (docs/adr/0011).
 """
 
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from uuid import UUID
 
 from django.utils import timezone
@@ -21,9 +20,10 @@ from audit.events.judgement import (
     read_output,
 )
 from audit.log.payload import read_events
-from audit.models import DriftLook, ReplayState
+from audit.models import DriftLook
 from audit.queries.cursor import stored_cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
+from audit.work.call_walk import places, raw_of, together
 from audit.work.drift.declared import Declared
 from audit.work.drift.shape import (
     SIDES,
@@ -31,20 +31,15 @@ from audit.work.drift.shape import (
     dumps,
     loads,
 )
-from audit.work.replay.job import (
-    UNDER_WAY,
-    places,
-    raw_of,
-    together,
-)
+from tenants import slices
 from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
+from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs
 from tools_registry.models import Tool, ToolVersion
 from tools_registry.schema_diff.reading import UndecidedError
 
 KEPT = 5
 """Looks at a tool that are kept."""
-SLICE_SECONDS = 3.0
 AT_ONCE = 500
 """So few calls are looked at while somebody waits."""
 AT_ONCE_SECONDS = 2.0
@@ -59,7 +54,7 @@ def start_look(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> Dr
     tenant_id = current_tenant_id()
     looks = DriftLook.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
     now = timezone.now()
-    looks.filter(state__in=UNDER_WAY).update(state=ReplayState.CANCELLED, finished_at=now)
+    end_jobs(looks, JobState.CANCELLED, now)
     old = looks.order_by("-id").values_list("id", flat=True)[KEPT - 1 :]
     looks.filter(id__in=list(old)).delete()
     return DriftLook.objects.create(
@@ -73,7 +68,7 @@ def start_look(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> Dr
         since=calls.since,
         until=calls.until,
         call_limit=limit,
-        state=ReplayState.WAITING,
+        state=JobState.WAITING,
         call_count=calls.count(limit),
         read_count=0,
         found="",
@@ -84,33 +79,25 @@ def start_look(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> Dr
 def last_look(tool: Tool) -> DriftLook | None:
     """The newest look at a tool that found something, or is on its way. One query."""
     looks = DriftLook.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
-    return looks.exclude(state=ReplayState.CANCELLED, read_count=0).order_by("-id").first()
+    return looks.exclude(state=JobState.CANCELLED, read_count=0).order_by("-id").first()
 
 
 def cancel_look(tool_id: UUID, pk: UUID, now: datetime) -> bool:
     """Ask the worker to stop; what was found stays. False if there is nothing to stop."""
     looks = DriftLook.objects.for_tenant(current_tenant_id())
-    changed = looks.filter(tool_id=tool_id, id=pk, state__in=UNDER_WAY).update(
-        state=ReplayState.CANCELLED, finished_at=now
-    )
-    return bool(changed)
+    return end_jobs(looks.filter(tool_id=tool_id, id=pk), JobState.CANCELLED, now)
 
 
 def fail_look(tenant_id: UUID, pk: UUID, problem: str) -> None:
     """Note that a look cannot go on, and why; what was found stays."""
     with tenant_scope(tenant_id):
-        DriftLook.objects.for_tenant(tenant_id).filter(id=pk, state__in=UNDER_WAY).update(
-            state=ReplayState.FAILED, finished_at=timezone.now(), problem=problem
-        )
+        looks = DriftLook.objects.for_tenant(tenant_id).filter(id=pk)
+        end_jobs(looks, JobState.FAILED, timezone.now(), problem=problem)
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
     """Go on with a look for a while; True if there is more to do. Raises LogPayloadError."""
-    deadline = time.monotonic() + seconds
-    while _run_chunk(tenant_id, pk, deadline):
-        if time.monotonic() >= deadline:
-            return True
-    return False
+    return slices.run_slice(partial(_run_chunk, tenant_id, pk), seconds)
 
 
 def declared_by(look: DriftLook) -> dict[Side, Declared | str | None]:
@@ -155,12 +142,12 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
             last = found[read - 1]
             look.cursor_at, look.cursor_id = last.started_at, last.invocation_id
         look.read_count += read
-        look.state = ReplayState.RUNNING
+        look.state = JobState.RUNNING
         if read == len(found) < CHUNK or look.read_count >= look.call_limit:
-            look.state = ReplayState.DONE
+            look.state = JobState.DONE
             look.finished_at = timezone.now()
         look.save()
-        return look.state == ReplayState.RUNNING
+        return look.state == JobState.RUNNING
 
 
 def _fold(look: DriftLook, calls: Sequence[ReplayedCall], deadline: float) -> int:

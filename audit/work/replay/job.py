@@ -1,13 +1,7 @@
 """Replays in the worker: which calls, how far, and what was found until now.
 
-A replay is a row; the worker's task does it in slices, as searches of payloads are done
-(`audit.work.payload_search`):
-
-1. Lock the row. Is it still wanted, and not done?
-2. Read the next calls from the row's cursor, and their events, a few batches of the log at a time.
-3. Judge them, and write cursor, counts and findings; commit: whoever is killed anywhere has
-   changed nothing, or all of a chunk.
-4. Again, until the slice is over; then defer the task once more, or note the end.
+A replay is a job in slices (`tenants.slices`). A step reads the next calls and their events, a few
+batches of the log at a time, judges them, and writes the cursor, the counts and the findings.
 
 The draft's schemas are the row's own: what is edited meanwhile is another replay's matter. How
 long judging one event takes is bounded by what the guard allows a schema to ask for; a schema that
@@ -16,36 +10,34 @@ asks for more than `EVENT_SECONDS` of an event all the same ends its replay.
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, overload
 from uuid import UUID
 
 from django.utils import timezone
 
 from audit.events.judgement import Judge, UnusableSchemaError
-from audit.log.payload import StoredEvent, read_events
-from audit.models import Replay, ReplayState
+from audit.log.payload import read_events
+from audit.models import Replay
 from audit.queries.cursor import stored_cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
+from audit.work.call_walk import places, raw_of, together
 from audit.work.replay.tally import Tally
+from tenants import slices
 from tenants.models import new_id
 from tenants.scope import current_tenant_id, tenant_scope
+from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs
 from tools_registry.models import Tool, ToolVersion
 
 CALLS_MAX = 100_000
 KEPT = 20
 """Replays of a tool that are kept."""
-SLICE_SECONDS = 3.0
 CHUNK = 2_000
 """Calls read at once."""
-BATCHES_AT_ONCE = 20
-"""Of the log: they are inflated one by one, and only the events that are wanted are kept."""
 EVENT_SECONDS = 2.0
-
-UNDER_WAY = (ReplayState.WAITING, ReplayState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,7 @@ def start_replay(
     tenant_id = current_tenant_id()
     replays = Replay.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
     now = timezone.now()
-    replays.filter(state__in=UNDER_WAY).update(state=ReplayState.CANCELLED, finished_at=now)
+    end_jobs(replays, JobState.CANCELLED, now)
     old = replays.order_by("-id").values_list("id", flat=True)[KEPT - 1 :]
     replays.filter(id__in=list(old)).delete()
     return Replay.objects.create(
@@ -87,7 +79,7 @@ def start_replay(
         since=calls.since,
         until=calls.until,
         call_limit=limit,
-        state=ReplayState.WAITING,
+        state=JobState.WAITING,
         read_count=0,
         newly_violating_count=0,
         findings="",
@@ -98,10 +90,7 @@ def start_replay(
 def cancel_replay(tool_id: UUID, pk: UUID, now: datetime) -> bool:
     """Ask the worker to stop; what was found stays. False if there is nothing to stop."""
     replays = Replay.objects.for_tenant(current_tenant_id())
-    changed = replays.filter(tool_id=tool_id, id=pk, state__in=UNDER_WAY).update(
-        state=ReplayState.CANCELLED, finished_at=now
-    )
-    return bool(changed)
+    return end_jobs(replays.filter(tool_id=tool_id, id=pk), JobState.CANCELLED, now)
 
 
 def is_of(replay: Replay, tool: Tool, proposal: Proposal) -> bool:
@@ -115,19 +104,14 @@ def is_of(replay: Replay, tool: Tool, proposal: Proposal) -> bool:
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
     """Go on with a replay for a while; True if there is more to do."""
-    deadline = time.monotonic() + seconds
-    while _run_chunk(tenant_id, pk, deadline):
-        if time.monotonic() >= deadline:
-            return True
-    return False
+    return slices.run_slice(partial(_run_chunk, tenant_id, pk), seconds)
 
 
 def fail_replay(tenant_id: UUID, pk: UUID, problem: str) -> None:
     """Note that a replay cannot go on, and why; what was found stays."""
     with tenant_scope(tenant_id):
-        Replay.objects.for_tenant(tenant_id).filter(id=pk, state__in=UNDER_WAY).update(
-            state=ReplayState.FAILED, finished_at=timezone.now(), problem=problem
-        )
+        replays = Replay.objects.for_tenant(tenant_id).filter(id=pk)
+        end_jobs(replays, JobState.FAILED, timezone.now(), problem=problem)
 
 
 def judges_of(replay: Replay) -> tuple[Judge, Judge]:
@@ -156,15 +140,15 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
             last = found[read - 1]
             replay.cursor_at, replay.cursor_id = last.started_at, last.invocation_id
         replay.read_count += read
-        replay.state = ReplayState.RUNNING
+        replay.state = JobState.RUNNING
         if replay.problem:
-            replay.state = ReplayState.FAILED
+            replay.state = JobState.FAILED
         elif read == len(found) < CHUNK or replay.read_count >= replay.call_limit:
-            replay.state = ReplayState.DONE
-        if replay.state != ReplayState.RUNNING:
+            replay.state = JobState.DONE
+        if replay.state != JobState.RUNNING:
             replay.finished_at = timezone.now()
         replay.save()
-        return replay.state == ReplayState.RUNNING
+        return replay.state == JobState.RUNNING
 
 
 def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> int:
@@ -196,31 +180,6 @@ def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> in
     replay.findings = tally.dump()
     replay.newly_violating_count = sum(side.newly_violating for side in tally.sides.values())
     return read
-
-
-def together(calls: Sequence[ReplayedCall]) -> Iterator[list[ReplayedCall]]:
-    """The calls in their order, as many at once as lie in a few batches of the log."""
-    some: list[ReplayedCall] = []
-    batches: set[UUID] = set()
-    for call in calls:
-        own = {batch_id for batch_id, _ in places(call)}
-        if some and len(batches | own) > BATCHES_AT_ONCE:
-            yield some
-            some, batches = [], set()
-        some.append(call)
-        batches |= own
-    if some:
-        yield some
-
-
-def places(call: ReplayedCall) -> list[tuple[UUID, int]]:
-    """Where in the log its events lie."""
-    return [call.end] if call.start is None else [call.start, call.end]
-
-
-def raw_of(event: StoredEvent | None) -> bytes | None:
-    """The event as it was received; None if it is erased, or not there."""
-    return None if event is None else event.raw
 
 
 def _base_texts(tool_id: UUID, number: int | None) -> tuple[str | None, str | None]:

@@ -15,10 +15,11 @@ from tooltrail.ledger import Kind
 from audit.ledger import actions, checks
 from audit.ledger.actions import enter_actions
 from audit.ledger.entry_view import entry_at
-from audit.models import Batch, CheckState, LedgerCheck
+from audit.models import Batch, LedgerCheck
 from tenants.actions import record_action
 from tenants.models import Action
 from tenants.scope import tenant_scope
+from tenants.slices import JobState
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.ledger_log import (
     as_owner,
@@ -178,7 +179,7 @@ def test_what_nobody_touched_passes(acme: Cast) -> None:
     enter(acme)
     act(acme, 2)
     check = read(acme)
-    assert (check.state, check.findings) == (CheckState.PASSED, []), "two wait to be entered"
+    assert (check.state, check.findings) == (JobState.PASSED, []), "two wait to be entered"
 
 
 CHANGED = "entry 1: the action it records was changed"
@@ -214,7 +215,7 @@ def test_an_altered_action_is_found(acme: Cast, tampering: str, finding: str) ->
     statement = f"{tampering} WHERE tenant_id = %s AND ledger_index = 1"
     assert as_owner(statement, [acme.tenant.id]) == 1
     check = read(acme)
-    assert check.state == CheckState.FAILED
+    assert check.state == JobState.FAILED
     assert finding in check.findings
 
 
@@ -239,4 +240,4 @@ def test_an_inserted_action_is_found(acme: Cast, ledger_index: int | None) -> No
     )
     enter(acme)
     check = read(acme)
-    assert check.state == CheckState.FAILED, "nobody saw it"
+    assert check.state == JobState.FAILED, "nobody saw it"

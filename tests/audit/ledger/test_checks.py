@@ -11,9 +11,10 @@ from tooltrail.ledger import Kind
 from audit.ledger import checks
 from audit.ledger.entries import append_entry
 from audit.log.payload import pack, unpack
-from audit.models import Batch, CheckState, LedgerCheck
+from audit.models import Batch, LedgerCheck
 from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
+from tenants.slices import JobState
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.ledger_log import (
     append,
@@ -63,7 +64,7 @@ def fill(cast: Cast, *, batches: int = 6, calls: int = 3) -> None:
 def test_what_nobody_touched_passes(acme: Cast) -> None:
     fill(acme, batches=45)
     check = run(acme)
-    assert (check.state, check.findings) == (CheckState.PASSED, [])
+    assert (check.state, check.findings) == (JobState.PASSED, [])
     assert (check.next_index, check.size, check.checkpoint_count) == (270, 270, 45)
     assert check.finished_at is not None
 
@@ -125,7 +126,7 @@ def test_what_was_altered_is_found(acme: Cast, tampering: str, where: str, findi
     statement = f"{tampering} WHERE tenant_id = %s AND {where}"
     assert as_owner(statement, [acme.tenant.id]) == 1
     check = run(acme)
-    assert check.state == CheckState.FAILED
+    assert check.state == JobState.FAILED
     assert any(each.startswith(finding) for each in check.findings), check.findings
 
 
@@ -158,7 +159,7 @@ def test_what_an_entry_says_was_erased_passes(acme: Cast, kind: Kind) -> None:
     say_erased(acme, kind, [[0, 5], [5, 12]])
     keep(acme.tenant, NOW + timedelta(hours=1))
     check = run(acme)
-    assert (check.state, check.findings, check.erased_count) == (CheckState.PASSED, [], 12)
+    assert (check.state, check.findings, check.erased_count) == (JobState.PASSED, [], 12)
 
 
 def test_what_was_erased_while_a_check_was_under_way_passes(acme: Cast) -> None:
@@ -170,7 +171,7 @@ def test_what_was_erased_while_a_check_was_under_way_passes(acme: Cast) -> None:
     say_erased(acme, Kind.ERASURE, [[12, 18]])
     while checks.run_slice(acme.tenant.id, pk):
         pass
-    assert again(acme, pk).state == CheckState.PASSED
+    assert again(acme, pk).state == JobState.PASSED
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_what_no_entry_covers_fails(
         TenantSetting.objects.create(tenant=acme.tenant, erased_to=12)
     keep(acme.tenant, NOW + timedelta(hours=1))
     check = run(acme)
-    assert (check.state, check.findings) == (CheckState.FAILED, [finding])
+    assert (check.state, check.findings) == (JobState.FAILED, [finding])
 
 
 def test_an_entry_covers_nothing_that_came_after_it(acme: Cast) -> None:
@@ -246,7 +247,7 @@ def test_one_at_a_time_and_stopped(acme: Cast) -> None:
         assert checks.cancel_check(check.id, NOW)
         assert not checks.cancel_check(check.id, NOW)
     assert not checks.run_slice(acme.tenant.id, check.id)
-    assert again(acme, check.id).state == CheckState.CANCELLED
+    assert again(acme, check.id).state == JobState.CANCELLED
     assert start(acme).next_index == 0
 
 
@@ -270,14 +271,14 @@ def test_a_worker_killed_in_between_goes_on(acme: Cast, monkeypatch: pytest.Monk
     assert again(acme, pk).next_index == read
     assert not checks.run_slice(acme.tenant.id, pk, seconds=60.0)
     check = again(acme, pk)
-    assert (check.state, check.checkpoint_count) == (CheckState.PASSED, 45)
+    assert (check.state, check.checkpoint_count) == (JobState.PASSED, 45)
 
 
 def test_a_ledger_without_entries_passes(acme: Cast) -> None:
-    assert run(acme).state == CheckState.PASSED
+    assert run(acme).state == JobState.PASSED
 
 
 def test_another_tenants_check_is_not_run(acme: Cast, globex: Cast) -> None:
     pk = start(acme).id
     assert not checks.run_slice(globex.tenant.id, pk)
-    assert again(acme, pk).state == CheckState.WAITING
+    assert again(acme, pk).state == JobState.WAITING

@@ -16,6 +16,7 @@ from audit.events.judgement import UnusableSchemaError
 from audit.models import Replay
 from audit.queries.replays import ReplayRange
 from audit.tasks import replay_calls
+from audit.work import call_walk
 from audit.work.replay import job
 from audit.work.replay.tally import SideTally, Tally
 from tenants.scope import tenant_scope
@@ -69,7 +70,7 @@ def test_the_numbers_equal_an_independent_recount(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "CHUNK", 37)
-    monkeypatch.setattr(job, "BATCHES_AT_ONCE", 2)
+    monkeypatch.setattr(call_walk, "BATCHES_AT_ONCE", 2)
     rng = random.Random(3)
     tool = publish_contract(acme)
     outputs = [some_output(rng) for _ in range(300)]
@@ -193,7 +194,7 @@ def test_what_is_killed_within_a_chunk_has_changed_nothing(
 def test_a_slice_ends_within_a_chunk_when_its_time_is_up(
     acme: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "BATCHES_AT_ONCE", 1)
+    monkeypatch.setattr(call_walk, "BATCHES_AT_ONCE", 1)
     tool = publish_contract(acme)
     for _ in range(3):
         send_outputs(acme, [{"celsius": 1}] * 4)

@@ -1,0 +1,35 @@
+"""Stored calls with their events of the log, for jobs that read many of them."""
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from audit.log.payload import StoredEvent
+from audit.queries.replays import ReplayedCall
+
+BATCHES_AT_ONCE = 20
+"""Of the log: they are inflated one by one, and only the events that are wanted are kept."""
+
+
+def together(calls: Sequence[ReplayedCall]) -> Iterator[list[ReplayedCall]]:
+    """The calls in their order, as many at once as lie in a few batches of the log."""
+    some: list[ReplayedCall] = []
+    batches: set[UUID] = set()
+    for call in calls:
+        own = {batch_id for batch_id, _ in places(call)}
+        if some and len(batches | own) > BATCHES_AT_ONCE:
+            yield some
+            some, batches = [], set()
+        some.append(call)
+        batches |= own
+    if some:
+        yield some
+
+
+def places(call: ReplayedCall) -> list[tuple[UUID, int]]:
+    """Where in the log its events lie."""
+    return [call.end] if call.start is None else [call.start, call.end]
+
+
+def raw_of(event: StoredEvent | None) -> bytes | None:
+    """The event as it was received; None if it is erased, or not there."""
+    return None if event is None else event.raw
