@@ -1,12 +1,13 @@
-"""Whether a hold covers an event, by what the event itself says. Pure.
+"""The rule which calls and events a hold covers. Pure.
 
-Calls are judged by what the index knows of them (`call_is_held` in `sql/holds.sql`). An event is
-looked at as well, since an end need not repeat its start's case, and the index may have forgotten
-the call. Of a refused line that cannot be read, the words decide: rather held once too often.
+A call is judged by what the index knows of it. SQL has the same rule (`call_is_held` in
+`sql/holds.sql`); a test compares the two. An event is judged by what it says itself as well,
+since an end need not repeat its start's case, and the index may have forgotten the call. Of a
+rejected line that cannot be read, the words decide: it is better held once too often.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -19,6 +20,7 @@ from audit.events.limits import LimitExceededError
 from audit.ledger.recompute import StoredBatch, remake
 from audit.models import LegalHold
 
+_NAMED = ("trace_id", "case_id", "tool_name")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -59,6 +61,18 @@ def read_batch(batch: StoredBatch) -> list[LoggedEvent]:
     return events
 
 
+def covers_call(
+    hold: LegalHold,
+    trace_id: str | None,
+    case_id: str | None,
+    tool_name: str,
+    started_at: datetime,
+) -> bool:
+    """Whether a hold covers a call that has these members."""
+    own = {"trace_id": trace_id, "case_id": case_id, "tool_name": tool_name}
+    return _covers(hold, lambda name, wanted: own[name] == wanted, [started_at])
+
+
 def covers_event(holds: Sequence[LegalHold], candidate: Candidate | None) -> bool:
     """Whether one of the holds covers the event; one that nobody can read is covered by any."""
     if candidate is None:
@@ -67,12 +81,9 @@ def covers_event(holds: Sequence[LegalHold], candidate: Candidate | None) -> boo
     if not isinstance(event, wire.CallEvent):  # of a gap only the arrival is known
         return any(not (hold.trace_id or hold.case_id or hold.tool_name) for hold in holds)
     started_at = instant_of(candidate.started_us)
+    trace_id = event.trace_id or event.turn_id
     return any(
-        (hold.trace_id is None or hold.trace_id == (event.trace_id or event.turn_id))
-        and (hold.case_id is None or hold.case_id == event.case_id)
-        and (hold.tool_name is None or hold.tool_name == event.tool_name)
-        and is_within(hold, started_at)
-        for hold in holds
+        covers_call(hold, trace_id, event.case_id, event.tool_name, started_at) for hold in holds
     )
 
 
@@ -88,11 +99,7 @@ def covers_line(holds: Sequence[LegalHold], raw: bytes, received_at: datetime) -
         moments.append(instant_of(candidate.started_us))
     texts = _readings(raw) if holds else []
     return any(
-        all(
-            word is None or any(word in text for text in texts)
-            for word in (hold.trace_id, hold.case_id, hold.tool_name)
-        )
-        and any(is_within(hold, moment) for moment in moments)
+        _covers(hold, lambda _, wanted: any(wanted in text for text in texts), moments)
         for hold in holds
     )
 
@@ -106,10 +113,18 @@ def candidate_of(raw: bytes, received_at: datetime) -> Candidate | None:
     return found[0] if found and isinstance(found[0].event, wire.CallEvent) else None
 
 
-def is_within(hold: LegalHold, moment: datetime) -> bool:
-    """Whether a moment is in the hold's range, if it has one."""
-    return (hold.since is None or moment >= hold.since) and (
-        hold.until is None or moment < hold.until
+def _covers(hold: LegalHold, has: Callable[[str, str], bool], moments: Iterable[datetime]) -> bool:
+    """The rule: whatever the hold names must match, and one of the moments be in its range.
+
+    `has` says whether a member (its name) has the value that the hold names.
+    """
+    for name in _NAMED:
+        wanted = getattr(hold, name)
+        if wanted is not None and not has(name, wanted):
+            return False
+    return any(
+        (hold.since is None or moment >= hold.since) and (hold.until is None or moment < hold.until)
+        for moment in moments
     )
 
 

@@ -16,7 +16,7 @@ from tooltrail.ledger import Kind
 from audit.events.instants import day_of
 from audit.ledger.entries import append_entry
 from audit.models import LegalHold
-from audit.retention.hold_match import LoggedEvent, covers_event, is_within
+from audit.retention.hold_match import LoggedEvent, covers_call, covers_event
 from audit.sql import arrays
 from audit.sql.run import run
 from config.instants import iso
@@ -119,14 +119,7 @@ def holds_of_call(
     started_at: datetime,
 ) -> list[LegalHold]:
     """Those of some holds that cover a call, by what the index knows of it."""
-    return [
-        hold
-        for hold in holds
-        if (hold.trace_id is None or hold.trace_id == trace_id)
-        and (hold.case_id is None or hold.case_id == case_id)
-        and (hold.tool_name is None or hold.tool_name == tool_name)
-        and is_within(hold, started_at)
-    ]
+    return [hold for hold in holds if covers_call(hold, trace_id, case_id, tool_name, started_at)]
 
 
 def holds_in_force(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> list[LegalHold]:

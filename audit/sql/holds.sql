@@ -1,5 +1,6 @@
 -- {{call_is_held}} --
 -- Whether a hold that is in force covers the call `i`.
+-- The rule is that of audit/retention/hold_match.py; a test compares the two.
 EXISTS (
     SELECT FROM legal_hold h
     WHERE h.tenant_id = %(tenant_id)s
