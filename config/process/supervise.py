@@ -15,7 +15,6 @@ killed, a guardian (six lines of shell waiting for the end of a pipe only we hol
 import argparse
 import contextlib
 import http.client
-import json
 import os
 import select
 import shutil
@@ -34,7 +33,6 @@ from config.instance import (
     DRAIN_S,
     DRAINING,
     POSTGRES,
-    SECRETS,
     VAR,
     WEB_PROCESSES,
     child_environment,
@@ -42,6 +40,7 @@ from config.instance import (
 )
 from config.postgresql.database import APP
 from config.postgresql.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from config.process.welcome import announce
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _READY_TIMEOUT_S = 60.0
@@ -318,59 +317,6 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
 
 
-_WELCOME = """
-Tooltrail runs at {url}
-
-  sign in    {user} / {password}
-  API key    {api_key}
-             (both are in {secrets}, and stay the same)
-
-{what_comes}Record a call of your own, from another terminal in this folder:
-
-  export TOOLTRAIL_URL={url}
-  export TOOLTRAIL_API_KEY={api_key}
-  uv run python -c 'from tooltrail import Trail; Trail().tool(len)("hello")'
-
-Ctrl-C stops everything.
-"""
-_DEMO_COMES = """\
-The demo's executor now makes a day of calls, in about a minute, and then a few a minute:
-  {url}/traces/
-
-"""
-_WELCOME_NEW = """
-Tooltrail runs at {url}
-
-It has no tenant yet. From another terminal in this folder, with the same environment:
-
-  uv run manage.py tenant create "Name" --admin you
-  uv run manage.py changepassword you
-
-Ctrl-C stops everything.
-"""
-_WELCOME_BACK = """
-Tooltrail runs at {url}
-Ctrl-C stops everything.
-"""
-
-
-def _announce(url: str, options: argparse.Namespace) -> None:
-    stored = load_secrets()
-    facts = {"url": url} | {
-        name: stored.get(f"{options.tenant}.{name}")
-        for name in ("user", "password", "api_key", "tenant_id")
-    }
-    if options.json:
-        text = json.dumps(facts) + "\n"
-    elif options.tenant is None:
-        text = (_WELCOME_NEW if options.new else _WELCOME_BACK).format(url=url)
-    else:
-        comes = _DEMO_COMES.format(url=url) if options.demo else ""
-        text = _WELCOME.format(**facts, secrets=SECRETS, what_comes=comes)
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
 def _say(line: str) -> None:
     sys.stderr.write(f"tooltrail: {line}\n")
     sys.stderr.flush()
@@ -401,7 +347,7 @@ def main() -> int:
             )
         )
         if supervisor.wait_until_ready(options.host, options.port):
-            _announce(url, options)
+            announce(url, options)
             supervisor.add(Child("worker", worker_command()))  # the first page comes first
             if options.demo:
                 key = load_secrets()[f"{options.tenant}.api_key"]
