@@ -89,7 +89,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.STORAGES = {
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     }
-    settings.MIDDLEWARE.insert(0, "tests.support.markup.CompactMiddleware")
+    gzip = settings.MIDDLEWARE.index("django.middleware.gzip.GZipMiddleware")
+    settings.MIDDLEWARE.insert(gzip + 1, "tests.support.markup.CompactMiddleware")
     settings.STATIC_ROOT.mkdir(parents=True)  # WhiteNoise warns of a missing folder
     setup_test_environment()
     call_command("migrate", database="owner", verbosity=0)
