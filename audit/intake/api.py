@@ -1,4 +1,4 @@
-"""The API that takes events; what comes out again is `audit.read_api`'s.
+"""The API that takes events; `audit.pages` has the operations that read.
 
 Reads HTTP and words answers; what happens to the events is `audit.intake.ingest`'s. The body of
 `POST /events` is read here as a stream, never by ninja.
