@@ -1,0 +1,1 @@
+"""The command line `tooltrail`: the spool, queries, verification of evidence."""
