@@ -1,0 +1,1 @@
+"""Events before they are stored: the wire contract, limits, redaction, judgement. Pure."""

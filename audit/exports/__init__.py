@@ -1,0 +1,1 @@
+"""Files for download: CSV and NDJSON of each document, Parquet of calls."""

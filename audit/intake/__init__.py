@@ -1,0 +1,1 @@
+"""Taking in: events from executors, spans from OpenTelemetry."""

@@ -1,0 +1,1 @@
+"""What leaves: retention, erasures, legal holds."""

@@ -1,0 +1,1 @@
+"""Values for pages and reports: figures, charts, JSON trees, safe text. Pure."""

@@ -1,0 +1,1 @@
+"""HTTP for all apps: problems, errors, htmx, static files, templates."""

@@ -1,0 +1,1 @@
+"""Processes: `up`, the supervisor, web servers, backups, operator commands."""

@@ -1,0 +1,1 @@
+"""Calls: list, one call, open calls, saved views, payload search."""

@@ -1,0 +1,1 @@
+"""Rejected events."""

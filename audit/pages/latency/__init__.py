@@ -1,0 +1,1 @@
+"""Latency and tokens."""

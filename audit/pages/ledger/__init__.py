@@ -1,0 +1,1 @@
+"""The ledger: checkpoints, proofs, checks."""

@@ -1,0 +1,1 @@
+"""What several screens share: range bar, reveal, the router of the read API."""

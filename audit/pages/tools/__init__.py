@@ -1,0 +1,1 @@
+"""Tools as calls show them: drafts, replays, drift, effect."""

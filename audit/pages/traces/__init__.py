@@ -1,0 +1,1 @@
+"""Traces: list and timeline."""
