@@ -1,10 +1,11 @@
 """The server's side of the ledger: entries of its own, tiles, signed checkpoints, proofs.
 
-How it is written and checked is `tooltrail.ledger`'s, which needs no server. Here is what keeps
-it: `folding` makes tiles of the leaves in the log, `signer` signs what they add up to and refuses
-a log that lost or changed something, `proofs` answers out of tiles, `checks` reads it all again.
+`tooltrail.ledger` defines the format and verifies it; it needs no server. This package maintains
+the ledger: `folding` builds tiles from the leaves in the log. `signer` signs their root and refuses
+a log that lost or changed entries. `proofs` reads proofs from tiles. `checks` reads everything
+again.
 
-The private key (`keys`) and what was signed last (`signer_state`) lie in a folder of the worker's,
-not in the database: who can write the one cannot make it agree with the other. The web server
-reads neither.
+The private key (`keys`) and the last signed checkpoint (`signer_state`) are in a folder of the
+worker, not in the database. Somebody with write access to only one of the two cannot make them
+agree. The web server reads neither.
 """

@@ -1,9 +1,9 @@
-"""What people did, in the ledger: actions become entries, and are held against them.
+"""User actions in the ledger: actions become entries, and rows are checked against the entries.
 
-A deed and its row stand or fall together (`tenants.actions`); the worker enters rows before it
-folds, each once: rows, batch and head change in one transaction. From then on a row that is
-changed, deleted or put in beside the ledger disagrees with it. What somebody with the database
-in hand does to a row in the seconds before, nothing can tell.
+A change and its action row are committed together (`tenants.actions`). The worker enters the rows
+before it folds, each row once: rows, batch and ledger head change in one transaction. After that,
+a row that is changed, deleted or inserted outside the ledger disagrees with it. Changes made
+directly in the database in the seconds before that cannot be detected.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,17 +20,18 @@ from tenants.models import Action
 from tenants.scope import tenant_scope
 
 BATCH = 500
-"""Entered at once."""
+"""Actions entered in one transaction."""
 TOLERANCE = timedelta(minutes=10)
-"""A deed is on record as of its beginning, and may end after a later one, but not so long after:
-a row put in by hand has to be of now, or stands behind later ones."""
+"""How much older an action may be than one entered before it. An action is recorded with its
+start time, so it may end after a later one. A row inserted by hand with an older time is detected.
+"""
 _TOLD = 20
 
 
 def enter_actions(tenant_id: UUID, now: datetime, *, batch: int = BATCH) -> int:
-    """Make entries of the actions that are none yet, the oldest first; how many it were.
+    """Enter the actions that are not in the ledger yet, oldest first. Returns how many.
 
-    A second worker waits for the rows and then finds them entered.
+    A second worker waits for the row locks and then has nothing left to enter.
     """
     with tenant_scope(tenant_id):
         waiting = Action.objects.filter(tenant_id=tenant_id, ledger_index=None)
@@ -47,7 +48,7 @@ def enter_actions(tenant_id: UUID, now: datetime, *, batch: int = BATCH) -> int:
 
 
 def action_raw(action: Action) -> bytes:
-    """The bytes an action enters the ledger with; of an altered row, others."""
+    """The bytes an action enters the ledger with. An altered row gives different bytes."""
     return raw_of(
         Kind.ACTION,
         action.id,
@@ -65,8 +66,10 @@ def action_raw(action: Action) -> bytes:
 def disagreements(
     tenant_id: UUID, first_index: int, end_index: int, entered: Mapping[int, bytes]
 ) -> Iterator[str]:
-    """What is wrong with the actions of a stretch of the ledger, whose entries are `entered`: raw
-    by index. One query; needs the tenant's scope.
+    """Differences between action rows and the ledger entries from `first_index` to `end_index`.
+
+    `entered` maps the index of each action entry to its raw bytes. `end_index` is exclusive.
+    One query; needs the tenant's scope.
     """
     found = Action.objects.filter(
         tenant_id=tenant_id, ledger_index__gte=first_index, ledger_index__lt=end_index
@@ -83,7 +86,7 @@ def disagreements(
 
 
 def strays(tenant_id: UUID, size: int) -> Iterator[str]:
-    """Actions that have no place in a ledger of so many entries, or not that one. Two queries."""
+    """Actions whose index is outside a ledger of `size` entries, or out of order. Two queries."""
     rows = Action.objects.filter(tenant_id=tenant_id)
     beside = rows.filter(Q(ledger_index__lt=0) | Q(ledger_index__gte=size))[:_TOLD]
     for action in beside:

@@ -1,13 +1,13 @@
-"""Reading a tenant's whole ledger again: leaves from bytes, tiles from leaves, roots from tiles;
-and what people did held against its entries.
+"""Check a tenant's whole ledger: leaves from bytes, tiles from leaves, roots from tiles, actions.
 
-A check is a job in slices (`tenants.slices`), which somebody starts. A step moves `next_index` on.
+A user starts a check. It is a job in slices (`tenants.slices`); each step advances `next_index`.
 
-A payload may be missing where an entry of the ledger itself, further on, says that it was erased;
-what a table says of it counts for nothing.
+A payload may be missing only if a later entry of the ledger itself records that it was erased.
+Tables are no evidence for that.
 
-It finds what was altered in this database by who could not sign. Who holds the key, or shows
-different logs to different people, is found only by who keeps checkpoints elsewhere.
+A check detects changes to this database by somebody without the signing key. Changes by somebody
+with the key, or different logs shown to different people, are detected only by comparing with
+checkpoints that are kept elsewhere.
 """
 
 from collections.abc import Iterator
@@ -38,13 +38,14 @@ from tenants.scope import current_tenant_id, tenant_scope
 from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs
 
 CHUNK = 20
-"""Batches read at once: at most 20,000 events."""
+"""Batches read per step: at most 20,000 events."""
 FINDINGS_KEPT = 20
 
 
 def start_check(asked_by: str, now: datetime) -> LedgerCheck | None:
-    """Note a check for the worker; deferring the task is the caller's. None while one is under
-    way. Needs the scope.
+    """Create a check for the worker. Returns None while another check is under way.
+
+    The caller defers the task. Needs the tenant's scope.
     """
     tenant_id = current_tenant_id()
     last = last_check()
@@ -66,23 +67,23 @@ def start_check(asked_by: str, now: datetime) -> LedgerCheck | None:
 
 
 def last_check() -> LedgerCheck | None:
-    """The tenant's newest one."""
+    """The tenant's newest check."""
     return LedgerCheck.objects.for_tenant(current_tenant_id()).order_by("-id").first()
 
 
 def find_check(pk: UUID) -> LedgerCheck | None:
-    """One of the tenant's."""
+    """The tenant's check with this id, or None."""
     return LedgerCheck.objects.for_tenant(current_tenant_id()).filter(id=pk).first()
 
 
 def cancel_check(pk: UUID, now: datetime) -> bool:
-    """Ask the worker to stop. False if there is nothing to stop."""
+    """Tell the worker to stop a check. Returns False if it is not under way."""
     checks = LedgerCheck.objects.for_tenant(current_tenant_id()).filter(id=pk)
     return end_jobs(checks, JobState.CANCELLED, now)
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
-    """Go on with a check for a while; True if there is more to do."""
+    """Continue a check for `seconds`. Returns True if there is more to do."""
     return slices.run_slice(lambda _: _run_chunk(tenant_id, pk), seconds)
 
 
@@ -106,7 +107,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
 
 
 class _Reading:
-    """One chunk of a check, whose figures it moves on."""
+    """One chunk of a check. It updates the check's counters."""
 
     def __init__(self, check: LedgerCheck) -> None:
         self._check = check
@@ -130,7 +131,7 @@ class _Reading:
             if self.missing:
                 self._read_on()
                 self.findings += self.missing.told()
-            # Of all there is: more may have come since the check began.
+            # The current size, as entries may have arrived since the check began.
             self.findings += actions.strays(self._tenant_id, standing(self._tenant_id).size)
 
     def _leaves(self) -> Iterator[bytes]:
@@ -144,7 +145,7 @@ class _Reading:
         for batch in map(stored_batch, rows[:CHUNK]):
             if batch.first_index != check.next_index:
                 self._fault(f"a batch begins at {batch.first_index:,}, not {check.next_index:,}")
-                self.is_over = True  # behind it nothing has its place
+                self.is_over = True  # all later indexes would be wrong, too
                 return
             if len(batch.leaves) != batch.event_count * HASH_LENGTH:
                 self._fault(f"the batch at {batch.first_index:,} has not a leaf for each event")
@@ -176,7 +177,7 @@ class _Reading:
                 self._check.erased_count += self.missing.explain(begin, end)
 
     def _read_on(self) -> None:
-        """What came after the check began may say why something was gone by then."""
+        """Read entries added since the check began: they may explain missing payloads."""
         own = Batch.objects.for_tenant(self._tenant_id).filter(
             first_index__gte=self._check.next_index, is_own=True
         )
@@ -193,7 +194,7 @@ class _Reading:
                 self._fault(f"{tile.path} is not made of the leaves in the log")
 
     def _compare_roots(self, first: int, end: int) -> None:
-        """Of all checkpoints whose last entry was read just now, those of this epoch."""
+        """Check this epoch's checkpoints whose last entry is in the chunk just read."""
         of_tenant = LedgerCheckpoint.objects.for_tenant(self._tenant_id)
         epoch = of_tenant.order_by("-epoch").values_list("epoch", flat=True).first() or 0
         keys = [bytes(key) for key in LedgerKey.objects.values_list("public_key", flat=True)]

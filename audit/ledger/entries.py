@@ -1,8 +1,9 @@
-"""Entries the server makes itself: a new epoch, a new key, what people did, and others of its kind.
+"""Entries that the server itself adds to a ledger: new epochs, new keys, user actions and others.
 
-Each is an event of a batch of the server's own (`batch.is_own`), in the order of the log like any
-other: raw is canonical JSON with the members `type` (the kind's name in small letters), `event_id`
-and `at`. They are no calls: `reindex` leaves them out, and retention lets them be.
+Each is an event in a batch of the server (`batch.is_own`). It has its place in the order of the log
+like any other event. Its raw bytes are canonical JSON with the members `type` (the kind's name in
+lower case), `event_id` and `at`. These entries are not calls: `reindex` skips them, and retention
+does not erase them.
 """
 
 import hashlib
@@ -31,9 +32,9 @@ def append_entry(
     *,
     using: str = DEFAULT_DB_ALIAS,
 ) -> int:
-    """Add an entry to the tenant's log; its index. Stands or falls with the open scope.
+    """Add an entry to the tenant's log. Returns its index. Part of the open scope's transaction.
 
-    `members` are JSON values. Takes the tenant's ledger head until the scope ends: last, please.
+    `members` are JSON values. Locks the tenant's ledger head until the scope ends, so call it last.
     """
     event_id = new_id()
     raw = raw_of(kind, event_id, now, members)
@@ -48,9 +49,9 @@ def append_batch(
     *,
     using: str = DEFAULT_DB_ALIAS,
 ) -> int:
-    """Add entries of one kind, by event id and `raw_of` each; the index of the first.
+    """Add entries of one kind, each given as event id and raw bytes. Returns the first index.
 
-    As `append_entry` otherwise.
+    Otherwise like `append_entry`. `raw_of` makes the raw bytes.
     """
     salted = [(os.urandom(SALT_LENGTH), raw) for _, raw in events]
     received_us = microseconds(now)
@@ -80,14 +81,14 @@ def append_batch(
 def leaf_hash(
     kind: Kind, event_id: UUID, invocation_id: UUID, *, received_us: int, salt: bytes, raw: bytes
 ) -> bytes:
-    """The leaf of an event's entry: its 32 bytes in the ledger's tree. `received_us` since 1970."""
-    # Positional: it is made of each event that arrives.
+    """The leaf hash of an event's entry (32 bytes). `received_us` is microseconds since 1970."""
+    # Positional arguments are faster, and this runs for each event that arrives.
     entry = Entry(kind, event_id, invocation_id, received_us, len(raw), commit_of(salt, raw))
     return leaf_of(entry.to_bytes())
 
 
 def raw_of(kind: Kind, event_id: UUID, at: datetime, members: Mapping[str, Any]) -> bytes:
-    """An entry's bytes: the same of the same, whenever they are made."""
+    """An entry's raw bytes. The same arguments always give the same bytes."""
     return json.dumps(
         {"type": kind.name.lower(), "event_id": str(event_id), "at": at.isoformat(), **members},
         ensure_ascii=False,

@@ -1,4 +1,4 @@
-"""One entry of the ledger: what the log holds at an index, and whether it is what was hashed."""
+"""One entry of the ledger: what the log has at an index, and whether it matches its hash."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,7 @@ from tenants.scope import current_tenant_id
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """An entry with what it is of. `fault` says why it does not follow from the stored bytes."""
+    """An entry with its event. `fault` says why the stored bytes do not give it, or is empty."""
 
     index: int
     batch_id: UUID
@@ -25,12 +25,12 @@ class EntryView:
     entry: Entry | None
     salt: bytes
     raw: bytes
-    """Both empty where the event was erased."""
+    """`salt` and `raw` are empty if the event was erased."""
     fault: str
 
 
 def entry_at(index: int) -> EntryView | None:
-    """The entry of the scope's tenant at an index, None beyond the log. One query."""
+    """The entry at an index of the scope's tenant; None beyond the end of the log. One query."""
     row = (
         Batch.objects.for_tenant(current_tenant_id())
         .filter(first_index__lte=index, event_count__gt=0)
@@ -55,7 +55,7 @@ def entry_at(index: int) -> EntryView | None:
 
 
 def stored_batch(row: Batch) -> StoredBatch:
-    """A row of the log as `recompute` takes it."""
+    """A row of the log in the form that `recompute` reads."""
     return StoredBatch(
         row.batch_id,
         row.received_at,

@@ -1,8 +1,9 @@
-"""Beginning a tenant's log anew, after a restore or when what was signed last is lost.
+"""Start a new epoch of a tenant's log, after a restore or when the signer's state is lost.
 
-For operators: the signer refuses a log that is not the one it signed, and nothing but this makes
-it go on. The log gets another name (origin) and an entry that names the last signed checkpoint,
-so that whoever keeps that one sees that entries after the restored ones are gone, and who said so.
+For operators: the signer refuses a log that differs from the one it signed, and only a new epoch
+makes it sign again. The log gets a new name (origin) and an entry that names the last signed
+checkpoint. So anyone who kept that checkpoint can see that entries after the restored ones are
+gone, and who decided it.
 """
 
 from collections.abc import Sequence
@@ -26,16 +27,16 @@ from tenants.scope import tenant_scope
 
 
 class NoEpochError(Exception):
-    """There is nothing a new epoch could follow; the message says why."""
+    """There is no epoch that a new one could follow; the message says why."""
 
 
 def begin_epoch(
     tenant: Tenant, reason: str, operator: str, now: datetime, *, previous: str | None = None
 ) -> SignerState:
-    """Begin the tenant's next epoch; tiles are made, and a checkpoint signed, by the worker.
+    """Begin the tenant's next epoch. The worker then makes tiles and signs a checkpoint.
 
-    `previous` is a signed note that takes the place of what the signer knows, which may be lost.
-    May be run again after it was interrupted. Raises NoEpochError, PrivateFileError.
+    `previous` is a signed note. It replaces the last note that the signer knows, which may be lost.
+    Can be run again after an interruption. Raises NoEpochError, PrivateFileError.
     """
     with private_files.locked():
         state = signer_state.load(tenant.id)
@@ -75,7 +76,7 @@ def begin_epoch(
 def announce_keys(
     tenant: Tenant, new: StoredKey, old: Sequence[StoredKey], operator: str, now: datetime
 ) -> None:
-    """Write into the tenant's log that a key takes over: signed by the old one, too."""
+    """Record in the tenant's log that a new key takes over. The old key signs the entry, too."""
     with tenant_scope(tenant.id):
         record_action(tenant, operator, "ledger.key", to_base64(new.public()))
         append_entry(
@@ -102,7 +103,7 @@ def _last_published(tenant_id: UUID) -> str:
 
 
 def _named(note: str) -> dict[str, str | int] | None:
-    """What a note says, whose signatures are the reader's to check. Raises NoEpochError."""
+    """A note's content. The reader must verify its signatures. Raises NoEpochError."""
     if not note:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Why a payload is gone: the entry of the ledger that says so."""
+"""Why a payload is missing: find the entry of the ledger that records its erasure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ _LOOKED_AT = 20
 
 @dataclass(frozen=True, slots=True)
 class ErasedBy:
-    """When and why a payload was erased, and by whom: what an entry of the ledger says."""
+    """When, why and by whom a payload was erased, according to an entry of the ledger."""
 
     entry_index: int
     at: datetime
@@ -31,10 +31,9 @@ class _Told(Erased):
 
 
 def erased_of(index: int) -> ErasedBy | None:
-    """What the ledger says of the missing payload at an index; None if it says nothing.
+    """The first ledger entry that explains the missing payload at an index; None without one.
 
-    The first entry that covers it. Two queries, one more for each entry that spans it and has
-    another range.
+    Two queries, and one more for each entry whose span includes the index but whose ranges do not.
     """
     spanning = LedgerErasure.objects.for_tenant(current_tenant_id()).filter(
         begin_index__lte=index, end_index__gt=index

@@ -1,9 +1,9 @@
-"""From the leaves in the log to tiles: what came since the last time, in the order of the log.
+"""Fold new leaves of the log into tiles, in the order of the log.
 
-A slice is one transaction of the keeper's. It begins where the tiles end and adds whole batches,
-so whoever is killed has added nothing or all of it. Two workers at once wait for each other, so
-that an epoch can begin with no tiles at all; without that they would make the same tiles of the
-same leaves (`grow_tiles`).
+A slice is one transaction of the role `keeper`. It begins where the tiles end and adds whole
+batches, so a killed process has added all of its slice or nothing. Two workers wait for each other,
+so that an epoch can begin without any tiles. Without this lock, both would only make the same
+tiles from the same leaves (`grow_tiles`).
 """
 
 from collections.abc import Callable, Iterable
@@ -18,13 +18,13 @@ from config.postgresql.aliases import KEEPER
 from tenants.scope import tenant_scope
 
 BATCHES = 200
-"""Read at once: at most 200,000 leaves, 6.4 MB."""
+"""Batches per slice: at most 200,000 leaves, 6.4 MB."""
 _HEIGHT = 8
 _FULL = 1 << _HEIGHT
 
 
 class LogBrokenError(Exception):
-    """The log itself is no log any more; the message says where and how."""
+    """The log is inconsistent, so it cannot be folded; the message says where and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Folded:
 def fold_slice(tenant_id: UUID, *, batches: int = BATCHES) -> Folded:
     """Add the next batches' leaves to the tenant's tiles. Raises LogBrokenError.
 
-    1 to 2 µs an event; nothing is changed when nothing has come.
+    Takes 1 to 2 µs per event. Changes nothing without new events.
     """
     with tenant_scope(tenant_id, using=KEEPER):
         run("lock_tiles", using=KEEPER)
@@ -65,7 +65,7 @@ def fold_slice(tenant_id: UUID, *, batches: int = BATCHES) -> Folded:
 def grow(size: int, leaves: bytes, stored: Callable[[Tile], bytes]) -> Iterable[tuple[Tile, bytes]]:
     """The tiles that change when leaf hashes are added to a log of `size`, level by level.
 
-    Pure. `stored` is asked for the last tile of a level where it is partial, as wide as it is.
+    Pure. Calls `stored` for the last tile of a level if that tile is partial, with its width.
     """
     level, added = 0, leaves
     while added:

@@ -1,11 +1,11 @@
-"""The keys this installation signs with: private ones in a file, public ones in the database.
+"""The keys this installation signs with: private keys in a file, public keys in the database.
 
-One Ed25519 key signs for every tenant, in the name of that tenant's log: what it signs names the
-log, and a key's id depends on its name. While one key takes over from another both sign, so that
-whoever knows either can check; then the old one's private half is deleted.
+One Ed25519 key signs for all tenants, each time in the name of the tenant's log: the signed text
+names the log, and a key's id depends on that name. During a rotation both keys sign, so that a
+reader who knows either key can verify. Then the old private key is deleted.
 
 `signing-keys.json`, mode 0600: [{"private": base64, "created_at": …, "signs_until": … or null}],
-the newest last. Read by the worker and by `manage.py ledger`.
+newest last. The worker and `manage.py ledger` read it.
 """
 
 import json
@@ -23,43 +23,43 @@ from audit.models import LedgerKey
 from config.postgresql.aliases import KEEPER
 
 OVERLAP = timedelta(days=30)
-"""For how long the old key signs, too, unless told otherwise."""
+"""How long the old key also signs, by default."""
 _NAME = "signing-keys.json"
 _LENGTH = 32
-# Of two machines that come up with a new database at once, one makes the key.
+# If two machines start with a new database at once, only one of them makes the key.
 _FIRST_KEY_LOCK = 0x746F6F6C6B6579
 
 
 class NoKeyError(Exception):
-    """This machine has no key, and another one signs; the message says so."""
+    """This machine has no key although public keys exist: another machine may sign."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A private key, when it was made, and until when it signs (None: it is in use)."""
+    """A private key, its creation time, and the time until which it signs (None: no end)."""
 
     private: bytes
     created_at: datetime
     signs_until: datetime | None = None
 
     def public(self) -> bytes:
-        """Its public half."""
+        """Its public key."""
         return SigningKey("any", self.private).verifier.public
 
 
 def of_this_machine(now: datetime) -> list[StoredKey]:
-    """The keys that sign just now, the newest first; the first is made if there is none.
+    """The keys that sign at `now`, newest first. Makes the first key if there is none.
 
-    Raises NoKeyError where another machine signs, PrivateFileError.
+    Raises NoKeyError if another machine signs, PrivateFileError.
     """
     stored = load() or [_make_first(now)]
     return [key for key in reversed(stored) if _signs(key, now)]
 
 
 def rotate(now: datetime, overlap: timedelta) -> tuple[StoredKey, list[StoredKey]]:
-    """Make a new key; it, and those that sign beside it for `overlap` more, the newest last.
+    """Make a new key. Returns it and the old keys, which sign for `overlap` longer, newest last.
 
-    Where the file is lost there are none. Keys that sign no more are deleted. Raises
+    There are no old keys if the file is lost. Deletes keys that no longer sign. Raises
     PrivateFileError.
     """
     with private_files.locked():
@@ -69,7 +69,7 @@ def rotate(now: datetime, overlap: timedelta) -> tuple[StoredKey, list[StoredKey
             if _signs(key, now)
         ]
         new = StoredKey(os.urandom(_LENGTH), now)
-        # Published first: whoever reads a checkpoint of the new key finds it.
+        # Published first, so that every reader of a checkpoint by the new key can find the key.
         with transaction.atomic(using=KEEPER):
             for key in (*old, new):
                 publish(key)
@@ -78,7 +78,7 @@ def rotate(now: datetime, overlap: timedelta) -> tuple[StoredKey, list[StoredKey
 
 
 def load() -> list[StoredKey]:
-    """What is in the file, the newest last; nothing without it. Raises PrivateFileError."""
+    """The keys in the file, newest last; empty without a file. Raises PrivateFileError."""
     data = private_files.read(_path())
     if data is None:
         return []
@@ -89,7 +89,7 @@ def load() -> list[StoredKey]:
 
 
 def publish(key: StoredKey) -> None:
-    """Put its public half into the database; once more is once."""
+    """Put a key's public half into the database. Can be repeated."""
     LedgerKey.objects.using(KEEPER).bulk_create(
         [LedgerKey(key.public(), key.created_at, key.signs_until)],
         update_conflicts=True,

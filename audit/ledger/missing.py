@@ -1,4 +1,4 @@
-"""Payloads that are missing, and the entries of the ledger that say why. Pure."""
+"""Missing payloads, and the entries of the ledger that explain them. Pure."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -10,11 +10,11 @@ from tooltrail.evidence.layout import COVERING
 from audit.ledger.recompute import Remade
 
 type Run = tuple[int, int]
-"""Neighbouring indexes, from the first to behind the last."""
+"""Consecutive indexes: begin (inclusive) and end (exclusive)."""
 
 
 class Missing:
-    """Runs of indexes, in order and apart. Truthy while there is one."""
+    """Runs of indexes, in order and without overlap. Truthy while there is one."""
 
     def __init__(self, flat: Sequence[int] = ()) -> None:
         self._begins, self._ends = list(flat[::2]), list(flat[1::2])
@@ -24,11 +24,11 @@ class Missing:
 
     @property
     def flat(self) -> list[int]:
-        """Begin and end of each, one behind the other."""
+        """Begin and end of each run, as one flat list."""
         return [each for run in zip(self._begins, self._ends, strict=False) for each in run]
 
     def add(self, index: int) -> None:
-        """One more, behind all others."""
+        """Add an index that is greater than all others."""
         if self._ends and self._ends[-1] == index:
             self._ends[-1] += 1
         else:
@@ -36,7 +36,7 @@ class Missing:
             self._ends.append(index + 1)
 
     def explain(self, begin: int, end: int) -> int:
-        """Take out what lies within; how many indexes that were."""
+        """Remove the indexes from `begin` to `end` (exclusive). Returns how many were removed."""
         first, last = bisect_right(self._ends, begin), bisect_left(self._begins, end)
         if first >= last:
             return 0
@@ -51,7 +51,7 @@ class Missing:
         return sum(ends) - sum(begins) - sum(other - one for one, other in left)
 
     def told(self) -> Iterator[str]:
-        """What is left, run by run, as somebody is told of it."""
+        """One message for each remaining run."""
         for begin, end in zip(self._begins, self._ends, strict=False):
             if end - begin == 1:
                 yield f"entry {begin:,}: its payload is gone, and nothing says why"
@@ -63,7 +63,7 @@ class Missing:
 
 
 def runs_of(indexes: Sequence[int]) -> list[Run]:
-    """Ascending indexes as runs."""
+    """Group ascending indexes into runs."""
     runs: list[Run] = []
     for index in indexes:
         if runs and runs[-1][1] == index:
@@ -74,7 +74,7 @@ def runs_of(indexes: Sequence[int]) -> list[Run]:
 
 
 def erased_by(index: int, one: Remade) -> Iterator[Run]:
-    """What the entry at an index says is gone: of what came before it, if it speaks of that."""
+    """The runs that the entry at `index` declares erased. Only indexes before its own count."""
     if one.entry is None or one.entry.kind not in COVERING:
         return
     try:

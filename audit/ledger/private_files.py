@@ -1,4 +1,4 @@
-"""Files of the worker's own: readable by nobody else, replaced whole, on the disk when written."""
+"""The worker's private files: only its user can read them; writes are atomic and durable."""
 
 import fcntl
 import os
@@ -10,17 +10,17 @@ from django.conf import settings
 
 
 class PrivateFileError(Exception):
-    """A file cannot be read or written, or others may read it; the message is one line."""
+    """A file cannot be read or written, or other users may read it; the message is one line."""
 
 
 def folder() -> Path:
-    """Where they lie (`TOOLTRAIL_LEDGER_DIR`)."""
+    """The folder of these files (`TOOLTRAIL_LEDGER_DIR`)."""
     path: Path = settings.LEDGER_DIR
     return path
 
 
 def read(path: Path) -> bytes | None:
-    """Its content, None without it. Raises PrivateFileError, also where others may read it."""
+    """A file's content; None without a file. Raises PrivateFileError, also if others may read."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
@@ -33,7 +33,7 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace a file; once this returns it is there after a power cut. Raises PrivateFileError."""
+    """Replace a file. It survives a power cut once this returns. Raises PrivateFileError."""
     draft = path.with_name(f"{path.name}.new")
     try:
         _make_folder(path.parent)
@@ -50,7 +50,7 @@ def write(path: Path, data: bytes) -> None:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Be the only one on this machine who signs, until the block ends."""
+    """Hold this machine's lock for signing until the block ends. Raises PrivateFileError."""
     try:
         _make_folder(folder())
         descriptor = os.open(folder() / "lock", os.O_RDWR | os.O_CREAT, 0o600)

@@ -1,4 +1,4 @@
-"""A proof as a file that browsers and programs save."""
+"""An inclusion proof as a file download."""
 
 from django.http import HttpResponse
 from tooltrail.ledger.proof_file import SUFFIX
@@ -8,7 +8,7 @@ from audit.ledger.proofs import Inclusion
 
 
 def proof_file(proof: Inclusion, view: EntryView) -> HttpResponse:
-    """https://c2sp.org/tlog-proof; its `extra` is the entry, where the event was not erased."""
+    """A file of https://c2sp.org/tlog-proof. `extra` is the entry, unless the event was erased."""
     extra = None if view.entry is None else view.entry.to_bytes()
     return HttpResponse(
         proof.to_file(extra),

@@ -1,7 +1,8 @@
-"""Proofs out of tiles, and what was signed: for pages, API and files. All need the scope.
+"""Proofs and checkpoints for pages, API and files. All functions need the tenant's scope.
 
-A proof is checked against the signed root before it is given away: tiles that were altered give
-none. Whether the root is the one everybody else was shown, only who keeps checkpoints can tell.
+Each proof is verified against the signed root before it is returned, so altered tiles give no
+proof. Whether everybody was shown the same root can be verified only with checkpoints that were
+kept elsewhere.
 """
 
 from collections.abc import Iterator
@@ -24,16 +25,16 @@ from tenants.scope import current_tenant_id
 
 
 class UnsignedError(Exception):
-    """There is no signed checkpoint of that; the message says what is missing."""
+    """No signed checkpoint covers the request; the message says what is missing."""
 
 
 class AlteredError(Exception):
-    """Tiles and signed roots do not agree; the message says where."""
+    """Tiles and signed roots disagree; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inclusion:
-    """That the log of a checkpoint has this leaf at this index."""
+    """Proof that the log of a checkpoint has this leaf at this index."""
 
     index: int
     leaf: bytes
@@ -41,14 +42,14 @@ class Inclusion:
     checkpoint: LedgerCheckpoint
 
     def to_file(self, extra: bytes | None) -> bytes:
-        """As C2SP `.tlog-proof`; `extra` is the entry, if it is known."""
+        """The proof as a C2SP `.tlog-proof` file. `extra` is the entry, if known."""
         note = self.checkpoint.note.encode()
         return ProofFile(self.index, tuple(self.hashes), note, extra).to_bytes()
 
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """That the log of one checkpoint begins with that of an older one."""
+    """Proof that the log of one checkpoint begins with the log of an older one."""
 
     old: LedgerCheckpoint
     new: LedgerCheckpoint
@@ -57,7 +58,7 @@ class Consistency:
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key as signed notes name it, and the times between which it signs."""
+    """A key as signed notes name it, and the period in which it signs."""
 
     vkey: str
     created_at: datetime
@@ -67,23 +68,23 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPage:
-    """Checkpoints, the newest first, and where the next page begins."""
+    """A page of checkpoints, newest first, and where the next page begins."""
 
     checkpoints: list[LedgerCheckpoint]
     older: tuple[int, int] | None
-    """Epoch and size."""
+    """Cursor for the next page (epoch and size); None on the last page."""
     behind: LedgerCheckpoint | None
-    """The first of the next page."""
+    """The first checkpoint of the next page."""
 
 
 def newest_checkpoint() -> LedgerCheckpoint | None:
-    """The last that was signed of the tenant's log."""
+    """The newest signed checkpoint of the tenant's log; None without one."""
     found = LedgerCheckpoint.objects.for_tenant(current_tenant_id())
     return found.order_by("-epoch", "-size").first()
 
 
 def checkpoint_of(size: int) -> LedgerCheckpoint:
-    """The checkpoint of a size, in the newest epoch that has one. Raises UnsignedError."""
+    """The checkpoint of this size, in the newest epoch that has one. Raises UnsignedError."""
     for of_epoch in _epochs():
         if (checkpoint := of_epoch.filter(size=size).first()) is not None:
             return checkpoint
@@ -91,11 +92,11 @@ def checkpoint_of(size: int) -> LedgerCheckpoint:
 
 
 def checkpoint_page(before: tuple[int, int] | None, size: int) -> CheckpointPage:
-    """Those behind an epoch and size; from the newest without."""
+    """A page of checkpoints older than `before` (epoch, size); without it, the newest."""
     found = LedgerCheckpoint.objects.for_tenant(current_tenant_id())
     if before is not None:
         epoch, at = before
-        # Two ranges of the key, as rows cannot be compared by the ORM.
+        # Two ranges of the key, as the ORM cannot compare rows.
         same, earlier = found.filter(epoch=epoch, size__lt=at), found.filter(epoch__lt=epoch)
         page = list(same.order_by("-size")[: size + 1])
         if len(page) <= size:
@@ -108,9 +109,9 @@ def checkpoint_page(before: tuple[int, int] | None, size: int) -> CheckpointPage
 
 
 def inclusion(index: int, *, size: int | None = None) -> Inclusion:
-    """The proof of one entry against the newest checkpoint, or that of `size` entries.
+    """The proof of one entry against the newest checkpoint, or the one of `size` entries.
 
-    Raises UnsignedError where no checkpoint has the entry, AlteredError.
+    Raises UnsignedError if the checkpoint does not include the entry, AlteredError.
     """
     checkpoint = newest_checkpoint() if size is None else checkpoint_of(size)
     if checkpoint is None or not 0 <= index < checkpoint.size:
@@ -126,9 +127,9 @@ def inclusion(index: int, *, size: int | None = None) -> Inclusion:
 
 
 def consistency(old_size: int, new_size: int) -> Consistency:
-    """The proof that the newer of two checkpoints only added. Raises UnsignedError, AlteredError.
+    """The proof that the log only grew between two checkpoints. Raises UnsignedError, AlteredError.
 
-    Between epochs there may be none: what was signed last before a restore is gone.
+    Between epochs there may be no proof: entries signed before a restore may be gone.
     """
     old, new = checkpoint_of(old_size), checkpoint_of(new_size)
     if new.size < old.size:
@@ -142,9 +143,9 @@ def consistency(old_size: int, new_size: int) -> Consistency:
 
 
 def tile(wanted: Tile) -> bytes | None:
-    """A tile's hashes, None if the newest signed log does not have it as wide.
+    """A tile's hashes; None if the tile is not that wide in the newest signed log.
 
-    Raises AlteredError where it is lost.
+    Raises AlteredError if the tile is lost.
     """
     checkpoint = newest_checkpoint()
     size = 0 if checkpoint is None else checkpoint.size
@@ -158,7 +159,7 @@ def tile(wanted: Tile) -> bytes | None:
 
 
 def public_keys(origin: str, now: datetime) -> list[PublicKey]:
-    """The keys of a log by name, the newest first."""
+    """The public keys under the name of a log, newest first."""
     return [
         PublicKey(
             str(VerifierKey(origin, bytes(key.public_key))),
@@ -171,13 +172,13 @@ def public_keys(origin: str, now: datetime) -> list[PublicKey]:
 
 
 def origins() -> list[str]:
-    """The names of the tenant's log, of each epoch in which something was signed, newest first."""
+    """The log's names, one for each epoch with a signed checkpoint, newest first."""
     firsts = [of_epoch.order_by("size").first() for of_epoch in _epochs()]
     return [first.origin for first in firsts if first is not None]
 
 
 def _epochs() -> Iterator[QuerySet[LedgerCheckpoint]]:
-    """The checkpoints by epoch, the newest first: each asked with the whole of the key."""
+    """The checkpoints of each epoch, newest epoch first, so that queries use the whole key."""
     newest = newest_checkpoint()
     found = LedgerCheckpoint.objects.for_tenant(current_tenant_id())
     for epoch in range(-1 if newest is None else newest.epoch, -1, -1):

@@ -1,9 +1,9 @@
-"""A batch's entries made again of what is stored, and whether they are those of its leaves.
+"""Recompute a batch's entries from the stored bytes, and compare them with its leaves.
 
-Two ids are not in an event that came without: its own, which is made of its line's number in the
-request, and an ADK event's invocation, which counts equal ones. Lines that were refused or empty
-are not in the log, and erased ones cannot be read: both are looked for, among as many as a request
-can have (`_Naming`).
+Two ids may be missing from an event's raw bytes. Its own id is then made from its line number in
+the request. An ADK event's invocation id includes a number among equal events. Both depend on other
+lines: rejected and empty lines are not in the log, and erased ones cannot be read. So the ids are
+searched for, within the number of lines that a request can have (`_Naming`).
 """
 
 import json
@@ -25,10 +25,10 @@ from audit.events.limits import MAX_LINES, LimitExceededError
 from audit.log.payload import LogPayloadError, unpack
 
 _NUMBERS_MAX = 2 * MAX_LINES + 1
-"""A line's highest number: `audit.events.body` counts empty ones."""
+"""The highest line number: `audit.events.body` also counts empty lines."""
 _TRIES_MAX = 3_000_000
-"""In a batch, after which altered events are given up. Whoever sent it cannot make as many needed:
-a line that is refused or empty is none that is looked for.
+"""Tries per batch before an event counts as altered. A sender cannot make more tries necessary:
+rejected and empty lines are not in the log, so no ids are searched for them.
 """
 _KINDS = {kind.name.lower(): kind for kind in Kind}
 
@@ -48,18 +48,18 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True)
 class Remade:
-    """An entry as it follows from the stored bytes; None where they are erased, or others."""
+    """An entry recomputed from the stored bytes; None if they are erased or do not match."""
 
     entry: Entry | None
     leaf: bytes
-    """As stored."""
+    """The stored leaf."""
     salt: bytes
     raw: bytes
-    """Both empty for an erased event."""
+    """`salt` and `raw` are empty for an erased event."""
 
 
 def remake(batch: StoredBatch) -> list[Remade]:
-    """The batch's entries. Raises LogPayloadError where its payload is damaged."""
+    """Recompute the batch's entries. Raises LogPayloadError if its payload is damaged."""
     leaves = [
         batch.leaves[at : at + HASH_LENGTH] for at in range(0, len(batch.leaves), HASH_LENGTH)
     ]
@@ -86,7 +86,7 @@ def remake(batch: StoredBatch) -> list[Remade]:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """An event with its leaf, but for what it is called."""
+    """An event's leaf and the members of its entry, without kind and ids."""
 
     leaf: bytes
     received_us: int
@@ -94,19 +94,19 @@ class _Made:
     commit: bytes
 
     def entry(self, kind: Kind, event_id: UUID, invocation_id: UUID) -> Entry | None:
-        """Its entry under these names; None if the leaf was not made of it."""
+        """The entry with this kind and these ids; None if it does not hash to the leaf."""
         entry = Entry(kind, event_id, invocation_id, self.received_us, self.length, self.commit)
         return entry if leaf_of(entry.to_bytes()) == self.leaf else None
 
 
 type _Fits = Callable[[Kind, UUID, UUID], Entry | None]
-"""Kind, event id and invocation id an event may have entered the ledger with."""
+"""Takes a kind, an event id and an invocation id; returns the entry if they match the leaf."""
 type _Name = tuple[int, UUID, int, UUID]
-"""What an event may be called: how many lines in front of it are absent then, event id, number
-among equal ones, invocation id.
+"""Ids that an event may have: number of absent lines before it in that case, event id, number
+among equal events, invocation id.
 """
 type _Equal = tuple[Kind, UUID]
-"""Of which ADK events it is that are counted: the id of the first."""
+"""Identifies ADK events that are counted together: kind, and invocation id of the first."""
 
 
 def _find_own(raw: bytes, fits: _Fits) -> Entry | None:
@@ -118,10 +118,10 @@ def _find_own(raw: bytes, fits: _Fits) -> Entry | None:
 
 
 class _Naming:
-    """The names of a batch's events, asked for one after the other.
+    """Finds the ids of a batch's events, one after the other.
 
-    What was found of one says where to begin with the next: lines that are missing in front of it
-    are missing in front of all that follow, and of equal calls each has a higher number.
+    The result for one event tells where to start with the next: lines absent before one event are
+    absent before all later ones, and each of several equal calls has a higher number.
     """
 
     def __init__(self, batch: StoredBatch, raws: Sequence[bytes]) -> None:
@@ -129,7 +129,7 @@ class _Naming:
         try:
             reading = read_logged(lines, batch.batch_id, batch.received_at)
             read = [*reading.candidates, *reading.findings]
-        except LimitExceededError:  # nothing that was let in
+        except LimitExceededError:  # no accepted request exceeds the limits
             read = []
         self._by_position = {candidate.line - 1: candidate for candidate in read}
         self._batch_id = batch.batch_id
@@ -140,7 +140,7 @@ class _Naming:
         self._tries = 0
 
     def find(self, position: int, fits: _Fits) -> Entry | None:
-        """The entry of the event at a position, behind those that were asked for before."""
+        """The entry of the event at a position. Call it with ascending positions."""
         candidate = self._by_position.get(position)
         if candidate is None:
             return None
@@ -173,7 +173,7 @@ class _Naming:
         event = cast(wire.CallEvent, candidate.event)
         first = self._next[equal]
         known = self._seen[equal] + bisect_left(self._erased, candidate.line - 1)
-        # Nearly always nothing of its like has gone since the last of them.
+        # Nearly always no equal event is absent since the last one, so try the next number first.
         for is_likely in (True, False):
             for absent, event_id, *_ in self._numbered(candidate):
                 most = absent if event.event_id is None else _NUMBERS_MAX - candidate.line

@@ -1,14 +1,15 @@
-"""Signing what a tenant's tiles add up to, once it is proved to begin with what was signed before.
+"""Sign the root of a tenant's tiles, after proving that the log begins with what was signed before.
 
-1. Fold what came (`folding`).
-2. Take the machine's lock, and what was signed last out of its file (`signer_state`).
-3. Is the log shorter, or does it not begin with that? Then nothing is signed, and the refusal is
-   kept for the page, `/metrics` and the log, until the log is as it was or an operator says
+1. Fold new leaves (`folding`).
+2. Take the machine's lock and read the last signed checkpoint from its file (`signer_state`).
+3. If the log is shorter or does not begin with that checkpoint, sign nothing. The refusal is kept
+   for the page, `/metrics` and the server's log, until the log is restored or an operator runs
    `manage.py ledger new-epoch`.
-4. Was the last checkpoint not published? Then publish that note.
-5. Sign, write the state, publish, in this order: two different checkpoints of one size cannot be.
+4. If the last checkpoint was not published, publish its note.
+5. Sign, write the state, publish, in this order. So there are never two different checkpoints of
+   one size.
 
-Whoever is killed anywhere leaves what the next run takes up at that point.
+If a run is killed at any point, the next run continues from there.
 """
 
 import logging
@@ -32,17 +33,17 @@ from tenants.scope import tenant_scope
 _log = logging.getLogger(__name__)
 
 SIGN_EVERY = timedelta(seconds=20)
-"""A log that grows all the time is signed no more often; looked at more often (`audit.tasks`)."""
+"""Shortest time between two checkpoints of a log. It is checked more often (`audit.tasks`)."""
 
 
 class RefusedError(Exception):
-    """The log is not what was signed; the message says how."""
+    """The log differs from what was signed; the message says how."""
 
 
 def keep(tenant_id: UUID, now: datetime, *, seconds: float) -> bool:
-    """Fold for a while and sign what is due; True if there is more to fold.
+    """Fold for `seconds`, then sign if that is due. Returns True if there is more to fold.
 
-    Raises NoKeyError and PrivateFileError, when the tiles are made and nothing was signed.
+    Raises NoKeyError, PrivateFileError. In both cases the tiles are made, but nothing is signed.
     """
     deadline = time.monotonic() + seconds
     has_more = True
@@ -57,8 +58,9 @@ def keep(tenant_id: UUID, now: datetime, *, seconds: float) -> bool:
 
 
 def sign(tenant_id: UUID, now: datetime) -> None:
-    """Sign the tiles as they are, if that is due. Raises RefusedError, NoKeyError,
-    PrivateFileError.
+    """Sign the current tiles, if that is due.
+
+    Raises RefusedError, NoKeyError, PrivateFileError.
     """
     with private_files.locked():
         state = signer_state.load(tenant_id)
@@ -84,7 +86,7 @@ def sign(tenant_id: UUID, now: datetime) -> None:
 
 
 def _is_quiet(tenant_id: UUID, state: SignerState | None, stands: Standing) -> bool:
-    """Whether nothing has come, and what is published is what was signed."""
+    """Whether there is nothing new, and the published checkpoint is the last signed one."""
     if state is None:
         return stands.size == 0 and stands.epoch is None
     published = (stands.epoch, stands.signed_size, stands.signed_root)
@@ -97,7 +99,7 @@ def _is_quiet(tenant_id: UUID, state: SignerState | None, stands: Standing) -> b
 
 
 def _checked(tenant_id: UUID, state: SignerState | None, stands: Standing) -> SignerState:
-    """The state, which the log is proved to begin with. Raises RefusedError."""
+    """The state, after proving that the log begins with it. Raises RefusedError."""
     if state is None:
         if stands.epoch is not None:
             raise RefusedError(
@@ -129,7 +131,7 @@ def _checked(tenant_id: UUID, state: SignerState | None, stands: Standing) -> Si
 def _due(tenant_id: UUID, state: SignerState, stands: Standing, now: datetime) -> Checkpoint | None:
     if stands.folded == state.size:
         return None
-    # A clock that was set back is no reason to wait for it.
+    # If the clock was set back, do not wait until it reaches the old time again.
     if state.signed_at is not None and timedelta(0) <= now - state.signed_at < SIGN_EVERY:
         return None
     root = StoredTree(tenant_id, stands.folded, using=KEEPER).root()
@@ -140,7 +142,7 @@ def _publish(tenant_id: UUID, state: SignerState, signing: Sequence[StoredKey]) 
     if not state.note:
         return
     with tenant_scope(tenant_id, using=KEEPER):
-        for key in signing:  # a restored database may not know them
+        for key in signing:  # a restored database may lack them
             keys.publish(key)
         run(
             "publish_checkpoint",

@@ -1,7 +1,7 @@
-"""What was signed last of each tenant's log, in a file each, outside the database.
+"""The last signed checkpoint of each tenant's log, in one file per tenant, outside the database.
 
-Written before a checkpoint is published, and with the whole note: whoever is killed in between
-publishes that very note later, and never another one of the same size.
+The file is written before the checkpoint is published, and contains the whole note. If the process
+is killed in between, the next run publishes this note and never another one of the same size.
 """
 
 import json
@@ -17,7 +17,7 @@ from audit.ledger import private_files
 
 @dataclass(frozen=True, slots=True)
 class SignerState:
-    """The last checkpoint of a log. `note` is '' before the first of an epoch."""
+    """The last checkpoint of a log. `note` is '' before the first checkpoint of an epoch."""
 
     epoch: int
     origin: str
@@ -28,13 +28,13 @@ class SignerState:
 
 
 def origin_of(tenant_id: UUID, epoch: int) -> str:
-    """The name of a tenant's log. One that was begun anew is another log: it has its number."""
+    """The name of a tenant's log. A log of a later epoch has another name, with its number."""
     name = f"{settings.LEDGER_HOST}/log/{tenant_id}"
     return f"{name}/{epoch}" if epoch else name
 
 
 def load(tenant_id: UUID) -> SignerState | None:
-    """The state of a tenant's log; None before it was first signed. Raises PrivateFileError."""
+    """The signer's state of a tenant's log; None before the first one. Raises PrivateFileError."""
     path = private_files.folder() / f"{tenant_id}.json"
     data = private_files.read(path)
     if data is None:
@@ -55,7 +55,7 @@ def load(tenant_id: UUID) -> SignerState | None:
 
 
 def save(tenant_id: UUID, state: SignerState) -> None:
-    """Replace the state; it survives a power cut once this returns. Raises PrivateFileError."""
+    """Replace the state. It survives a power cut once this returns. Raises PrivateFileError."""
     document = {
         "epoch": state.epoch,
         "origin": state.origin,

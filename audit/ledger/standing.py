@@ -1,4 +1,4 @@
-"""How ledgers stand in the database: what is in the log, what is folded, what is signed."""
+"""The state of ledgers in the database: entries in the log, folded entries, signed entries."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,23 +14,23 @@ from tenants.scope import tenant_scope
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a tenant's ledger stands in the database."""
+    """The state of a tenant's ledger in the database."""
 
     size: int
     """Entries in the log."""
     folded: int
-    """Of which so many are in tiles."""
+    """Entries that are in tiles."""
     epoch: int | None
-    """Of the last published checkpoint, as are the next three; None: there is none."""
+    """Epoch of the last published checkpoint, as the next three; None without a checkpoint."""
     signed_size: int | None
     signed_root: bytes | None
     signed_at: datetime | None
     refusal: str | None
-    """Why nothing is signed."""
+    """Why the signer refuses the log; None if it does not."""
 
 
 def standing(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> Standing:
-    """Read it, as of one moment. Needs the tenant's scope."""
+    """Read the state of a tenant's ledger at one moment. Needs the tenant's scope."""
     ((size, folded, epoch, signed_size, root, signed_at, refusal),) = run(
         "ledger_standing", tenant_id=tenant_id, using=using
     )
@@ -38,7 +38,7 @@ def standing(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> Standing:
 
 
 def unsigned_since(tenant_id: UUID, stands: Standing) -> datetime | None:
-    """When the first entry came that is not signed; None if all are. Needs the scope."""
+    """When the first unsigned entry arrived; None if all are signed. Needs the scope."""
     unsigned = Batch.objects.for_tenant(tenant_id).filter(
         first_index__gte=stands.signed_size or 0, event_count__gt=0
     )
@@ -47,16 +47,16 @@ def unsigned_since(tenant_id: UUID, stands: Standing) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """What an installation's operator is to look after."""
+    """The state of all ledgers, for an installation's operator."""
 
     refused: int
-    """Tenants whose log the signer refuses."""
+    """How many tenants have a log that the signer refuses."""
     unsigned_s: float
-    """How long the entry has waited that waits the longest to be signed, of all tenants."""
+    """Age in seconds of the oldest unsigned entry of all tenants."""
 
 
 def everywhere(now: datetime) -> Everywhere:
-    """Of all tenants. Two queries a tenant, each in its scope."""
+    """The state of all tenants' ledgers. Two queries per tenant, in its scope."""
     refused, unsigned_s = 0, 0.0
     for tenant_id in Tenant.objects.values_list("id", flat=True):
         with tenant_scope(tenant_id):

@@ -25,9 +25,9 @@ from audit.sql.run import run
 class StoredTree:
     """The first `size` entries of a tenant's ledger. Needs the tenant's scope on `using`.
 
-    Each answer costs one query for at most two tiles of each level, four levels at 100 million
-    entries. Where a tile is missing or not as wide as it should be FormatError is raised; whether
-    they are the right hashes only a signed root can tell.
+    Each call costs one query for at most two tiles of each level; 100 million entries have four
+    levels. Raises FormatError if a tile is missing or too narrow. Whether the hashes are right can
+    be verified only with a signed root.
     """
 
     def __init__(self, tenant_id: UUID, size: int, *, using: str = DEFAULT_DB_ALIAS) -> None:
@@ -41,12 +41,12 @@ class StoredTree:
         return tree_root(self.size, self._subtrees(tiles_of_root(self.size)))
 
     def inclusion(self, index: int) -> list[bytes]:
-        """The proof that it has the entry at `index`. Raises ProofError beyond its end."""
+        """The proof that the tree has the entry at `index`. Raises ProofError beyond its end."""
         tiles = tiles_of_inclusion(index, self.size)
         return inclusion_proof(index, self.size, self._subtrees(tiles))
 
     def consistency(self, old: int) -> list[bytes]:
-        """The proof that its first `old` entries are the log as it was. Raises ProofError."""
+        """The proof that the tree extends that of its first `old` entries. Raises ProofError."""
         tiles = tiles_of_consistency(old, self.size)
         return consistency_proof(old, self.size, self._subtrees(tiles))
 
@@ -56,11 +56,11 @@ class StoredTree:
         return [read(*subtree) for subtree in subtrees]
 
     def leaf(self, index: int) -> bytes:
-        """The leaf hash at `index`, below the size."""
+        """The leaf hash at `index`, which must be below the size."""
         return self._subtrees({self._tile_of(index)})(0, index)
 
     def tile(self, tile: Tile) -> bytes:
-        """A tile's hashes, as wide as `tile` says, which must not be wider than it is here."""
+        """A tile's hashes, as wide as `tile`, which must not be wider than this tree's tile."""
         self._read({tile})
         return self._known[tile.level, tile.index][: tile.width * HASH_LENGTH]
 
