@@ -1,7 +1,7 @@
-"""Batch ids: UUIDv7s, which name a request and tell its day.
+"""Batch ids: UUIDv7s that identify a request and contain its day.
 
-Pure. The producer fixes the id before the first send (`Idempotency-Key`), so that a request
-sent again is recognised; what cannot serve as one is replaced by an id made here.
+Pure. The producer chooses the id before the first send (`Idempotency-Key`), so that a retry of the
+request is recognised. A missing or unusable key is replaced by an id made here.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ WINDOW_AHEAD = timedelta(days=1)  # clocks differ
 
 @dataclass(frozen=True, slots=True)
 class BatchId:
-    """The id a request is stored under; `warning` says why it is not the one it came with."""
+    """The id a request is stored under. `warning` says why the sender's key was not used."""
 
     id: UUID
     warning: str | None = None
 
 
 def batch_day(batch_id: UUID) -> date:
-    """The UTC date inside a UUIDv7. Raises ValueError where that is no date."""
+    """The UTC date in a UUIDv7. Raises ValueError if it is beyond the calendar."""
     milliseconds = batch_id.int >> 80
     try:
         return (EPOCH + timedelta(milliseconds=milliseconds)).date()
@@ -33,7 +33,7 @@ def batch_day(batch_id: UUID) -> date:
 
 
 def choose_batch_id(key: str | None, now: datetime) -> BatchId:
-    """The id named by an `Idempotency-Key` if it can serve, else a new one with a warning."""
+    """The id in an `Idempotency-Key` if it is usable, else a new id with a warning."""
     if not key:
         return _replaced("no Idempotency-Key was sent")
     try:

@@ -1,6 +1,6 @@
-"""A request body into lines, under limits.
+"""Read a request body and split it into lines, within limits.
 
-Pure but for reading the stream. Memory stays bounded by `audit.events.limits`, whatever is sent.
+Pure except for reading the stream. `audit.events.limits` bounds the memory for every body.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ from audit.events.limits import (
 ENCODINGS = ("gzip", "zstd", "identity")
 _CHUNK = 256 * 1024
 _SIP = 512
-_ZSTD_WINDOW = 8 * 1024 * 1024  # what RFC 9659 allows for HTTP
+_ZSTD_WINDOW = 8 * 1024 * 1024  # the limit of RFC 9659 for HTTP
 
 
 class UnreadableBodyError(Exception):
-    """A body is not what its encoding says, was cut off, or holds no line: 400."""
+    """A body does not match its encoding, is cut off, or has no line: 400."""
 
 
 class Stream(Protocol):
@@ -39,20 +39,20 @@ class Stream(Protocol):
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """One line and its number in the body, from 1. `raw` is without the line feed."""
+    """One line and its number in the body, counted from 1. `raw` excludes the line feed."""
 
     number: int
     raw: bytes
 
 
 def body_stream(request: HttpRequest) -> tuple[Stream, int | None]:
-    """The body's bytes, and how many there must be; None for a body in chunks.
+    """The body's stream and its length in bytes; the length is None for a chunked body.
 
-    The server ends the stream of a sender who is gone as that of one who has finished. What
-    was stored of half a body would stand in the way of the whole, sent again under the same
-    id: so, where a request has an id, a body has a length, or an encoding that knows its end.
+    The server ends the stream in the same way when a sender disconnects and when it has finished.
+    If half a body were stored, the whole body could not be stored in a retry under the same id.
+    So a request with an id needs a length, or an encoding that marks its own end.
     """
-    # Django takes a body without a length for an empty one; the chunks are undone already.
+    # Django treats a body without a length as empty; the server has already decoded the chunks.
     if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
         return cast(Stream, request.META["wsgi.input"]), None
     length = request.headers.get("Content-Length", "")
@@ -60,15 +60,15 @@ def body_stream(request: HttpRequest) -> tuple[Stream, int | None]:
 
 
 def announced(length: int | None) -> int:
-    """The bytes that may come of a body of this length; more than are allowed are not read."""
+    """How many bytes of a body of this length may be read: at most as many as are allowed."""
     return MAX_COMPRESSED_BYTES if length is None else min(length, MAX_COMPRESSED_BYTES)
 
 
 def read_sent(stream: Stream, length: int | None = None) -> bytes:
-    """The body as it was sent; `length` is what was announced.
+    """Read the body as it was sent. `length` is the announced length in bytes.
 
-    Raises LimitExceededError as soon as a limit is passed, UnreadableBodyError for a body that
-    ends early. How long it may take is `config.http.slow_senders`'.
+    Raises LimitExceededError as soon as a limit is exceeded, UnreadableBodyError for a body that
+    ends early. `config.http.slow_senders` limits the time.
     """
     if length is not None and length > MAX_COMPRESSED_BYTES:
         raise LimitExceededError("too_large", f"the body is over {MAX_COMPRESSED_BYTES} bytes")
@@ -85,10 +85,10 @@ def read_sent(stream: Stream, length: int | None = None) -> bytes:
 
 
 def inflate(sent: bytes, encoding: str) -> bytes:
-    """The body itself. `encoding` is one of `ENCODINGS`.
+    """Decompress a body. `encoding` is one of `ENCODINGS`.
 
-    Raises LimitExceededError as soon as a limit is passed, UnreadableBodyError for bytes that
-    are not of the encoding or end early.
+    Raises LimitExceededError as soon as a limit is exceeded, UnreadableBodyError for bytes that
+    do not match the encoding or end early.
     """
     taken = _Taken(sent)
     parts: list[bytes] = []
@@ -106,10 +106,11 @@ def inflate(sent: bytes, encoding: str) -> bytes:
 def split_lines(body: bytes) -> list[Line]:
     """The lines that are not blank.
 
-    Raises LimitExceededError for too many lines or too long a one, UnreadableBodyError for none.
+    Raises LimitExceededError for too many lines or for a line that is too long,
+    UnreadableBodyError if there is no line.
     """
     parts = body.split(b"\n", MAX_LINES * 2 + 1)
-    if len(parts) > MAX_LINES * 2 + 1:  # blank ones included
+    if len(parts) > MAX_LINES * 2 + 1:  # including blank lines
         raise LimitExceededError("too_many_lines", f"more than {MAX_LINES} lines")
     lines = [Line(number, raw) for number, raw in enumerate(parts, 1) if raw and raw.strip()]
     if not lines:
@@ -125,7 +126,7 @@ def split_lines(body: bytes) -> list[Line]:
 
 
 class _Taken:
-    """Bytes, and how many of them were needed so far."""
+    """Bytes, and how many of them have been read so far."""
 
     def __init__(self, sent: bytes) -> None:
         self._sent = sent
@@ -143,10 +144,10 @@ def _copy(taken: _Taken) -> Iterator[bytes]:
 
 
 def _gunzip(taken: _Taken) -> Iterator[bytes]:
-    # zlib-ng takes 2.4 µs for an event of 1.17 KB, zlib 4.3, and of 40,000 damaged bodies both
-    # took the same. ISA-L takes 1.9, but accepted ten of 6,000 that zlib refuses.
+    # zlib-ng takes 2.4 µs for an event of 1.17 KB, zlib 4.3 µs. Of 40,000 damaged bodies both
+    # accepted the same ones. ISA-L takes 1.9 µs, but accepted ten of 6,000 that zlib rejects.
     inflater = zlib_ng.decompressobj(16 + zlib_ng.MAX_WBITS)
-    is_open = False  # within a gzip member; a body may be several of them
+    is_open = False  # inside a gzip member; a body may have several members
     try:
         for data in taken.chunks(_CHUNK):
             while data:
@@ -165,8 +166,9 @@ def _gunzip(taken: _Taken) -> Iterator[bytes]:
 
 
 def _unzstd(taken: _Taken) -> Iterator[bytes]:
-    # The object that tells a whole frame from one cut off has no limit on what it returns.
-    # A block takes 4 bytes at least and inflates to 128 KiB at most: 16 MiB for such a sip.
+    # Only `decompressobj` detects a frame that is cut off, but it does not limit its output. So
+    # the input is limited: a block has at least 4 bytes and inflates to at most 128 KiB, which is
+    # 16 MiB for `_SIP` bytes.
     frames = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
     inflater = frames.decompressobj(write_size=_SIP * 32)
     is_open = False

@@ -1,7 +1,7 @@
-"""What a request wants to add to the log: its events with their ids and places in time.
+"""The events that a request would add to the log, with their ids and times.
 
-Pure. From lines to candidates, or to refusals for the inbox. What depends on what is stored
-already (duplicates, conflicts, days without a partition) is `audit.intake.ingest`'s.
+Pure. Turns lines into candidates, or into rejections for the inbox. `audit.intake.ingest` handles
+all that depends on stored data: duplicates, conflicts, days without a partition.
 """
 
 from collections import Counter
@@ -25,18 +25,18 @@ from audit.events.findings import Finding, FindingEvent, read_finding_event
 from audit.events.instants import DAY_US, Instants, microseconds
 from audit.events.limits import MAX_DEPTH, LimitExceededError
 
-CLOCKS_DIFFER_US = DAY_US  # how far a time may lie ahead of ours, or an end before its start
+CLOCKS_DIFFER_US = DAY_US  # most that a time may be ahead of our clock, or an end before its start
 
-# Namespace of the ids given to ADK events, which have none. Never to be changed.
+# Namespace of the ids made for ADK events, which have none. Never change it.
 _ADK_NAMESPACE = UUID("6a1f0a3c-3f0e-5d8b-9f57-6d1c1f3b7a52")
 
 
 class Candidate(msgspec.Struct, eq=False, gc=False):
-    """An event that may enter the log. Times are microseconds, days days since 1970 in UTC.
+    """An event that may enter the log. Times are in microseconds, `day` in days, since 1970 in UTC.
 
-    `line` is its number in its request, whose batch is `batch_id`; `position` is its place among
-    that batch's events, set once that is known. A gap has no invocation, times or day. `finding`
-    is what the server finds wrong with an end's output.
+    `line` is its line number in its request, which is stored as batch `batch_id`. `position` is its
+    place among the events of that batch, set as soon as it is known. A gap has no invocation, times
+    or day. `finding` is what the server finds wrong with the output of an end event.
     """
 
     batch_id: UUID
@@ -55,7 +55,7 @@ class Candidate(msgspec.Struct, eq=False, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A line for the inbox, and why. `raw` is what may be kept of it."""
+    """A line for the inbox, and the reason. `raw` is the part that may be kept."""
 
     line: int
     event_id: UUID | None
@@ -67,18 +67,18 @@ class Rejection:
 
 @dataclass(slots=True)
 class Reading:
-    """A request's lines, read."""
+    """The result of reading a request's lines."""
 
     candidates: list[Candidate] = field(default_factory=list)
     findings: list[Candidate] = field(default_factory=list)
-    """Of a logged batch, the events that say what was found in its ends."""
+    """Finding events of a logged batch: what the server found in the outputs of its ends."""
     rejections: list[Rejection] = field(default_factory=list)
 
 
 def read_logged(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
-    """Read a batch of the log: what was sent, and what the server found in it.
+    """Read a batch of the log: the events sent, and the findings that the server added.
 
-    A line's number is its position and one. Raises LimitExceededError, as `read_lines`.
+    A line's number is its position plus one. Raises LimitExceededError as `read_lines` does.
     """
     found = {line.number: event for line in lines if (event := read_finding_event(line.raw))}
     sent = [line for line in lines if line.number not in found] if found else lines
@@ -96,7 +96,7 @@ def read_logged(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading
 
 
 def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
-    """Read a request's lines. Raises LimitExceededError for one nested too deep."""
+    """Read a request's lines. Raises LimitExceededError for a line that is nested too deeply."""
     reading = Reading()
     instants = Instants()
     now_us = microseconds(now)
@@ -139,7 +139,7 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
 
 
 def _as_of(end: Candidate, line: int, raw: bytes, finding: FindingEvent) -> Candidate:
-    """A finding as an event of the end's call: what is asked of the one is asked of the other."""
+    """A finding as a candidate. It belongs to the end's call and shares its times and day."""
     return Candidate(
         end.batch_id,
         line,
@@ -155,7 +155,7 @@ def _as_of(end: Candidate, line: int, raw: bytes, finding: FindingEvent) -> Cand
 
 
 def reject(candidate: Candidate, code: str, message: str) -> Rejection:
-    """The rejection of a candidate."""
+    """Make the rejection of a candidate."""
     raw = candidate.raw
     return Rejection(candidate.line, candidate.event_id, code, message, raw, len(raw))
 
@@ -177,13 +177,15 @@ def _place(
 
 
 def adk_invocation_id(started_us: int, event: wire.CallEvent, k: int) -> UUID:
-    """An ADK event's invocation: turn, call id, start, and which of the equal ones it is."""
+    """The invocation id of an ADK event, from turn, call id, start and its number among equals."""
     return uuid5(_ADK_NAMESPACE, f"{_what(started_us, event)}\x1f{k}")
 
 
 def _adk_id(candidate: Candidate, event: wire.CallEvent, seen: Counter[str]) -> UUID:
-    """Identical parallel calls of one millisecond stay two; their starts and their ends must
-    each come in one request, which is where equal ones are counted.
+    """Make an invocation id that keeps identical calls in the same millisecond apart.
+
+    Equal events are counted within one request. So all starts of such calls must come in one
+    request, and all ends in one request.
     """
     kind_and_what = f"{candidate.kind}\x1f{_what(candidate.started_us, event)}"
     k = seen[kind_and_what]

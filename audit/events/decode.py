@@ -1,9 +1,9 @@
-"""One line of a request: read, judged, and reduced to what the index needs.
+"""Decode one line of a request: validate it and keep only what the index needs.
 
-Pure. The fast path is `audit.events.wire`; what it does not take is given to the contract itself,
-`tooltrail.events.EVENT`, whose verdict and words count. Bytes are never changed: JSON that is
-right but that PostgreSQL or a parser cannot hold (U+0000, lone surrogates, numbers of
-thousands of digits) is replaced in a copy, from which the index is made.
+Pure. The fast path is `audit.events.wire`. Lines that it does not accept go to the contract itself,
+`tooltrail.events.EVENT`, whose verdict and message count. The raw bytes are never changed. Some
+valid JSON cannot be stored by PostgreSQL or read by a parser: U+0000, lone surrogates, numbers of
+thousands of digits. It is replaced in a copy, and the index is made from that copy.
 """
 
 import json
@@ -30,18 +30,18 @@ _ESCAPE = re.compile(
     rb"|[dD][89a-fA-F][0-9a-fA-F]{2}|0000)|.)",
     re.DOTALL,
 )
-_DIGITS_MAX = 4300  # more in one number no parser takes that makes an integer of them
+_DIGITS_MAX = 4300  # Python refuses to convert an integer of more digits
 _LONG_NUMBER = re.compile(rb"(\d{%d})\d+" % _DIGITS_MAX)
-_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # the last may have no end
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)  # the last string may not be closed
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # signed: one level down, one level up
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # signed: +1 opens, -1 closes a level
 _SPACE = re.compile(r"[ \t\n\r]*")
 _MESSAGE_MAX = 500
 _TYPES = "toolExecutionStart, toolExecutionEnd or gap"
 
 
 class RefusedLineError(Exception):
-    """A line is no event; it goes to the inbox. `raw` is what may be kept of it there."""
+    """A line is not a valid event and goes to the inbox. `raw` is the part that may be kept."""
 
     def __init__(self, code: str, message: str, raw: bytes) -> None:
         super().__init__(message)
@@ -55,10 +55,10 @@ class TooDeepError(Exception):
 
 
 def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent:
-    """Read one line. Raises RefusedLineError, or TooDeepError for the limit on nesting."""
+    """Decode one line. Raises RefusedLineError, or TooDeepError if it is nested too deeply."""
     line = without_unsafe_escapes(raw)
     if is_too_deep(line):
-        _thorough(line, raw)  # what is no event goes to the inbox, however deep it seems
+        _thorough(line, raw)  # an invalid event goes to the inbox, whatever its depth
         raise TooDeepError
     try:
         event = _fast(line)
@@ -75,20 +75,20 @@ def decode_line(raw: bytes, instants: Instants) -> wire.WireEvent:
 
 
 def without_unsafe_escapes(line: bytes) -> bytes:
-    """JSON without escapes of U+0000 and of half surrogate pairs: U+FFFD in their place."""
+    """Replace the escapes of U+0000 and of half surrogate pairs in JSON by U+FFFD."""
     if b"\\" in line and _UNSAFE.search(line):
         return _ESCAPE.sub(_replacement, line)
     return line
 
 
 def is_too_deep(line: bytes, depth: int = MAX_DEPTH) -> bool:
-    """Whether JSON is nested deeper than `depth`: the whole, or what precedes its first fault.
+    """Whether JSON is nested deeper than `depth`, at least in the part before its first error.
 
-    To be asked before a decoder sees the bytes. CPython stops recursion in C by a count that is
-    made for a stack of 8 MiB; a web server's thread has 2 MiB, and 20,000 brackets in
-    `msgspec.json.decode` end the process with a segmentation fault.
+    Call it before any decoder. CPython limits recursion in C by a count that assumes a stack of
+    8 MiB. A web server's thread has 2 MiB, and 20,000 brackets in `msgspec.json.decode` end the
+    process with a segmentation fault.
     """
-    # bytes.count looks at every byte, replace leaps from one to the next at half the cost.
+    # bytes.count checks every byte; replace jumps from match to match at half the cost.
     squares = len(line) - len(line.replace(b"[", b""))
     if squares + len(line) - len(line.replace(b"{", b"")) <= depth:
         return False
@@ -97,7 +97,7 @@ def is_too_deep(line: bytes, depth: int = MAX_DEPTH) -> bool:
 
 
 def event_id_in(raw: bytes) -> UUID | None:
-    """The event id of a line that was refused, where it has one that can be read."""
+    """The event id of a rejected line, or None if it has no readable id."""
     for name, start, end in _members(raw):
         if name in ("event_id", "eventId"):
             try:
@@ -108,9 +108,9 @@ def event_id_in(raw: bytes) -> UUID | None:
 
 
 def without_auth(raw: bytes) -> tuple[bytes, bool]:
-    """The line with the value of every non-null `auth` member made null, and whether it had one.
+    """The line with every non-null `auth` value set to null, and whether there was one.
 
-    A line that cannot be read as an object is cut off where such a member may begin.
+    A line that cannot be read as an object is cut off where an `auth` member may begin.
     """
     if b"auth" not in raw and b"\\u" not in raw:
         return raw, False
@@ -128,7 +128,7 @@ def without_auth(raw: bytes) -> tuple[bytes, bool]:
 
 def _fast(line: bytes) -> wire.WireEvent:
     if not line.isascii():
-        line.decode()  # skipped payloads are not looked at otherwise
+        line.decode()  # checks UTF-8, as the decoder does not check the payloads it skips
     try:
         return wire.EVENT.decode(line)
     except msgspec.ValidationError:
@@ -140,7 +140,7 @@ def _fast(line: bytes) -> wire.WireEvent:
 
 
 def _check(event: wire.WireEvent, instants: Instants) -> None:
-    """What the structs cannot say. Raises ValueError; the contract then finds the words."""
+    """Check what the structs cannot. Raises ValueError; the contract then makes the message."""
     if isinstance(event, wire.GapEvent):
         if event.to_seq < event.from_seq:
             raise ValueError
@@ -173,7 +173,7 @@ def _thorough(line: bytes, raw: bytes) -> wire.WireEvent:
 
 
 def _as_wire(event: events.Event) -> wire.WireEvent:
-    """The contract's model as the struct the fast path would have made."""
+    """Convert the contract's model into the struct that the fast path would have made."""
     if isinstance(event, events.Gap):
         return wire.GapEvent(**{name: getattr(event, name) for name in _members_of(wire.GapEvent)})
     shared = {name: getattr(event, name) for name in _members_of(wire.CallEvent)}
@@ -202,17 +202,17 @@ def _members_of(struct: type[msgspec.Struct]) -> list[str]:
 
 
 def _replacement(escape: re.Match[bytes]) -> bytes:
-    """U+FFFD for U+0000 and for half a pair; six bytes are one escape, twelve a pair."""
+    """U+FFFD for U+0000 or half a pair (six bytes); a whole pair (twelve bytes) is kept."""
     text = escape[0]
     return b"\\ufffd" if len(text) == 6 else text
 
 
 def _members(raw: bytes, *, strict: bool = False) -> Iterator[tuple[str, int, int]]:
-    """The members of the object a line is: name, and where in the bytes the value lies.
+    """The members of a line's JSON object: name, start and end of the value in the bytes.
 
-    Stops, or with `strict` raises ValueError, where the line is no JSON object.
+    Stops where the line is not a valid JSON object; with `strict`, raises ValueError there.
     """
-    # Latin-1 keeps every byte one character; names with other characters do not matter here.
+    # Latin-1 maps each byte to one character; names with non-ASCII characters do not matter here.
     text = raw.decode("latin-1")
     try:
         at = _after_space(text, 0)
@@ -247,9 +247,9 @@ def _after_space(text: str, at: int) -> int:
 
 
 def reason_in_words(reason: Any) -> str:
-    """What the contract has against a line, without any of its values: viewers read this.
+    """The error message for a line, without any of its values, as viewers may read it.
 
-    `reason` is one of pydantic's errors. Its own words for a wrong `type` quote the value.
+    `reason` is one of pydantic's errors, whose own message for a wrong `type` quotes the value.
     """
     match reason["type"]:
         case "union_tag_not_found":

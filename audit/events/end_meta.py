@@ -1,8 +1,8 @@
-"""What ends say of themselves that the index does not keep: sources and routing.
+"""Metadata in end events that the index does not keep: sources and routing.
 
-Pure. `output.meta.source_counts` says how many results came of each source, `routing` which
-choices were made (AI Core contracts: a profile, a space). Both are the tool's own: whatever
-is not of their shape is passed over.
+Pure. `output.meta.source_counts` has the number of results from each source. `routing` has the
+choices that were made (AI Core contracts: a profile, a space). The tool sets both, so values of
+another shape are ignored.
 """
 
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 _SHOWN = 80
-"""Characters of a name or a value that are told apart."""
+"""Names and values are compared and shown up to this many characters."""
 _MEMBERS = 8
-"""Of one call's routing or sources, that are looked at."""
+"""At most this many members of one call's routing or sources are read."""
 
 
 class _Output(msgspec.Struct):
@@ -27,7 +27,7 @@ class _End(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A completed call, and its end as it was received; None if it has been erased."""
+    """A completed call. `raw` is its end event as received; None if it has been erased."""
 
     tool_name: str
     duration_us: int
@@ -37,59 +37,59 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A way calls of a tool were routed; '' where routing says no profile or space."""
+    """A route of a tool's calls. `profile` and `space` are '' if routing does not have them."""
 
     tool_name: str
     profile: str
     space: str
     more: str
-    """All other choices, as `name value`."""
+    """All other choices, as `name value`, separated by commas."""
 
 
 @dataclass(slots=True)
 class Routed:
-    """Calls routed that way."""
+    """The calls of one route."""
 
     durations_us: list[int] = field(default_factory=list)
     tokens: int = 0
 
     @property
     def calls(self) -> int:
-        """How many."""
+        """Number of calls."""
         return len(self.durations_us)
 
     def duration_ms(self, share: float) -> float:
-        """The milliseconds within which this share of them took, exactly."""
+        """The exact duration in milliseconds within which this share of the calls ended."""
         ordered = sorted(self.durations_us)
         return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] / 1000
 
 
 @dataclass(slots=True)
 class Source:
-    """What came of one source of a tool."""
+    """Calls and results of one source of a tool."""
 
     calls: int = 0
     results: float = 0
 
     @property
     def mean(self) -> float:
-        """Results a call."""
+        """Mean number of results per call."""
         return self.results / self.calls
 
 
 @dataclass(slots=True)
 class Told:
-    """What some ends say."""
+    """The metadata of several ends, summed up."""
 
     calls: int = 0
     erased: int = 0
     routes: dict[Route, Routed] = field(default_factory=dict)
     sources: dict[tuple[str, str], Source] = field(default_factory=dict)
-    """By tool and source."""
+    """Keyed by tool name and source."""
 
 
 def tell(ends: Iterable[Ended]) -> Told:
-    """Sum up what these ends say."""
+    """Sum up the metadata of these ends."""
     told = Told()
     for end in ends:
         told.calls += 1
@@ -116,7 +116,7 @@ def _meta(raw: bytes) -> dict[str, Any]:
         output = msgspec.json.decode(raw, type=_End).output
         meta = msgspec.json.decode(output, type=_Output).meta
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        return {}  # no object, or JSON that is right and that no parser here takes
+        return {}  # not an object, or valid JSON that no parser here accepts
     return meta if isinstance(meta, dict) else {}
 
 
@@ -129,7 +129,7 @@ def _route(tool_name: str, routing: dict[str, Any]) -> Route:
 
 
 def _text(value: Any) -> str:
-    """A choice as text; what holds several values is not told apart."""
+    """A choice as text; all arrays and objects become the same text."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value)[:_SHOWN] if isinstance(value, str | int | float) else "…"

@@ -1,7 +1,7 @@
-"""An output as an AI Core envelope: what of it the index can use.
+"""Read an output as an AI Core envelope, as far as the index can use it.
 
-Pure. An output is any JSON. Members of the wrong type are ignored one by one; nothing an
-output holds can make its event refused.
+Pure. An output may be any JSON. Each member of the wrong type is ignored; no output causes its
+event to be rejected.
 """
 
 import json
@@ -13,7 +13,7 @@ from audit.events import wire
 
 
 def lenient_envelope(output: Any) -> wire.Envelope | None:
-    """The usable members of an output given as its bytes or as a value; None for no object."""
+    """The usable members of an output, given as bytes or value; None if it is not an object."""
     value = _value(output) if isinstance(output, msgspec.Raw) else output
     if not isinstance(value, dict):
         return None
@@ -38,7 +38,7 @@ def _struct[S: msgspec.Struct](kind: type[S], value: Any) -> S | None:
 
 
 def _of(kind: type[msgspec.Struct], value: dict[str, Any], name: str) -> Any:
-    """A member if it is of the struct's type for it, else None."""
+    """A member if it has the type that the struct declares, else None."""
     try:
         return getattr(msgspec.convert({name: value.get(name)}, kind), name)
     except msgspec.ValidationError:
@@ -48,5 +48,5 @@ def _of(kind: type[msgspec.Struct], value: dict[str, Any], name: str) -> Any:
 def _value(raw: msgspec.Raw) -> Any:
     try:
         return msgspec.json.decode(raw)
-    except msgspec.DecodeError:  # 1e999 is JSON, and infinite to Python
+    except msgspec.DecodeError:  # 1e999 is valid JSON; Python reads it as infinity
         return json.loads(bytes(raw))

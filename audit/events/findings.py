@@ -1,7 +1,8 @@
-"""What the server found in an output, as an event of the log. Pure.
+"""Findings: what the server found wrong with an output, as events of the log. Pure.
 
-Its raw is JSON: `type` ("finding"), `event_id`, `at`, `invocation_id`, `end_position` (of the end
-it is about, in the same batch), the version it was judged by, and the violations.
+The raw bytes are JSON: `type` ("finding"), `event_id`, `at`, `invocation_id`, `end_position` (the
+position of its end event in the same batch), the version it was validated against, and the
+violations.
 """
 
 from uuid import UUID
@@ -12,19 +13,19 @@ from audit.events import wire
 from audit.events.decode import without_unsafe_escapes
 
 STRATEGY, OUTCOME = "on-arrival", "unguarded"
-"""What stands with such a violation in the place of a guard's."""
+"""Strategy and outcome stored with such violations, in place of a guard's."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """What was found in one output."""
+    """The violations in one output."""
 
     members: bytes
-    """The event's members that say it, as JSON; of what is read from the log none are needed."""
+    """JSON members of the finding event; empty for findings read from the log, which need none."""
     violations: tuple[wire.FoundViolation, ...]
 
 
 class FindingEvent(msgspec.Struct, tag_field="type", tag="finding", frozen=True, gc=False):
-    """Such an event as it is read from the log."""
+    """A finding event as read from the log."""
 
     event_id: UUID
     invocation_id: UUID
@@ -41,12 +42,12 @@ _EVENT = msgspec.json.Decoder(FindingEvent)
 
 
 def read_finding(members: bytes) -> Finding:
-    """A finding of its members; texts are such as PostgreSQL holds."""
+    """Make a finding from its JSON members. Its texts can be stored by PostgreSQL."""
     return Finding(members, _MEMBERS.decode(without_unsafe_escapes(members)).violations)
 
 
 def read_finding_event(raw: bytes) -> FindingEvent | None:
-    """A logged event, if it is one that says what was found."""
+    """Read a logged event as a finding; None if it is another event."""
     if not raw.startswith(b'{"type": "finding"'):
         return None
     try:

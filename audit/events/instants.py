@@ -1,7 +1,7 @@
-"""Times as whole numbers: microseconds and days since 1970, in UTC.
+"""Times as integers: microseconds and days since 1970, in UTC.
 
-Pure. The ingest path has no use for datetime objects: to compare, to cut to the hour and to
-send to PostgreSQL a number is a third of the work.
+Pure. The ingest path uses no datetime objects: comparing integers, truncating them to the hour and
+sending them to PostgreSQL takes a third of the time.
 """
 
 import re
@@ -31,17 +31,17 @@ def days_since_epoch(day: date) -> int:
 
 
 def instant_of(us: int) -> datetime:
-    """The instant so many microseconds after 1970 began. Raises OverflowError beyond year 9999."""
+    """The instant `us` microseconds after 1970 began. Raises OverflowError beyond year 9999."""
     return EPOCH + timedelta(microseconds=us)
 
 
 def day_of(days: int) -> date:
-    """The day so many days after 1970 began."""
+    """The date `days` days after 1970-01-01."""
     return date.fromordinal(_EPOCH_DAY + days)
 
 
 class Instants:
-    """Reads texts as microseconds since 1970, each once: ends repeat their starts'."""
+    """Parses times to microseconds since 1970, with a cache, as ends repeat the times of starts."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -50,7 +50,8 @@ class Instants:
         """Microseconds since 1970. Raises ValueError as `parse_instant` does."""
         known = self._known.get(text)
         if known is None:
-            # What isoformat() writes, the SDK's: calls of one second share all but the fraction.
+            # The SDK sends the format of isoformat(). Calls in the same second differ only in the
+            # fraction, so the rest is cached.
             if len(text) == 32 and text.endswith("+00:00") and _FRACTION.match(text, 19):
                 known = _second_us(text[:19]) + int(text[20:26])
             else:

@@ -1,4 +1,4 @@
-"""JSON values as their sender wrote them: `72.50`, `1e400` and `NaN` stay what they are."""
+"""JSON values as their sender wrote them: `72.50`, `1e400` and `NaN` are kept unchanged."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ class Number(str):
 
 
 def parse(raw: bytes) -> Any:
-    """A JSON text for showing, numbers as `Number`. Raises ValueError for what is none."""
+    """Parse JSON for display, numbers as `Number`. Raises ValueError for invalid JSON."""
     try:
         return json.loads(raw, parse_int=Number, parse_float=Number, parse_constant=Number)
     except RecursionError as error:

@@ -1,14 +1,16 @@
-"""What two contracts find in one stored event: the current version's, and a draft's. Pure.
+"""Validate one stored event against two contracts: the current version and a draft. Pure.
 
-The rules are the guard's own (`tooltrail.guard`): its reading of schemas, its paths and codes,
-JavaScript's values, patterns in linear time. jsonschema-rs says yes or no, which is all that most
-calls take; what it refuses is explained.
+The rules are those of the guard (`tooltrail.guard`): its reading of schemas, its paths and codes,
+JavaScript's values, patterns in linear time. jsonschema-rs only decides whether a value is valid,
+which is enough for most calls. Only invalid values are explained.
 
-What is judged is what the tool returned: `guard.received` where the executor sent it, otherwise
-the data of the envelope, otherwise an output that is no envelope; and the arguments it was called
-with. Not judged, and counted as that: calls that returned nothing, whose payload is erased, cut
-short or not captured, and those whose guard gave something else and did not say in place of what.
-Nothing is held against a value that was redacted: what stood there is not known.
+Two values of a call are validated: its arguments, and what the tool returned. The returned value
+is `guard.received` if the executor sent it, otherwise the data of the envelope, otherwise an output
+that is no envelope.
+
+Some calls are skipped and counted as such: calls that returned nothing, calls whose payload is
+erased, truncated or not captured, and calls whose guard replaced the output without sending the
+original. A redacted value is never a violation, as the original is not known.
 """
 
 import json
@@ -27,7 +29,7 @@ Side = Literal["output", "args"]
 Skipped = Literal["erased", "nothing", "incomplete", "replaced", "costly"]
 
 PATH_MAX: Final = 300
-"""Characters of a path that are told apart: a path may name any member of an output."""
+"""Paths are counted by this many characters: a path may contain any member name of an output."""
 
 _UNTOLD: Final = ("ENUM_MISMATCH", "PATTERN_MISMATCH", "CONSTRAINT_VIOLATION")
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -36,23 +38,23 @@ _LEFT_OUT: Final = ("not captured", "shape only", "too long", "not JSON")
 
 
 class Kind(NamedTuple):
-    """A path with `[*]` for indexes, and a code: what violations are counted by."""
+    """The key by which violations are counted: a path with `[*]` for indexes, and a code."""
 
     path: str
     code: str
 
 
 class Verdict(NamedTuple):
-    """What is wrong with one value by either contract, and what its executor reported then."""
+    """The violations of one value by each contract, and those its executor reported."""
 
     now: frozenset[Kind]
     """By the current version."""
     then: frozenset[Kind]
     """By the draft."""
     known: frozenset[Kind]
-    """Recorded with the call. Of arguments nothing is."""
+    """Violations recorded with the call. There are none for arguments."""
     cured: frozenset[Kind]
-    """Those of them where the draft finds nothing any more."""
+    """The `known` ones at whose path the draft finds no violation."""
 
 
 _BYTES_READ_PER_STEP: Final = 25
@@ -61,40 +63,40 @@ PASSED: Final = Verdict(_NONE, _NONE, _NONE, _NONE)
 
 
 class Broken(NamedTuple):
-    """A violation by the draft, as it is shown beside a call: it quotes the payload."""
+    """A violation of the draft, as shown beside a call. It quotes the payload."""
 
     path: str
     code: str
     message: str
     received: str
-    """What was there, where the message does not say it."""
+    """The received value, if the message does not contain it; otherwise empty."""
 
     @property
     def kind(self) -> Kind:
-        """What it is counted as."""
+        """The key it is counted by."""
         return _kind(self.path, self.code)
 
 
 class Value(NamedTuple):
-    """What is judged, and what the executor's guard made of it."""
+    """The value to validate, and what the executor's guard did with it."""
 
     value: Any
     is_stripped: bool = False
-    """Whether the guard removes what is not declared before it looks."""
+    """Whether the guard removes undeclared members before it validates."""
     known: tuple[tuple[str, str], ...] = ()
-    """Exact path and code of each violation that was reported."""
+    """Exact path and code of each reported violation."""
 
 
 class UnusableSchemaError(ValueError):
-    """A schema the guard cannot judge by, with the reason in one line."""
+    """A schema that the guard cannot use; the message is the reason in one line."""
 
 
 def judged_output(
     schema: CompiledSchema, raw: bytes, steps: int, *, explain: bool = True
 ) -> Judgement:
-    """What the guard finds in what a tool returned, by an end event, in so many steps at most.
+    """Validate what a tool returned, taken from its end event, in at most `steps` steps.
 
-    Its verdict is None where that is not known. Without `explain` nothing is explained.
+    The verdict is None if it is not known. Without `explain`, violations are not explained.
     """
     read, reading = read_output(raw), len(raw) // _BYTES_READ_PER_STEP
     if isinstance(read, str):
@@ -105,13 +107,13 @@ def judged_output(
         return judged
     marked = _marked(read.value)
     found = [each for each in judged.violations if each.path not in marked]
-    if not found or (marked and found == [MORE]):  # what is wrong may be what was taken out
+    if not found or (marked and found == [MORE]):  # the violation may be due to a redacted value
         return Judgement(None, [], judged.steps)
     return Judgement(False, found, judged.steps)
 
 
 class Judge:
-    """The two schemas of one side, ready; None for a side without one: then anything passes."""
+    """The two compiled schemas of one side. Without a schema (None), every value passes."""
 
     def __init__(
         self, side: Side, now: Mapping[str, Any] | None, then: Mapping[str, Any] | None
@@ -122,7 +124,7 @@ class Judge:
         self._then = _compiled(then, f"The draft's {_NAMES[side]}")
 
     def judge(self, raw: bytes | None) -> Verdict | Skipped:
-        """The verdict on an event, or why there is none."""
+        """The verdict on an event, or why it was skipped."""
         read = read_output(raw) if self.side == "output" else read_args(raw)
         if isinstance(read, str):
             return read
@@ -141,7 +143,7 @@ class Judge:
         )
 
     def explain(self, raw: bytes | None) -> list[Broken]:
-        """What the draft finds wrong with an event, with the guard's words for it."""
+        """The draft's violations in an event, with the guard's messages."""
         read = read_output(raw) if self.side == "output" else read_args(raw)
         if isinstance(read, str) or self._then is None:
             return []
@@ -171,7 +173,7 @@ def _compiled(schema: Mapping[str, Any] | None, name: str) -> CompiledSchema | N
 
 
 def _found(schema: CompiledSchema | None, read: Value) -> Collection[tuple[str, str]] | None:
-    """Path and code of each violation; None where judging takes more work than is allowed."""
+    """Path and code of each violation; None if validation takes more work than is allowed."""
     if schema is None or not (violations := schema.violations(read.value)):
         return ()
     if read.is_stripped:
@@ -195,12 +197,12 @@ def _kind(path: str, code: str) -> Kind:
 
 
 def _may_be_marked(raw: bytes) -> bool:
-    """Whether a value may have been taken out: to look at each element takes as long as judging."""
+    """Whether a value may be redacted: a quick test, as a walk takes as long as validation."""
     return MARK.encode() in raw or b"\\u" in raw
 
 
 def _marked(value: Any) -> frozenset[str]:
-    """The paths at which a value was taken out, as the guard writes paths."""
+    """The paths of redacted values, in the guard's notation."""
     return frozenset(_marks(value))
 
 
@@ -231,7 +233,7 @@ def _decoded(raw: bytes) -> _Event:
     try:
         return _DECODER.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass  # 1e999 and lone surrogates, which Python has words for
+        pass  # 1e999 and lone surrogates, which Python can represent
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError):
@@ -242,7 +244,7 @@ def _decoded(raw: bytes) -> _Event:
 
 
 def read_output(raw: bytes | None) -> Value | Skipped:
-    """What a tool returned, of its end event; or why that is not known."""
+    """What a tool returned, from its end event; or why that is not known."""
     if raw is None:
         return "erased"
     end = _decoded(raw)
@@ -264,12 +266,12 @@ def read_output(raw: bytes | None) -> Value | Skipped:
 
 
 def is_of_spans(raw: bytes) -> bool:
-    """Whether an event was made of spans; a payload may have a member of that name, too."""
+    """Whether an event was made from spans. Parsed, as payloads may also have a member `otlp`."""
     return _decoded(raw).otlp is not msgspec.UNSET
 
 
 def read_args(raw: bytes | None) -> Value | Skipped:
-    """What it was called with, of its start event; or why that is not known."""
+    """The arguments of a call, from its start event; or why they are not known."""
     if raw is None:
         return "erased"
     start = _decoded(raw)
@@ -281,7 +283,7 @@ def read_args(raw: bytes | None) -> Value | Skipped:
 
 
 def _data(output: Any) -> Any:
-    """What an output holds of what the tool returned; UNSET for nothing."""
+    """What the tool returned, from its output; UNSET if it returned nothing."""
     if isinstance(output, dict):
         if output.get("status") == "ok" and "data" in output:
             return output["data"]
@@ -294,13 +296,13 @@ def _known(reported: Any) -> Iterator[tuple[str, str]]:
     for each in reported if isinstance(reported, list) else ():
         if not isinstance(each, dict):
             continue
-        # What was stripped although the schema allows it is no violation.
+        # A member that was stripped although the schema allows it is not a violation.
         if each.get("severity", "error") == "error" or each.get("code") == "COERCED":
             yield str(each.get("path", "")), str(each.get("code", ""))
 
 
 def _is_left_out(notes: Any, side: Side) -> bool:
-    """Whether the executor says that it did not send the whole value."""
+    """Whether the executor reports that it did not send the whole value."""
     return any(
         isinstance(note, dict)
         and note.get("path") in _WHOLE[side]

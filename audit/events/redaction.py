@@ -1,11 +1,11 @@
-"""What a tenant's admin wants kept out of the log: taken out of events before they are stored.
+"""Redaction: remove what a tenant's admin wants kept out of the log, before events are stored.
 
-The rules are the SDK's (`tooltrail.redact`): members by name, texts by pattern; the engine's time
-grows linearly with the text, whatever the pattern. They are applied to the bytes of a line, so
-that what they do not touch stays as it came, and leaf, index and inbox are made of what is left.
-Names, ids and times of the wire contract stay: without them an event would be none.
+The rules work as in the SDK (`tooltrail.redact`): members by name, texts by pattern. The engine's
+time grows linearly with the text for every pattern. Rules are applied to the bytes of a line, so
+the rest of the line stays unchanged. Leaf, index and inbox are made from the redacted line. Names,
+ids and times of the wire contract are kept, as an event is invalid without them.
 
-Rules are known for `BELIEVED_FOR` seconds; without any, that look is all a request pays.
+Rules are cached for `BELIEVED_FOR` seconds. Without rules, a request costs only the cache lookup.
 """
 
 import logging
@@ -27,7 +27,7 @@ from tenants.models import TenantSetting
 from tenants.scope import tenant_scope
 
 BELIEVED_FOR = 5.0
-"""Seconds until every process applies rules that were changed."""
+"""Seconds until every process applies changed rules."""
 MAX_RULES = 50
 MAX_LENGTH = 300
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 _KNOWN_MAX = 10_000
 _PAYLOADS = {"args", "output"}
 _MARKS = re.compile(rf'(?:\\*")?{re.escape(MARK)}(?:\\*")?')
-"""A mark in a text, with the quotes that it may have brought: it may stand for an object."""
+"""A mark in a text, with the quotes it may have added: it may replace an object."""
 _CONTRACT = {"type"} | {
     alias
     for struct in (wire.StartEvent, wire.EndEvent, wire.GapEvent)
@@ -43,15 +43,15 @@ _CONTRACT = {"type"} | {
     for alias in (name, to_camel(name))
     if name not in _PAYLOADS
 }
-"""Members of an event that are kept as they are, where their value is a plain one."""
+"""Members of an event that are kept unchanged if their value is no object or array."""
 _OF_GUARD = {"strategy", "outcome", "violations", "path", "code", "severity"}
 _OF_VIOLATIONS = {"path", "code", "severity", "expected"}
-"""Of the schema; all else that a violation says is of the value."""
+"""Members of a violation that come from the schema; all others come from the value."""
 _OF_SPANS = {"trace_id", "span_id", "parent_span_id"}
 
 
 class Redaction:
-    """A tenant's rules, with the SDK's if `defaults`. Raises ValueError saying what is wrong."""
+    """A tenant's rules, plus the SDK's if `defaults`. Raises ValueError for unusable rules."""
 
     def __init__(
         self, names: Sequence[str], patterns: Sequence[str], *, defaults: bool = False
@@ -72,13 +72,13 @@ class Redaction:
         )
 
     def apply(self, lines: Sequence[Line]) -> list[Line]:
-        """The lines without what the rules name."""
+        """The redacted lines."""
         return [Line(line.number, self.clean(line.raw)) for line in lines]
 
     def clean(self, raw: bytes) -> bytes:
-        """A line without what the rules name; the same object if it holds none of it.
+        """Redact a line. Returns the same object if no rule matches.
 
-        Of bytes that are no JSON nothing is kept: what is a member cannot be told in them.
+        If the bytes are not JSON, nothing is kept, as members cannot be identified.
         """
         try:
             text = raw.decode()
@@ -92,12 +92,12 @@ class Redaction:
 
 
 def redacted(tenant_id: UUID, lines: Sequence[Line], *, is_otlp: bool) -> Sequence[Line]:
-    """The lines as the tenant's admin wants them stored: the very same without rules.
+    """Redact lines by the tenant's rules. Without rules, returns the same lines.
 
-    What comes by OTLP is also cleaned by the SDK's default rules, unless the admin said no.
+    Lines from OTLP are also redacted by the SDK's default rules, unless the admin turned that off.
 
-    A query every `BELIEVED_FOR` seconds, in the tenant's open scope or in one of its own. Raises
-    django.db.OperationalError where rules cannot be applied, as when the database is away.
+    One query every `BELIEVED_FOR` seconds, in the tenant's open scope or in a scope of its own.
+    Raises django.db.OperationalError if rules cannot be applied, for example without a database.
     """
     until, rules = _KNOWN.get(tenant_id, (0.0, _NO_RULES))
     if time.monotonic() >= until:
@@ -107,14 +107,14 @@ def redacted(tenant_id: UUID, lines: Sequence[Line], *, is_otlp: bool) -> Sequen
 
 
 def forget_rules(tenant_id: UUID) -> None:
-    """Let this process look the tenant's rules up again at once."""
+    """Make this process read the tenant's rules again at the next request."""
     _KNOWN.pop(tenant_id, None)
 
 
 def are_one_but_for_marks(raw: bytes, stored: bytes) -> bool:
-    """Whether two events differ only where one of them had something removed.
+    """Whether two events differ only where one of them was redacted.
 
-    An event that is sent again after rules have changed is the same event.
+    An event that is sent again after a change of rules is the same event.
     """
     mark = MARK.encode()
     if mark not in raw and mark not in stored:
@@ -146,8 +146,8 @@ def _look_up(tenant_id: UUID) -> _Rules:
         of_events = _compiled(names, patterns, defaults=False) if names or patterns else None
         of_otlp = _compiled(names, patterns, defaults=True) if setting.redact_otlp else of_events
     except ValueError as error:
-        # Rules were checked when they were saved; another release's engine may know less. What
-        # they should keep out is not stored without them: senders keep it and come again.
+        # Rules were validated when they were saved, but another release's engine may reject them.
+        # Nothing is stored unredacted: senders keep their events and retry.
         _log.error("the redaction rules of tenant %s cannot be applied: %s", tenant_id, error)
         raise OperationalError("redaction rules cannot be applied") from error
     if len(_KNOWN) >= _KNOWN_MAX:
@@ -163,10 +163,10 @@ def _compiled(names: tuple[str, ...], patterns: tuple[str, ...], *, defaults: bo
 
 
 class _Judge:
-    """What stays of an event whatever the rules say, and what goes though it has no secret name.
+    """Decides what is always kept of an event, and what is removed without a secret name.
 
-    A violation quotes the value that lies at its `path`: if a name on the way is secret, whatever
-    the violation says of the value goes.
+    A violation quotes the value at its `path`. If a name in that path is secret, all members of the
+    violation that come from the value are removed.
     """
 
     def __init__(self, redactor: Redactor, event: Any) -> None:
@@ -176,7 +176,7 @@ class _Judge:
         self._position = -1
 
     def __call__(self, names: Sequence[str], is_container: bool) -> bool | None:
-        """True: it stays. False: it goes. None: the rules decide. `names` lead to the value."""
+        """True: keep. False: remove. None: the rules decide. `names` is the path to the value."""
         match names:
             case ["guard", "violations", ""]:
                 self._position += 1
@@ -187,7 +187,7 @@ class _Judge:
 
 
 def _paths_of_violations(event: Any) -> list[str]:
-    """Where the violations of an event lie, in order; "$" for one that does not say."""
+    """The paths of an event's violations, in order; "$" for a violation without a path."""
     guard = event.get("guard") if isinstance(event, dict) else None
     found = guard.get("violations") if isinstance(guard, dict) else None
     if not isinstance(found, list):
@@ -197,7 +197,7 @@ def _paths_of_violations(event: Any) -> list[str]:
 
 
 def _is_kept(names: Sequence[str], is_container: bool) -> bool:
-    """Whether a value must stay for the event to be one; `names` lead to it."""
+    """Whether the event is invalid without a value. `names` is the path to it."""
     match names:
         case [name]:
             return name in _CONTRACT and (not is_container or name == "guard")
@@ -221,7 +221,7 @@ def _agree(one: Any, other: Any) -> bool:
 
 
 def _fits(cleaned: str, other: str) -> bool:
-    """Whether a text could be the other one with marks in place of parts of it."""
+    """Whether `cleaned` could be `other` with parts of it replaced by marks."""
     first, *more = _MARKS.split(cleaned)
     if not more or not other.startswith(first):
         return False

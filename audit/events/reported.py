@@ -1,11 +1,11 @@
-"""Which spans an event was made of, as its `otlp` member says: two accounts of the same call.
+"""The spans an event was made from, read from its `otlp` member. Compares reports of one call.
 
-Pure. An agent framework, an MCP client and an MCP server each report a call in a request of their
-own (`audit.intake.otlp.joining`). The later account has the spans of the earlier one and more, and
-takes its place in the index; the log keeps both, and tells from them alone which it is.
+Pure. An agent framework, an MCP client and an MCP server each report a call in their own request
+(`audit.intake.otlp.joining`). A later event contains the spans of the earlier one and more, and
+replaces it in the index. The log keeps both; their spans alone decide which one is indexed.
 
-Where an executor itself reported the call (`audit.intake.otlp.executors`), the index keeps its
-account. What the spans say of that call is an event of the log, and takes no place in the index.
+If an executor itself reported the call (`audit.intake.otlp.executors`), the index keeps the
+executor's report. The event made from spans is then only in the log, not in the index.
 """
 
 from uuid import UUID
@@ -36,18 +36,18 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 def tells_more(raw: bytes, stored: bytes) -> bool:
-    """Whether an event is made of all spans of the stored one and of others."""
+    """Whether an event has all spans of the stored event and more."""
     return (known := _spans_of(stored)) is not None and (_spans_of(raw) or set()) > known
 
 
 def tells_no_more(raw: bytes, stored: bytes) -> bool:
-    """Whether an event is made of nothing but spans of the stored one."""
+    """Whether an event has only spans of the stored event."""
     told = _spans_of(raw)
     return told is not None and told <= (_spans_of(stored) or set())
 
 
 def is_beside(raw: bytes) -> bool:
-    """Whether an event tells the spans of a call that an executor itself has reported."""
+    """Whether an event has the spans of a call that an executor itself reported."""
     if b'"of_executor"' not in raw:
         return False
     source = _source(raw)
@@ -55,12 +55,12 @@ def is_beside(raw: bytes) -> bool:
 
 
 def spans_in(raw: bytes) -> list[tuple[str, str, int]]:
-    """The spans an event was made of: trace id, span id, start in nanoseconds since 1970."""
+    """An event's spans: trace id, span id, start in nanoseconds since 1970."""
     return [(span.trace_id, span.span_id, span.start_time_unix_nano) for span in _read(raw) or ()]
 
 
 def calls_of(raw: bytes) -> set[tuple[int, UUID]]:
-    """The day since 1970 and the id of the call that each of an event's spans makes by itself."""
+    """For each of an event's spans, the call it would make alone: days since 1970, and id."""
     return {
         (span.start_time_unix_nano // 1000 // DAY_US, span_uuid(span.trace_id, span.span_id))
         for span in _read(raw) or ()
@@ -68,7 +68,7 @@ def calls_of(raw: bytes) -> set[tuple[int, UUID]]:
 
 
 def _spans_of(raw: bytes) -> set[tuple[str, str]] | None:
-    """The spans an event was made of; None for one that was made of none."""
+    """Trace id and span id of an event's spans; None if it was not made from spans."""
     spans = _read(raw)
     return None if spans is None else {(span.trace_id, span.span_id) for span in spans}
 

@@ -1,7 +1,7 @@
-"""A span as every reader of OTLP makes it, and as the log keeps it.
+"""A span, as all OTLP readers make it and as the log keeps it.
 
-Pure. Attribute values are what JSON has: text, numbers, booleans, lists, objects; bytes are
-base64 text. Spans form no rings, so the garbage collector need not walk them (`gc=False`).
+Pure. Attribute values have JSON types: text, numbers, booleans, lists, objects. Bytes are base64
+text. Spans form no reference cycles, so the garbage collector can skip them (`gc=False`).
 """
 
 from collections.abc import Collection
@@ -11,23 +11,23 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-import uuid_utils  # a third of what the standard library's takes
+import uuid_utils  # takes a third of the standard library's time
 
-# Namespace of the ids made from span ids. Never to be changed.
+# Namespace of the ids made from span ids. Never change it.
 _NAMESPACE = uuid_utils.UUID("0f3ad5d8-3c0b-5b7e-9c1f-7a64e2b9d811")
 
 MAX_SPAN_BYTES = 1024 * 1024
-"""Of one span as it is sent: as much as a line of `POST /api/v1/events` may have."""
+"""Limit of one span as it is sent: the limit of a line of `POST /api/v1/events`."""
 MAX_SPANS = 20_000
-"""In one request. Exporters send 512 by default, the Collector 8,192."""
+"""Spans per request. Exporters send 512 by default, the Collector 8,192."""
 
 SERVER, CLIENT = 2, 3  # of SpanKind
-EXECUTOR = -1  # none of SpanKind: no span, but the call that an executor ran in one
+EXECUTOR = -1  # not in SpanKind: the call that an executor ran inside a span
 STATUS_OK, STATUS_ERROR = 1, 2  # of StatusCode
 
 
 class UnreadableTraceError(Exception):
-    """A body is no ExportTraceServiceRequest: 400."""
+    """A body is not a valid ExportTraceServiceRequest: 400."""
 
 
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -49,7 +49,7 @@ class Event(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class Link(msgspec.Struct, omit_defaults=True, gc=False):
-    """Another span this one has to do with."""
+    """A link to a related span."""
 
     trace_id: str = ""
     span_id: str = ""
@@ -84,40 +84,40 @@ class Span(msgspec.Struct, omit_defaults=True, gc=False):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What names it: its trace and its id."""
+        """Its key: trace id and span id."""
         return self.trace_id, self.span_id
 
 
 @dataclass(slots=True)
 class Received:
-    """The spans of a request, and why some of what it held is none of them."""
+    """The spans of a request, and how many were rejected, by reason."""
 
     spans: list[Span] = field(default_factory=list)
     refused: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, reason: str) -> None:
-        """Count a span that cannot be taken, by what is wrong with it."""
+        """Count a rejected span under its reason."""
         self.refused[reason] = self.refused.get(reason, 0) + 1
 
 
-@lru_cache(maxsize=MAX_SPANS)  # it is asked for several times on the way
+@lru_cache(maxsize=MAX_SPANS)  # called several times for each span
 def span_uuid(trace_id: str, span_id: str) -> UUID:
-    """The UUIDv5 of a span, which is its call's `invocation_id` if it is the call's first."""
+    """The UUIDv5 of a span. The first span of a call gives the call's `invocation_id`."""
     return UUID(int=_uuid5(f"{trace_id}/{span_id}").int)
 
 
 def event_uuid(invocation_id: str, kind: str, span_ids: Collection[str]) -> str:
-    """The UUIDv5 of an event made of these spans. All are texts: of a UUID it takes 2 µs."""
+    """The UUIDv5 of an event made from these spans. Ids are texts: converting a UUID takes 2 µs."""
     return str(_uuid5(f"{invocation_id}/{kind}/{','.join(sorted(span_ids))}"))
 
 
 def enum_value(number: int) -> int:
-    """A kind or status code; 0, unspecified, for a number that no enum of OTLP has."""
+    """A kind or status code; 0 (unspecified) for a number outside of OTLP's enums."""
     return number if 0 <= number <= 5 else 0
 
 
 def is_id(text: str, length: int) -> bool:
-    """Whether hex text is an id of that many digits; zeros alone are none (W3C Trace Context)."""
+    """Whether hex text is an id of `length` digits, not only zeros (W3C Trace Context)."""
     return len(text) == length and text.strip("0") != ""
 
 

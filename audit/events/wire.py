@@ -1,9 +1,9 @@
 """The wire contract as the ingest path reads it: only what the index needs, payloads skipped.
 
-`tooltrail.events` is the contract; these structs are its fast twin. What they take, the contract
-takes, with the same values; what they do not, `audit.events.decode` gives to the contract itself
-(tests/audit/events/test_decode.py proves both). Hence they name snake case members alone: any
-camelCase member makes a struct refuse.
+`tooltrail.events` is the contract; these structs are its fast counterpart. Events that they accept
+are also accepted by the contract, with the same values. `audit.events.decode` gives all others to
+the contract itself (tests/audit/events/test_decode.py proves both). So the structs have only
+snake_case members: any camelCase member makes a struct reject the event.
 """
 
 from typing import Annotated, Literal
@@ -38,7 +38,7 @@ class EnvelopeMeta(msgspec.Struct, gc=False):
 
 
 class EnvelopeError(msgspec.Struct, gc=False):
-    """Why a call failed, as its envelope says."""
+    """Why a call failed, from its envelope."""
 
     type: str | None = None
     message: str | None = None
@@ -49,7 +49,7 @@ class EnvelopeError(msgspec.Struct, gc=False):
 
 
 class Envelope(msgspec.Struct, gc=False):
-    """What the index takes of an AI Core `ToolOutput`; its data are skipped."""
+    """The members of an AI Core `ToolOutput` that the index uses; the data are skipped."""
 
     status: str | None = None
     error: EnvelopeError | None = None
@@ -78,7 +78,7 @@ class GuardReport(msgspec.Struct, gc=False):
 
 
 class CallEvent(msgspec.Struct, kw_only=True, gc=False):
-    """What start and end share. `started_at` is RFC 3339 text, as it was sent."""
+    """Members that start and end share. `started_at` is RFC 3339 text, as sent."""
 
     event_id: UUID | None = None
     invocation_id: UUID | None = None
@@ -104,7 +104,7 @@ class CallEvent(msgspec.Struct, kw_only=True, gc=False):
     producer_id: FreeId | None = None
     producer_seq: Count | None = None
     started_at: str
-    auth: None = None  # anything but null is refused
+    auth: None = None  # any value but null is rejected
 
 
 class StartEvent(CallEvent, tag="toolExecutionStart", kw_only=True, gc=False):
@@ -115,7 +115,7 @@ class StartEvent(CallEvent, tag="toolExecutionStart", kw_only=True, gc=False):
 
 
 class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):
-    """A tool has run. An `output` that is no envelope at all is read as an empty one."""
+    """A tool has run. An `output` that is not an envelope is read as an empty envelope."""
 
     ended_at: str
     duration_ms: Annotated[float, Meta(ge=0, le=DURATION_MS_MAX)]
@@ -125,7 +125,7 @@ class EndEvent(CallEvent, tag="toolExecutionEnd", kw_only=True, gc=False):
 
 
 class GapEvent(msgspec.Struct, tag="gap", kw_only=True, gc=False):
-    """Numbers a producer had to give up."""
+    """Sequence numbers of events that a producer had to drop."""
 
     event_id: UUID | None = None
     producer_id: FreeId
@@ -142,7 +142,7 @@ _Impossible = Annotated[str, Meta(min_length=2, max_length=1)]
 
 
 def _without_camel_case[S: msgspec.Struct](struct: type[S]) -> type[S]:
-    """The struct, made to refuse the camelCase names of its members."""
+    """The struct, extended so that it rejects the camelCase names of its members."""
     names = [to_camel(name) for name in struct.__struct_fields__ if "_" in name]
     return msgspec.defstruct(  # type: ignore[return-value]  # made at run time
         struct.__name__,
@@ -155,16 +155,16 @@ def _without_camel_case[S: msgspec.Struct](struct: type[S]) -> type[S]:
 
 
 class _RawOutput(EndEvent, tag="toolExecutionEnd", kw_only=True):
-    output: Raw = Raw(b"null")  # type: ignore[assignment]  # unlike its base's, unread
+    output: Raw = Raw(b"null")  # type: ignore[assignment]  # not decoded, unlike its base's
 
 
 EVENT: msgspec.json.Decoder[WireEvent] = msgspec.json.Decoder(
     _without_camel_case(StartEvent) | _without_camel_case(EndEvent) | _without_camel_case(GapEvent)
 )
-"""Reads an event whose output, if any, is an envelope or null."""
+"""Decodes an event whose output, if any, is an envelope or null."""
 
 WITH_ANY_OUTPUT: msgspec.json.Decoder[WireEvent] = msgspec.json.Decoder(
-    # Two, because one struct alone would not insist on its type.
+    # A union of two, as a decoder of one struct alone does not require its type tag.
     _without_camel_case(_RawOutput) | _without_camel_case(GapEvent)
 )
-"""Reads an end event whatever its output is, and leaves that as its bytes."""
+"""Decodes an end event with any output, and keeps the output as bytes."""

@@ -1,12 +1,13 @@
-"""The log's payloads: packing a batch's events, and reading single ones back.
+"""The log's payloads: pack a batch's events, and read single events back.
 
-A payload is two frames of zstd. The first, of those that decoders skip, has the salts of 32 bytes;
-the second, compressed, has per event a `u32 raw length` (big endian) and raw. An erased event
-has length 0 and no salt. Salts lie apart as they cannot be compressed, and among the texts
-keep those from it: 277 B an event instead of 293, for 6.1 µs instead of 6.6 (1.17 KB an event).
+A payload is two zstd frames. The first is a skippable frame with the salts, 32 bytes each. The
+second is compressed and has, per event, a `u32 raw length` (big endian) and the raw bytes. An
+erased event has length 0 and no salt. Salts are separate because they cannot be compressed, and
+between the texts they make compression worse: 277 B per event instead of 293, in 6.1 µs instead of
+6.6 (events of 1.17 KB).
 
-Batches stored before that are one frame of, per event, `u32 salt length, u32 raw length`, salt
-and raw. Writing batches is `audit.intake.ingest`'s, blanking them the keeper's.
+Older batches are one frame with, per event, `u32 salt length, u32 raw length`, salt and raw.
+`audit.intake.ingest` writes batches; the keeper blanks them.
 """
 
 import struct
@@ -26,16 +27,16 @@ _LENGTHS = struct.Struct(">II")
 _LENGTH = struct.Struct(">I")
 _SKIPPED = struct.Struct("<4sI")
 _SKIPPED_MAGIC = b"\x50\x2a\x4d\x18"
-_LEVEL = 2  # of 1.16 KB an event 291 B in 4.6 µs; level 1: 344 in 3.4, level 3: 292 in 5.4
+_LEVEL = 2  # 1.16 KB an event to 291 B in 4.6 µs; level 1: 344 in 3.4, level 3: 292 in 5.4
 
 
 class LogPayloadError(Exception):
-    """A stored payload is not what was written: the message says which and how."""
+    """A stored payload is damaged; the message says which and how."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event as it was received. `raw` and `salt` are None once they have been erased."""
+    """An event as it was received. `raw` and `salt` are None if they have been erased."""
 
     raw: bytes | None
     ledger_index: int
@@ -44,7 +45,7 @@ class StoredEvent:
 
 
 def pack(events: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The payload of these (salt, raw) pairs, in order."""
+    """Pack (salt, raw) pairs into a payload, in order."""
     salts: list[bytes] = []
     parts: list[bytes] = []
     for salt, raw in events:
@@ -58,7 +59,7 @@ def pack(events: Iterable[tuple[bytes, bytes]]) -> bytes:
 def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
     """The (salt, raw) pairs of a payload; both are empty for an erased event.
 
-    Raises LogPayloadError when the payload is damaged.
+    Raises LogPayloadError if the payload is damaged.
     """
     if not payload.startswith(_SKIPPED_MAGIC):
         return list(_interleaved(_inflated(payload)))
@@ -110,7 +111,7 @@ def _interleaved(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 def without(
     events: Sequence[tuple[bytes, bytes]], positions: Collection[int]
 ) -> list[tuple[bytes, bytes]]:
-    """The (salt, raw) pairs of a batch with those at some positions erased."""
+    """The (salt, raw) pairs of a batch, with the pairs at some positions erased."""
     return [(b"", b"") if position in positions else event for position, event in enumerate(events)]
 
 
@@ -120,10 +121,10 @@ def read_events(
     *,
     using: str = DEFAULT_DB_ALIAS,
 ) -> dict[tuple[UUID, int], StoredEvent]:
-    """The events at these (batch id, position) places; places that do not exist are left out.
+    """Read the events at these (batch id, position) places. Places that do not exist are omitted.
 
-    Needs the tenant's scope. One query; costs inflating each batch that is touched.
-    Raises LogPayloadError when a payload is damaged.
+    Needs the tenant's scope. One query; also inflates each batch that is read.
+    Raises LogPayloadError if a payload is damaged.
     """
     wanted: dict[UUID, set[int]] = {}
     for batch_id, position in places:

@@ -1,4 +1,4 @@
-"""The statements that write the log and the inbox, one for all of a transaction's batches."""
+"""Write log and inbox, with one statement each for all batches of a transaction."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -24,13 +24,13 @@ class NewBatch(NamedTuple):
     event_count: int
     body_sha256: bytes
     answer: str
-    """As JSON, without its place in the ledger, which the row itself says."""
+    """JSON without the place in the ledger, which is in the row itself."""
     leaves: bytes
     payload: bytes
 
 
 def write_rejections(statements: Statements, refused: Sequence[tuple[UUID, Rejection]]) -> None:
-    """Put lines into the inbox, each of a batch."""
+    """Write rejected lines to the inbox, each with the id of its batch."""
     if not refused:
         return
     rejections = [rejection for _, rejection in refused]
@@ -50,10 +50,10 @@ def write_rejections(statements: Statements, refused: Sequence[tuple[UUID, Rejec
 def append_batches(
     statements: Statements, batches: Sequence[NewBatch]
 ) -> psycopg.Cursor[tuple[Any, ...]]:
-    """Put batches into the log, in order; the cursor will have their ids, and of each its first
-    place in the ledger and how many it takes up.
+    """Append batches to the log, in order.
 
-    An id that is known by then is a django.db.IntegrityError.
+    The cursor returns each batch's id, its first index in the ledger and its number of entries.
+    If an id is already stored, django.db.IntegrityError is raised.
     """
     counts = [batch.event_count for batch in batches]
     return statements.send(
