@@ -1,4 +1,4 @@
-"""The tables as Django models. All are unmanaged: the SQL of the migrations makes them."""
+"""The tables as Django models. All are unmanaged: the migrations create them in SQL."""
 
 from audit.models.base import TenantQuerySet
 from audit.models.index import (

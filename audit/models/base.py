@@ -10,5 +10,5 @@ class TenantQuerySet[M: models.Model](models.QuerySet[M]):
     """Rows of one tenant."""
 
     def for_tenant(self, tenant_id: UUID) -> Self:
-        """Only this tenant's rows: the first verb of every query."""
+        """Only this tenant's rows. Every query begins with this call."""
         return self.filter(tenant_id=tenant_id)

@@ -1,10 +1,10 @@
 """The log and its index, as Django reads them.
 
-The tables are made in SQL (`migrations/schema/*.sql`) and written by `audit.intake.ingest` alone;
-these models are unmanaged and for reading. All rows are one tenant's: read inside its
-`tenant_scope` and begin every query with `for_tenant`, so that the statement, too, names the tenant
-(distribution and indexes need that; row-level security alone gives neither). `rollup`,
-`quarter_rollup` and `error_rollup` have no model: they are only ever aggregated (`sql/`).
+The tables are created in SQL (`migrations/schema/*.sql`), and only `audit.intake.ingest` writes
+them. These models are unmanaged and only for reading. Every row belongs to one tenant: read it in
+the tenant's `tenant_scope`, and begin every query with `for_tenant`, so that the statement also
+names the tenant. Distribution and indexes need this; row-level security alone does not provide it.
+`rollup`, `quarter_rollup` and `error_rollup` have no model, as they are only aggregated (`sql/`).
 """
 
 from django.db import models
@@ -13,7 +13,7 @@ from audit.models.base import TenantQuerySet
 
 
 class State(models.TextChoices):
-    """How a call stands. A violation is no state: a call may be ok and break its schema."""
+    """The state of a call. A violation is not a state: a call may be ok and violate its schema."""
 
     OPEN = "open", "Open"
     OK = "ok", "OK"
@@ -21,7 +21,7 @@ class State(models.TextChoices):
 
 
 class Batch(models.Model):
-    """One accepted request: the truth everything else is derived from."""
+    """One accepted request. Everything else is derived from these rows."""
 
     pk = models.CompositePrimaryKey("tenant_id", "batch_on", "batch_id")
     tenant_id = models.UUIDField()
@@ -35,7 +35,7 @@ class Batch(models.Model):
     leaves = models.BinaryField()
     payload = models.BinaryField(null=True)
     is_own = models.BooleanField(default=False)
-    """Whether it is an entry of the server's own (`audit.ledger.entries`), not of executors."""
+    """Whether the server itself added the batch (`audit.ledger.entries`), not an executor."""
 
     objects = TenantQuerySet["Batch"].as_manager()
 
@@ -48,7 +48,7 @@ class Batch(models.Model):
 
 
 class Resolution(models.TextChoices):
-    """What became of a line in the inbox: sent again with this answer, or discarded."""
+    """How a line in the inbox was resolved: retried with this result, or discarded."""
 
     ACCEPTED = "accepted", "Stored"
     DUPLICATE = "duplicate", "Was stored already"
@@ -57,7 +57,7 @@ class Resolution(models.TextChoices):
 
 
 class RejectedEvent(models.Model):
-    """A line that was refused, or is at odds with a stored one, and why: the inbox."""
+    """A line of the inbox: it was rejected or conflicts with a stored event. With the reason."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
@@ -89,7 +89,7 @@ class RejectedEvent(models.Model):
 
 
 class Producer(models.Model):
-    """A numbering of events: what of it has arrived. `Gap` says what never will."""
+    """A producer and the sequence numbers that have arrived. `Gap` has those that never will."""
 
     pk = models.CompositePrimaryKey("tenant_id", "producer_id")
     tenant_id = models.UUIDField()
@@ -110,7 +110,7 @@ class Producer(models.Model):
 
 
 class Gap(models.Model):
-    """Numbers of a producer that it had to give up itself. Ranges may overlap."""
+    """Sequence numbers whose events the producer dropped. Ranges may overlap."""
 
     pk = models.CompositePrimaryKey("tenant_id", "producer_id", "from_seq", "to_seq")
     tenant_id = models.UUIDField()
@@ -132,9 +132,9 @@ class Gap(models.Model):
 
 
 class Invocation(models.Model):
-    """One execution of a tool, from its two events; on pages: a call.
+    """One execution of a tool, made from its two events. Pages name it a call.
 
-    What was passed and returned is in the log, at `start_batch_id`/`start_pos` and
+    Arguments and output are in the log, at `start_batch_id`/`start_pos` and
     `end_batch_id`/`end_pos` (`audit.log.payload.read_events`).
     """
 
@@ -195,7 +195,7 @@ class Invocation(models.Model):
 
 
 class Violation(models.Model):
-    """One place where a call's output breaks its schema."""
+    """One violation: a place where a call's output violates its schema."""
 
     pk = models.CompositePrimaryKey("tenant_id", "started_on", "invocation_id", "ordinal")
     tenant_id = models.UUIDField()
@@ -226,7 +226,7 @@ class Violation(models.Model):
 
 
 class Trace(models.Model):
-    """A trace's summary for one UTC day; a trace over midnight has several, merged on reading."""
+    """A trace's summary for one UTC day. A trace over midnight has several, merged when read."""
 
     pk = models.CompositePrimaryKey("tenant_id", "started_on", "trace_id")
     tenant_id = models.UUIDField()

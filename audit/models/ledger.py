@@ -8,7 +8,7 @@ from tenants.slices import JobState
 
 
 class LedgerCheckpoint(models.Model):
-    """Size and root of a tenant's ledger at some moment, as they were signed."""
+    """A signed checkpoint: size and root of a tenant's ledger at one moment."""
 
     pk = models.CompositePrimaryKey("tenant_id", "epoch", "size")
     tenant_id = models.UUIDField()
@@ -30,7 +30,7 @@ class LedgerCheckpoint(models.Model):
 
 
 class LedgerKey(models.Model):
-    """A public key of this installation, whichever tenant's log it signs."""
+    """A public key of this installation. It is used for all tenants' logs."""
 
     public_key = models.BinaryField(primary_key=True)
     created_at = models.DateTimeField()
@@ -45,7 +45,7 @@ class LedgerKey(models.Model):
 
 
 class LedgerCheck(models.Model):
-    """A reading of a tenant's whole ledger by the worker: how far it came, what it found."""
+    """A check of a tenant's whole ledger by the worker: its progress and its findings."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
@@ -60,7 +60,7 @@ class LedgerCheck(models.Model):
     finding_count = models.BigIntegerField()
     findings = ArrayField(models.TextField())
     missing = ArrayField(models.BigIntegerField(), default=list)
-    """Runs of entries without payload that nothing read so far explains."""
+    """Runs of entries without payload that no entry read so far explains."""
     finished_at = models.DateTimeField(null=True)
 
     objects = TenantQuerySet["LedgerCheck"].as_manager()

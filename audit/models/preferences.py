@@ -1,4 +1,4 @@
-"""What a tenant's members set for pages: saved views, tools meant to poll."""
+"""Settings that a tenant's members make for pages: saved views and polling tools."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from audit.models.base import TenantQuerySet
 
 
 class SavedView(models.Model):
-    """A query of the list of calls that a user keeps under a name, in one tenant."""
+    """A query of the call list that a user saved under a name, in one tenant."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()

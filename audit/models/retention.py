@@ -1,4 +1,4 @@
-"""Holds, and what was erased in spite of none: rows as Django reads them (`audit.models`)."""
+"""Legal holds and erasures: rows as Django reads them (`audit.models`)."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from audit.models.base import TenantQuerySet
 
 
 class LegalHold(models.Model):
-    """Calls nobody may erase until somebody releases them. What is not None must hold of a call."""
+    """A legal hold: matching calls cannot be erased. A call must match all fields but None."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
@@ -17,12 +17,12 @@ class LegalHold(models.Model):
     case_id = models.TextField(null=True)  # noqa: DJ001
     tool_name = models.TextField(null=True)  # noqa: DJ001
     since = models.DateTimeField(null=True)
-    """Of the call's start; `until` is not in it."""
+    """First start time of a call; `until` is exclusive."""
     until = models.DateTimeField(null=True)
     set_at = models.DateTimeField()
     set_by = models.TextField()
     released_at = models.DateTimeField(null=True)
-    """None: it is in force."""
+    """None while the hold is in force."""
     released_by = models.TextField(null=True)  # noqa: DJ001
     release_reason = models.TextField(null=True)  # noqa: DJ001
 
@@ -37,7 +37,7 @@ class LegalHold(models.Model):
 
 
 class LedgerErasure(models.Model):
-    """An entry of the ledger that says that payloads are gone, by the events it spans."""
+    """An entry of the ledger that declares payloads erased, with the span of events it covers."""
 
     pk = models.CompositePrimaryKey("tenant_id", "entry_index")
     tenant_id = models.UUIDField()
@@ -45,7 +45,7 @@ class LedgerErasure(models.Model):
     begin_index = models.BigIntegerField()
     end_index = models.BigIntegerField()
     erasure_id = models.UUIDField(null=True)
-    """None: by retention."""
+    """None if retention erased them."""
 
     objects = TenantQuerySet["LedgerErasure"].as_manager()
 
@@ -58,7 +58,7 @@ class LedgerErasure(models.Model):
 
 
 class ErasureState(models.TextChoices):
-    """How an erasure stands: its dry run first, then, confirmed, itself."""
+    """The state of an erasure: first its dry run, then, after confirmation, the erasure itself."""
 
     WAITING = "waiting", "Waiting"
     COUNTING = "counting", "Counting"
@@ -71,7 +71,7 @@ class ErasureState(models.TextChoices):
 
 
 class Erasure(models.Model):
-    """An erasure by filter, from its dry run on (`audit.retention.erasure`)."""
+    """An erasure by filter, including its dry run (`audit.retention.erasure`)."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
@@ -112,7 +112,7 @@ class Erasure(models.Model):
 
 
 class ErasureCall(models.Model):
-    """A call that a dry run found."""
+    """A call that an erasure's dry run matched."""
 
     pk = models.CompositePrimaryKey("tenant_id", "erasure_id", "started_at", "invocation_id")
     tenant_id = models.UUIDField()

@@ -1,4 +1,4 @@
-"""Long jobs of the worker, each with its state: payload searches, replays, drift."""
+"""Long jobs of the worker with their state: payload searches, replays, drift analyses."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from tenants.slices import JobState
 
 
 class PayloadSearch(models.Model):
-    """A search of the log's payloads, run by the worker: what for, how far, what it found."""
+    """A search of the log's payloads by the worker: text, progress and number of matches."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
@@ -37,7 +37,7 @@ class PayloadSearch(models.Model):
 
 
 class PayloadHit(models.Model):
-    """An event in whose payload a search found what it looked for."""
+    """An event whose payload matches a search."""
 
     pk = models.CompositePrimaryKey("tenant_id", "search_id", "started_at", "invocation_id", "kind")
     tenant_id = models.UUIDField()
@@ -57,7 +57,7 @@ class PayloadHit(models.Model):
 
 
 class Replay(models.Model):
-    """Stored calls of a tool judged again by a draft: which, how far, and what was found."""
+    """A replay: a tool's stored calls validated against a draft. Calls, progress and findings."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
@@ -94,7 +94,7 @@ class Replay(models.Model):
 
 
 class DriftLook(models.Model):
-    """A look at stored calls of a tool for drift: which, how far, and what was observed."""
+    """A drift analysis of a tool's stored calls: calls, progress and observations."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()

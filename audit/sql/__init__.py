@@ -1,10 +1,10 @@
-"""Every statement of `audit` that is more than a row filter, by name.
+"""All statements of `audit` that are more than a row filter, by name.
 
-A `.sql` file holds statements, each under a line `-- name --` and a comment saying what it
-is for. Python runs them by name (`sql.QUERIES["trace_days_before"]`); values go in as
-parameters, never as text. Words that several statements share are a part, under a line
-`-- {{name}} --`; a statement or another part says `{{name}}` where they stand.
-`{{call_matches}}` alone is written anew for each query of calls (`audit.queries.call_conditions`).
+A `.sql` file contains statements, each under a line `-- name --` and a comment that says what it is
+for. Python runs them by name (`sql.QUERIES["trace_days_before"]`). Values are passed as parameters,
+never as text. Text that several statements share is a part, under a line `-- {{name}} --`. A
+statement or another part includes it with `{{name}}`. Only the content of `{{call_matches}}` is
+written again for each query of calls (`audit.queries.call_conditions`).
 """
 
 import re
@@ -13,20 +13,20 @@ from pathlib import Path
 _HEADER = re.compile(r"^-- (\w+|\{\{\w+\}\}) --$", re.MULTILINE)
 _PART = re.compile(r"\{\{\w+\}\}")
 CONDITIONS = "(TRUE /* conditions */)"
-"""What stands in the statements of the list of calls where a query's conditions go."""
+"""Placeholder in the call list's statements, replaced by the conditions of a query."""
 _COMMENT = re.compile(r"\A(?:\s*--.*\n)*")
 
 
 def load(folder: Path) -> dict[str, str]:
-    """The statements of all `.sql` files in a folder, with their parts put in.
+    """The statements of all `.sql` files in a folder, with their parts inserted.
 
-    Raises ValueError for a name given twice, KeyError for a part that does not exist.
+    Raises ValueError for a duplicate name, KeyError for a part that does not exist.
     """
     return {name: text for name, text in _read(folder).items() if not _PART.fullmatch(name)}
 
 
 def load_parts(folder: Path) -> dict[str, str]:
-    """The parts by their names without braces, for statements that are put together in Python.
+    """The parts, by name without braces, for statements that are composed in Python.
 
     Raises as `load` does.
     """

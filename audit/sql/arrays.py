@@ -1,9 +1,9 @@
-"""PostgreSQL arrays in its binary format, a whole column at a time.
+"""PostgreSQL arrays in binary format, encoded one whole column at a time.
 
-For the ingest path: `INSERT … SELECT FROM unnest(%(ids)b::uuid[], …)`. psycopg's own lists
-do the same at four times the cost, because they look at every element's type. A column
-without any value is a NULL of its type, which unnest pads with NULLs: were it None, its type
-would be unknown, and each mixture of such columns a statement to prepare of its own.
+For the ingest path: `INSERT … SELECT FROM unnest(%(ids)b::uuid[], …)`. psycopg's own lists do the
+same at four times the cost, because they check every element's type. A column without any value
+is sent as a NULL of its array type, which unnest pads with NULLs. As a plain None it would have no
+type, and each combination of such columns would be prepared as a separate statement.
 """
 
 import struct
@@ -24,7 +24,7 @@ _OIDS = {
     for name in ("text", "bytea", "uuid", "int4", "int8", "bool", "timestamptz", "date")
 }
 _NULL = b"\xff\xff\xff\xff"
-_EPOCH_US = 946_684_800_000_000  # 2000-01-01, PostgreSQL's zero, in microseconds since 1970
+_EPOCH_US = 946_684_800_000_000  # 2000-01-01, PostgreSQL's epoch, in microseconds since 1970
 _EPOCH_DAYS = 10_957
 _LENGTHS = [struct.pack(">i", length) for length in range(1024)]
 _int32 = struct.Struct(">i").pack
@@ -73,7 +73,7 @@ class DayArray(PgArray):
 
 
 def texts(values: Sequence[str | None]) -> TextArray:
-    """A text[]. The texts must not hold U+0000 or lone surrogates."""
+    """A text[]. The texts must not contain U+0000 or lone surrogates."""
     return _array(TextArray, "text", values, _text)
 
 
@@ -124,7 +124,7 @@ def _text(value: str) -> bytes:
 def _array[A: PgArray, V](
     kind: type[A], element: str, values: Sequence[V | None], encode: Callable[[V], bytes]
 ) -> A:
-    """An array of few different values, each of which is encoded once."""
+    """Encode an array that has few distinct values. Each distinct value is encoded once."""
     different = set(values)
     if len(different) == 1 and None in different:
         return kind(None)
@@ -164,7 +164,7 @@ _adapted: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 def adapt(connection: psycopg.Connection[Any]) -> None:
-    """Make a connection take these arrays as parameters. Done once for each connection."""
+    """Make a connection accept these arrays as parameters. Has an effect once per connection."""
     if connection not in _adapted:
         for kind, dumper in _DUMPERS:
             connection.adapters.register_dumper(kind, dumper)

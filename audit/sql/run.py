@@ -1,17 +1,16 @@
-"""The one way to run a named statement of `audit/sql`, for the tenant whose scope is open.
+"""Run a named statement of `audit/sql` in the open tenant scope. There is no other way to run one.
 
-The parameter `tenant_id` of every statement is bound here and nowhere else; who is given a tenant
-may pass it on, and then it must be the scope's. The functions differ in how values reach
-PostgreSQL:
+Only this module binds the parameter `tenant_id` of each statement. Callers may pass it, too; then
+it must be the scope's tenant. The functions differ in how they send values to PostgreSQL:
 
-- `rows`: in the text of the statement. PostgreSQL plans for these values each time. For what
-  pages and the API ask; with `timeout_ms`, for what may take too long.
-- `rows_prepared`: planned once on a connection, for statements whose planning costs most.
+- `rows`: in the text of the statement. PostgreSQL plans for these values each time. For queries of
+  pages and the API; with `timeout_ms`, for queries that may take too long.
+- `rows_prepared`: planned once per connection, for statements whose planning costs most.
 - `run`: in binary beside the text, not prepared. For payloads and whole columns
-  (`audit.sql.arrays`), of which the text would take up megabytes.
-- `Statements`: in binary and prepared, on one connection. For taking events in.
+  (`audit.sql.arrays`), which would take megabytes as text.
+- `Statements`: in binary and prepared, on one connection. For ingesting events.
 
-All of them raise TenantScopeError without that scope, and Django's database errors.
+All of them raise TenantScopeError without an open scope, and Django's database errors.
 """
 
 import re
@@ -45,11 +44,11 @@ def rows(
     timeout_ms: int | None = None,
     using: str = DEFAULT_DB_ALIAS,
 ) -> list[Row]:
-    """The rows of a statement; none of one that returns nothing.
+    """Run a statement. Returns its rows; an empty list if it returns none.
 
-    `conditions` is what `audit.queries.call_conditions` wrote for a query of calls. With
-    `timeout_ms`, raises TimeoutError if PostgreSQL has not answered after so many milliseconds;
-    the transaction goes on.
+    `conditions` is the SQL that `audit.queries.call_conditions` made for a query of calls. With
+    `timeout_ms`, raises TimeoutError if PostgreSQL has not answered after that many milliseconds;
+    the transaction stays usable.
     """
     statement = sql.QUERIES[name]
     if conditions:
@@ -71,31 +70,32 @@ def rows(
 
 
 def rows_prepared(name: str, parameters: Mapping[str, Any]) -> list[Row]:
-    """The rows of a statement that names no days: planned once on a connection, not each time.
+    """Run a statement that does not name days. It is planned once per connection, not each time.
 
-    Planning one for fifty partitions takes 5 ms and reading a few rows 0.5 (docs/adr/0009). The
-    plan must be good for any parameters.
+    Planning for fifty partitions takes 5 ms, reading a few rows 0.5 ms (docs/adr/0009). The plan
+    must be good for all parameters.
     """
     with cast(DatabaseWrapper, connection).preparing_cursor() as cursor:
-        # Else it is planned five more times, and for ever if that seemed cheaper.
+        # Without this, it is planned five more times, and always if PostgreSQL expects that to be
+        # cheaper.
         cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         cursor.execute(sql.QUERIES[name], _bound(parameters))
         return cast(list[Row], cursor.fetchall())
 
 
 def run(name: str, *, using: str = DEFAULT_DB_ALIAS, **parameters: Any) -> list[Row]:
-    """The rows of a statement whose values are sent in binary; none of one that returns nothing."""
+    """Run a statement with binary values. Returns its rows; an empty list if it returns none."""
     django = connections[using]
     raw = _raw(using)
     with django.wrap_database_errors:
-        # psycopg's own cursor: Django's writes every byte of a tile into the statement's text.
+        # psycopg's own cursor, as Django's writes every byte of a tile into the statement's text.
         cursor = psycopg.Cursor(raw, row_factory=psycopg.rows.tuple_row)
         cursor.execute(sql.QUERIES[name], _bound(parameters), binary=True)
         return cursor.fetchall() if cursor.description else []
 
 
 class Statements:
-    """Runs prepared statements inside the open scope, `now`, on the connection `using`."""
+    """Runs prepared statements in the open scope, on the connection `using`. Binds `now`."""
 
     def __init__(self, now: datetime, *, using: str = DEFAULT_DB_ALIAS) -> None:
         self.using = using
@@ -104,14 +104,14 @@ class Statements:
         self._connection = _raw(using)
 
     def run(self, name: str, **parameters: Any) -> list[Row]:
-        """The rows of a statement."""
+        """Run a statement and return its rows."""
         with self._django.wrap_database_errors:
             return self._execute(name, parameters).fetchall()
 
     def send(self, name: str, **parameters: Any) -> psycopg.Cursor[Row]:
         """Run a statement without waiting for its result.
 
-        In a pipeline (`tenant_scope`), an error is raised where the next result is waited for.
+        In a pipeline (`tenant_scope`), an error is raised at the next wait for a result.
         """
         with self._django.wrap_database_errors:
             return self._execute(name, parameters)
@@ -124,8 +124,8 @@ class Statements:
     def _execute(self, name: str, parameters: dict[str, Any]) -> psycopg.Cursor[Row]:
         statement, names = _numbered(name)
         values = self._constants | parameters
-        # psycopg's own cursor, as Django's interpolates values into the text; and its raw one,
-        # as the other looks for parameters in a long statement each time.
+        # psycopg's own cursor, as Django's interpolates values into the text. The raw cursor, as
+        # the normal one searches a long statement for parameters each time.
         cursor = psycopg.RawCursor(self._connection)
         return cursor.execute(
             statement, [values[name] for name in names], binary=True, prepare=True
@@ -146,16 +146,17 @@ def _rows(statement: str, parameters: Mapping[str, Any], using: str) -> list[Row
 
 
 def _raw(using: str) -> psycopg.Connection[Any]:
-    """psycopg's connection, which takes arrays of `audit.sql.arrays`."""
+    """psycopg's connection, prepared for arrays of `audit.sql.arrays`."""
     raw = cast(psycopg.Connection[Any], connections[using].connection)
     arrays.adapt(raw)
     return raw
 
 
 def _roll_back_to(savepoint: str, using: str) -> None:
-    """Take the timeout back. It is still in force for the ROLLBACK itself, and on a busy machine
-    a few milliseconds pass within that, too: `transaction.atomic` would then give the whole
-    transaction up.
+    """Roll back to a savepoint, and so reset the timeout.
+
+    The timeout still applies to the ROLLBACK itself, which may take a few milliseconds on a busy
+    machine. So it is tried again; `transaction.atomic` would give up the whole transaction.
     """
     for tries_left in reversed(range(_ROLLBACK_TRIES)):
         try:
@@ -173,7 +174,7 @@ def _is_timeout(error: OperationalError) -> bool:
 
 @cache
 def _numbered(name: str) -> tuple[bytes, tuple[str, ...]]:
-    """A statement with numbered parameters, as PostgreSQL itself has them, and their names."""
+    """A statement with PostgreSQL's numbered parameters, and their names in order."""
     names: dict[str, int] = {}
 
     def number(parameter: re.Match[str]) -> str:
