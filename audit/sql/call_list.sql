@@ -1,6 +1,6 @@
 -- {{call_walk}} --
--- The rows a search for calls walks along: what an index serves, in the words that let it. Of
--- these only are there equalities and ranges; a NULL asks nothing.
+-- The rows that a search for calls scans: conditions that an index serves, in the form that it
+-- needs. They are only equalities and ranges. NULL means no condition.
 tenant_id = %(tenant_id)s
       AND started_on BETWEEN %(first_day)s AND %(last_day)s
       AND started_at >= %(since)s
@@ -24,12 +24,12 @@ tenant_id = %(tenant_id)s
       AND (NOT %(only_violating)s OR violation_count > 0)
 
 -- {{call_matches}} --
--- Whether a call that was walked over is one that is looked for. The conditions of the query, which
--- `audit.queries.call_conditions` writes, take the place of TRUE.
+-- Whether a scanned call matches the query. The query's conditions, which
+-- `audit.queries.call_conditions` writes, replace TRUE.
 (TRUE /* conditions */)
 
 -- {{call_has_violation}} --
--- Whether a call broke its schema, with a code or at a path if these are asked for.
+-- Whether a call violates its schema, optionally with a given code or at a given path.
 coalesce((
           SELECT TRUE
           FROM violation
@@ -49,12 +49,12 @@ coalesce((
       ), FALSE)
 
 -- {{call_is_overdue}} --
--- Whether an open call has run longer than its own limit, which may be any number.
+-- Whether an open call has run longer than its own timeout, which may be any number.
 coalesce(extract(epoch FROM %(now)s::timestamptz - started_at) * 1000 > timeouts_ms, FALSE)
 
 -- {{call_is_crashed}} --
--- Whether an open call's producer has been silent for so long that it will hardly end: after
--- its own limit, if it has one.
+-- Whether an open call has presumably crashed: its producer has been silent for too long, and the
+-- call's own timeout, if any, has passed.
 (started_at < %(silent_since)s
           AND (timeouts_ms IS NULL OR {{call_is_overdue}})
           AND coalesce((
@@ -65,7 +65,7 @@ coalesce(extract(epoch FROM %(now)s::timestamptz - started_at) * 1000 > timeouts
           ), FALSE))
 
 -- {{call_columns}} --
--- A call as it is listed and exported.
+-- The columns of a call in lists and exports.
 started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, tool_version,
        trace_id, parent_invocation_id, call_id, tool_call_id, error_type, error_code,
        error_message, upstream_status, retry_after_ms, attempt, guard_strategy, guard_outcome,
@@ -74,9 +74,9 @@ started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name, 
        timeouts_ms, producer_id, start_batch_id, start_pos, end_batch_id, end_pos, pair_conflict
 
 -- calls_before --
--- Calls before a cursor that match, newest first, and the last that was walked over. The inner
--- select walks an index and gives up after scan_limit rows, so that a filter no index serves
--- cannot read a whole month. Numbered in the order of the walk, which lets it stop at page_limit.
+-- Matching calls before a cursor, newest first, and the last call that was scanned. The inner
+-- select scans an index and stops after scan_limit rows, so that a filter without an index cannot
+-- read a whole month. Rows are numbered in scan order, so that the scan can stop at page_limit.
 SELECT {{call_columns}}, is_match, is_last
 FROM (
     SELECT *,
@@ -97,7 +97,7 @@ ORDER BY started_at DESC, invocation_id DESC
 LIMIT %(page_limit)s
 
 -- calls_after --
--- The same after a cursor, oldest first: the way back to newer pages.
+-- As calls_before, but after a cursor and oldest first: for going back to newer pages.
 SELECT {{call_columns}}, is_match, is_last
 FROM (
     SELECT *,
@@ -117,8 +117,8 @@ ORDER BY started_at, invocation_id
 LIMIT %(page_limit)s
 
 -- calls_counted_before --
--- How many calls before a cursor match, among as many as calls_before walks over, and the last
--- of these if there are as many.
+-- How many calls before a cursor match, among as many as calls_before scans, and the last of these
+-- if the scan reached its limit.
 SELECT count(*) FILTER (WHERE is_match),
        max(started_at) FILTER (WHERE is_last),
        (array_agg(invocation_id) FILTER (WHERE is_last))[1]
@@ -139,7 +139,7 @@ FROM (
 ) AS walked
 
 -- known_tools --
--- Names of tools and their versions, the busiest first: what a query may be completed to.
+-- Names of tools and their versions, most calls first, to complete a query.
 SELECT tool_name, tool_version
 FROM rollup
 WHERE tenant_id = %(tenant_id)s
@@ -149,7 +149,7 @@ ORDER BY sum(started_count) DESC, tool_name, tool_version
 LIMIT 500
 
 -- known_error_types --
--- Types of errors, the most frequent first.
+-- Types of errors, most frequent first.
 SELECT error_type
 FROM error_rollup
 WHERE tenant_id = %(tenant_id)s
@@ -160,7 +160,7 @@ ORDER BY sum(call_count) DESC, error_type
 LIMIT 100
 
 -- known_violations --
--- Codes and paths of the newest violations, the most frequent first.
+-- Codes and paths of the newest violations, most frequent first.
 SELECT code, path_pattern
 FROM (
     SELECT code, path_pattern
@@ -175,7 +175,7 @@ ORDER BY count(*) DESC, code, path_pattern
 LIMIT 500
 
 -- known_error_codes --
--- Codes of the newest errors, the most frequent first.
+-- Codes of the newest errors, most frequent first.
 SELECT error_code
 FROM (
     SELECT error_code
@@ -191,8 +191,8 @@ ORDER BY count(*) DESC, error_code
 LIMIT 100
 
 -- open_tally --
--- How many calls are open, and of those how many are overdue and presumed crashed; no more than
--- a limit of them, the newest, are looked at.
+-- How many calls are open, and how many of them are overdue and presumed crashed. Only the newest
+-- calls up to a limit are counted.
 SELECT count(*),
        count(*) FILTER (WHERE is_overdue),
        count(*) FILTER (WHERE is_crashed),
@@ -211,15 +211,15 @@ FROM (
         ORDER BY started_at DESC
         LIMIT %(count_limit)s
     ) AS found
-    -- As call_is_crashed has it, but joined: two thousand look-ups of producers took 5 ms.
+    -- Same rule as call_is_crashed, but with a join: 2,000 single queries of producers took 5 ms.
     LEFT JOIN producer p
            ON p.tenant_id = %(tenant_id)s
           AND p.producer_id = found.producer_id COLLATE "C"
-    LIMIT ALL  -- else each of the four counts judges every call again
+    LIMIT ALL  -- otherwise each of the four counts evaluates the conditions again for every call
 ) AS judged
 
 -- orphan_tally --
--- How many calls have an end and no start, counted no further than a limit.
+-- How many calls have an end and no start, counted up to a limit.
 SELECT count(*)
 FROM (
     SELECT 1
@@ -231,14 +231,14 @@ FROM (
 ) AS orphans
 
 -- producers_heard --
--- When some producers were last heard.
+-- When some producers last sent something.
 SELECT producer_id, last_heard_at
 FROM producer
 WHERE tenant_id = %(tenant_id)s
   AND producer_id = ANY(%(producer_ids)s)
 
 -- calls_by_id --
--- Some calls by their days and ids, newest first.
+-- Some calls, by their days and ids, newest first.
 SELECT {{call_columns}}
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
@@ -247,8 +247,8 @@ WHERE tenant_id = %(tenant_id)s
 ORDER BY started_at DESC, invocation_id DESC
 
 -- call_day --
--- The newest of some days on which a call of this id started. Day by day, so that each looks into
--- its own partition alone.
+-- The newest of some days on which a call with this id started. Queried day by day, so that each
+-- query reads only its own partition.
 SELECT found.started_on
 FROM unnest(%(days)s::date[]) AS wanted (day)
 CROSS JOIN LATERAL (

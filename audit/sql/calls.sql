@@ -1,7 +1,7 @@
 -- trace_calls --
--- The calls of a trace for its timeline, in order of start. Planned once for all partitions, even
--- empty ones, in which any index seems as good: a range of one trace in the order of its own index
--- has no other way.
+-- The calls of a trace for its timeline, sorted by start. The statement is planned once for all
+-- partitions. For an empty partition the planner considers all indexes equally good, but a range of
+-- one trace, sorted in the order of its index, can only use that index.
 SELECT started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
        tool_version, trace_id, parent_invocation_id, call_id, error_type, error_code,
        error_message, upstream_status, retry_after_ms, attempt, guard_strategy, guard_outcome,
@@ -14,7 +14,7 @@ ORDER BY trace_id, started_at, invocation_id
 LIMIT %(limit)s
 
 -- first_violations --
--- The first violation of each of some calls: the path and code that stand on their rows.
+-- The first violation of each of some calls: the path and code shown in their rows.
 SELECT DISTINCT ON (invocation_id) invocation_id, path, code
 FROM violation
 WHERE tenant_id = %(tenant_id)s
@@ -23,7 +23,7 @@ WHERE tenant_id = %(tenant_id)s
 ORDER BY invocation_id, ordinal
 
 -- call --
--- One call, by the key its page's address carries.
+-- One call, by the key in its page's address.
 SELECT started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
        tool_version, trace_id, parent_invocation_id, call_id, error_type, error_code,
        error_message, upstream_status, retry_after_ms, attempt, guard_strategy, guard_outcome,
@@ -46,7 +46,8 @@ WHERE tenant_id = %(tenant_id)s
 ORDER BY ordinal
 
 -- calls_alike --
--- Other calls of the same tool with the same arguments, newest first. Planned once, as trace_calls.
+-- Other calls of the same tool with the same arguments, newest first. Planned once, like
+-- trace_calls.
 SELECT started_on, invocation_id, started_at, state, violation_count, trace_id
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
@@ -57,8 +58,8 @@ ORDER BY call_id DESC, started_at DESC
 LIMIT %(limit)s
 
 -- failures_beside --
--- The failed or violating call just before and just after one, in its trace. A call lies in the
--- partition of the day it started, so that half of them need not be opened.
+-- The failed or violating call just before and just after a call, in its trace. A call is in the
+-- partition of its start day, so each half of the statement skips the days on the other side.
 (
     SELECT 'previous', started_on, invocation_id
     FROM invocation

@@ -1,5 +1,6 @@
 -- callers_of_tool --
--- Which process called which version of a tool, of the newest calls of a range: the heard last first.
+-- Which process called which version of a tool, among the newest calls of a range. Latest call
+-- first.
 SELECT tool_version, coalesce(producer_id, ''), count(*), count(*) FILTER (WHERE state = 'failed'),
        max(started_at), (sum(count(*)) OVER ())::bigint
 FROM (

@@ -1,6 +1,6 @@
 -- {{effect_side}} --
--- Whose call it is: of the version in question, of the one before it, of one that was not said, or
--- of another.
+-- The side a call belongs to: the version in question, the version before it, no reported version,
+-- or another one.
 CASE WHEN tool_version = ANY(%(after)s) THEN 'after'
      WHEN tool_version = ANY(%(before)s) THEN 'before'
      WHEN tool_version = '' THEN 'unsaid'
@@ -8,8 +8,9 @@ CASE WHEN tool_version = ANY(%(after)s) THEN 'after'
 END
 
 -- effect_of_version --
--- A tool's completed calls by slot and by whose they are, and histograms of how long they took, as
--- in over_time.sql: numbers of whole hours and quarters, buckets and how many are in each of the calls moved.
+-- A tool's completed calls by slot and side, with histograms of their durations, as in
+-- over_time.sql: histograms of whole hours and quarters are numbers, those of moved calls are
+-- buckets with their counts.
 SELECT slot, NULL::integer AS taken_from, side, sum(completed_count)::bigint,
        sum(failed_count)::bigint, sum(violating_call_count)::bigint,
        sum(histogram)::text AS histogram, NULL::integer[] AS buckets, NULL::bigint[] AS bucket_calls

@@ -1,5 +1,5 @@
 -- erasure_begin --
--- Where in the log events of calls that began then may lie at the earliest; and its end.
+-- The first index in the log where events of these calls may be, and the size of the log.
 SELECT (
            SELECT min(first_index)
            FROM batch
@@ -11,7 +11,7 @@ SELECT (
        (SELECT size FROM ledger_head WHERE tenant_id = %(tenant_id)s)
 
 -- erasure_targets --
--- The invocations an erasure is of; a span that was merged into a call counts as one, too.
+-- The invocations that an erasure covers. Spans that were merged into a call are included.
 SELECT invocation_id
 FROM erasure_call
 WHERE tenant_id = %(tenant_id)s AND erasure_id = %(erasure_id)s
@@ -26,7 +26,7 @@ JOIN otlp_span s
 WHERE c.tenant_id = %(tenant_id)s AND c.erasure_id = %(erasure_id)s
 
 -- erasure_next_calls --
--- The next calls an erasure is of.
+-- The next calls that an erasure covers.
 SELECT started_at, invocation_id
 FROM erasure_call
 WHERE tenant_id = %(tenant_id)s
@@ -39,7 +39,8 @@ ORDER BY started_at, invocation_id
 LIMIT %(row_limit)s
 
 -- erasure_lock_calls --
--- Where the events of some calls lie, and whether they are held. In ingest's order.
+-- Lock some calls, in the same order as ingest. Returns where their events are in the log, and
+-- whether a hold covers them.
 SELECT i.started_on - date '1970-01-01', i.invocation_id, i.start_batch_id, i.start_pos,
        i.end_batch_id, i.end_pos, {{call_is_held}}
 FROM invocation i
@@ -50,8 +51,8 @@ ORDER BY i.started_on, i.invocation_id
 FOR UPDATE OF i
 
 -- erasure_blank_calls --
--- What the index quotes of these calls' payloads, or derives from them. The call id becomes one
--- that no other call has. As the keeper.
+-- Blank what the index quotes or derives from these calls' payloads. The call id becomes one that
+-- no other call has. Runs as the keeper.
 UPDATE invocation i
 SET call_id = 'erased-' || i.invocation_id::text, error_message = NULL, idempotency_key = NULL
 FROM unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invocation_id)
@@ -60,7 +61,7 @@ WHERE i.tenant_id = %(tenant_id)s
   AND i.invocation_id = u.invocation_id
 
 -- erasure_blank_violations --
--- The same of their violations.
+-- Blank what the violations of these calls quote from payloads.
 UPDATE violation v
 SET expected = '', received = ''
 FROM unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invocation_id)
@@ -69,7 +70,7 @@ WHERE v.tenant_id = %(tenant_id)s
   AND v.invocation_id = u.invocation_id
 
 -- erasure_forget_hits --
--- That searches in payloads found something in these calls. As the keeper.
+-- Delete the matches of payload searches in these calls. Runs as the keeper.
 DELETE FROM payload_search_hit h
 USING unnest(%(days)b::date[], %(invocation_ids)b::uuid[]) AS u (started_on, invocation_id)
 WHERE h.tenant_id = %(tenant_id)s
@@ -77,7 +78,7 @@ WHERE h.tenant_id = %(tenant_id)s
   AND h.invocation_id = u.invocation_id
 
 -- erasure_next_batches --
--- The next batches of the log that are looked at for events of these calls.
+-- The next batches of the log to search for events of these calls.
 SELECT batch_id, first_index + event_count
 FROM batch
 WHERE tenant_id = %(tenant_id)s
@@ -88,7 +89,7 @@ ORDER BY first_index
 LIMIT %(batch_limit)s
 
 -- erasure_next_lines --
--- The next refused lines that still have their text.
+-- The next rejected lines that still have their text.
 SELECT id, raw, received_at
 FROM rejected_event
 WHERE tenant_id = %(tenant_id)s AND id > %(after)s AND raw <> ''
@@ -96,6 +97,6 @@ ORDER BY id
 LIMIT %(row_limit)s
 
 -- erasure_blank_lines --
--- Refused lines of these calls; what became of them stays. As the keeper.
+-- Blank the rejected lines of these calls. Their resolution stays. Runs as the keeper.
 UPDATE rejected_event r SET raw = ''
 WHERE r.tenant_id = %(tenant_id)s AND r.id = ANY(%(ids)b)

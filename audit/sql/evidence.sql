@@ -1,5 +1,5 @@
 -- evidence_head --
--- The newest checkpoint of the newest epoch, or the newest of one epoch.
+-- The newest checkpoint of the newest epoch, or of a given epoch.
 SELECT epoch, origin, size
 FROM ledger_checkpoint
 WHERE tenant_id = %(tenant_id)s AND (%(epoch)s::integer IS NULL OR epoch = %(epoch)s)
@@ -7,10 +7,11 @@ ORDER BY epoch DESC, size DESC
 LIMIT 1
 
 -- evidence_range --
--- The first signed entry that was received in a range of time, or is of a call that started in it,
--- whenever it came; NULL without one. How many were received before. And around all of these the
--- nearest that were received before the range and after it; NULL without one: entries that came at
--- once may stand in the other order.
+-- The first signed entry that was received in a time range, or belongs to a call that started in
+-- it, whenever the entry was received; NULL without one. Then the end of the entries received
+-- before the range. Then the nearest entries around all of these that were received before and
+-- after the range; NULL without one. Entries received at the same time may be in the log in the
+-- other order.
 WITH batches AS (
     SELECT batch_id, received_at, first_index, least(first_index + event_count, %(size)s) AS end_index
     FROM batch
@@ -57,7 +58,7 @@ ORDER BY first_index, batch_id
 LIMIT %(batch_limit)s
 
 -- evidence_own_batches --
--- The next entries the server made itself: those that declare an erasure are among them.
+-- The next batches that the server itself added. Declarations of erasures are among them.
 SELECT batch_id, received_at, first_index, event_count, leaves, payload, is_own
 FROM batch
 WHERE tenant_id = %(tenant_id)s
@@ -69,8 +70,8 @@ ORDER BY first_index, batch_id
 LIMIT %(batch_limit)s
 
 -- evidence_checkpoints --
--- The last checkpoint in front of a range, the first behind it, the newest, and some within it, as
--- many apart.
+-- The last checkpoint before a range, the first after it, the newest one, and some within the range
+-- at even distances.
 SELECT size, note
 FROM (
     SELECT size, note, lead(size) OVER sizes AS next_size, lag(size) OVER sizes AS last_size,
@@ -89,8 +90,8 @@ WHERE size = %(size)s
 ORDER BY size
 
 -- evidence_versions --
--- Versions of registered tools, the newest first, as the registry had them, up to so many bytes of
--- what they declare; and of how many.
+-- Versions of registered tools as in the registry, newest first, until their declarations exceed a
+-- number of bytes. Also the number of all versions.
 SELECT t.name, v.number, v.digest, v.description, v.input_schema, v.output_schema, v.trusted,
        v.ephemeral, v.on_collision, v.created_at, v.created_by, v.created_by_key, s.of_all
 FROM (

@@ -1,6 +1,6 @@
 -- {{call_is_held}} --
--- Whether a hold that is in force covers the call `i`.
--- The rule is that of audit/retention/hold_match.py; a test compares the two.
+-- Whether a hold in force covers the call `i`. The rule is the one of
+-- audit/retention/hold_match.py; a test compares the two.
 EXISTS (
     SELECT FROM legal_hold h
     WHERE h.tenant_id = %(tenant_id)s
@@ -13,11 +13,12 @@ EXISTS (
 )
 
 -- record_lock --
--- Whoever erases and whoever sets or releases a hold, one after the other; how far retention is.
+-- Lock the tenant's settings, so that erasures and changes of holds run one after the other.
+-- Returns how far retention has come.
 SELECT erased_to FROM tenant_setting WHERE tenant_id = %(tenant_id)s FOR UPDATE
 
 -- held_calls --
--- Those of some calls that a hold covers, by what the index knows of them.
+-- The calls, among the given ones, that a hold covers according to the index.
 SELECT DISTINCT i.invocation_id
 FROM invocation i
 WHERE i.tenant_id = %(tenant_id)s
@@ -26,7 +27,7 @@ WHERE i.tenant_id = %(tenant_id)s
   AND {{call_is_held}}
 
 -- first_left_behind --
--- The first events that retention has passed and left, because a hold covered some of them.
+-- The first events that retention has passed but kept, because a hold covered some of them.
 SELECT first_index
 FROM batch
 WHERE tenant_id = %(tenant_id)s
@@ -48,7 +49,7 @@ WHERE tenant_id = %(tenant_id)s
 ORDER BY first_index
 
 -- replace_payloads --
--- Payloads of which something was taken out; NULL where nothing is left. As the keeper.
+-- Replace payloads from which events were erased; NULL if no event is left. Runs as the keeper.
 UPDATE batch b SET payload = u.payload
 FROM unnest(%(days)b::date[], %(batch_ids)b::uuid[], %(payloads)b::bytea[])
     AS u (batch_on, batch_id, payload)
@@ -58,7 +59,7 @@ WHERE b.tenant_id = %(tenant_id)s
   AND NOT b.is_own
 
 -- note_ledger_erasure --
--- By the events it spans, what the entry at an index says is gone.
+-- Store the span of events that the entry at an index declares erased.
 INSERT INTO ledger_erasure (tenant_id, entry_index, begin_index, end_index, erasure_id)
 VALUES (
     %(tenant_id)s, %(entry_index)s, %(begin_index)s, %(end_index)s, %(erasure_id)s::uuid

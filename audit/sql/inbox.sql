@@ -1,5 +1,5 @@
 -- inbox_page --
--- Lines of the inbox, newest first, from just before an id: ids are in order of time.
+-- Lines of the inbox before an id, newest first. Ids are in order of time.
 SELECT id, received_at, code, message, line, raw_length,
        CASE WHEN %(with_raw)s THEN substring(raw FROM 1 FOR %(excerpt_bytes)s) END,
        resolution, resolved_at, resolved_by_name
@@ -19,7 +19,7 @@ ORDER BY id DESC
 LIMIT %(page_limit)s
 
 -- inbox_page_after --
--- The same from just after an id, oldest first: the way back to newer pages.
+-- As inbox_page, but after an id and oldest first: for going back to newer pages.
 SELECT id, received_at, code, message, line, raw_length,
        CASE WHEN %(with_raw)s THEN substring(raw FROM 1 FOR %(excerpt_bytes)s) END,
        resolution, resolved_at, resolved_by_name
@@ -39,7 +39,7 @@ ORDER BY id
 LIMIT %(page_limit)s
 
 -- inbox_open_count --
--- How many lines wait for somebody, counted no further than a limit.
+-- How many lines are unresolved, counted up to a limit.
 SELECT count(*)
 FROM (
     SELECT 1
@@ -49,7 +49,7 @@ FROM (
 ) AS waiting
 
 -- inbox_refused_as --
--- The line of the inbox that a request of one line left there, within a span of ids.
+-- The line that a request with one line left in the inbox, within a range of ids.
 SELECT id
 FROM rejected_event
 WHERE tenant_id = %(tenant_id)s
@@ -57,7 +57,7 @@ WHERE tenant_id = %(tenant_id)s
   AND batch_id = %(batch_id)s
 
 -- call_near --
--- The day of a call's row: of the same day, else of a day either side.
+-- The day of a call's row: the same day if possible, else a neighbouring one.
 SELECT started_on
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
@@ -67,8 +67,8 @@ ORDER BY abs(started_on - %(day)s), started_on
 LIMIT 1
 
 -- inbox_discard_waiting --
--- Discards the waiting lines of one code that somebody has seen, up to a limit; those that
--- somebody else deals with at this moment are left out.
+-- Discard the unresolved lines of one code that the user has seen, up to a limit. Skips lines that
+-- another transaction is resolving.
 UPDATE rejected_event AS e
 SET resolution = 'discarded', resolved_at = %(now)s, resolved_by_id = %(user_id)s,
     resolved_by_name = %(user_name)s, discard_reason = %(reason)s

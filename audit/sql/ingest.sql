@@ -1,14 +1,15 @@
 -- stored_answer --
--- Is this batch known? Then its answer, its place in the ledger, and what its body was.
+-- The answer to a batch that is already stored, its place in the ledger, and the hash of its body.
 SELECT answer, first_index, event_count, body_sha256
 FROM batch
 WHERE tenant_id = %(tenant_id)s AND batch_on = %(batch_on)s AND batch_id = %(batch_id)s
 
 -- calls_on_day --
--- The rows of these calls on one day. Asked for as a range of one and in its order, for only the
--- primary key gives that: over a partition without statistics the planner thought any index as
--- good, kept that plan, and walked all the tenant's calls of the day for each (142 µs an event
--- in requests of 20). One day, so that the other partitions are left out before it begins.
+-- The rows of these calls on one day. Queried as a range of one id, sorted by it, as only the
+-- primary key can serve that. For a partition without statistics, the planner considered all
+-- indexes equally good, kept that plan, and scanned all of the tenant's calls of the day for each
+-- id (142 µs an event in requests of 20). One day per statement, so that other partitions are
+-- pruned before it starts.
 SELECT i.invocation_id, i.started_at
 FROM unnest(%(invocation_ids)b::uuid[]) AS u (invocation_id)
 CROSS JOIN LATERAL (
@@ -23,9 +24,9 @@ CROSS JOIN LATERAL (
 ) AS i
 
 -- {{insert_invocations}} --
--- One row per call, in order of key so that writers cannot deadlock.
--- Unnested as columns, for as one function of many arrays each would be written to a tuplestore
--- and read again: 6 % of all that PostgreSQL does for an event.
+-- One row per call, in order of key, so that writers cannot deadlock.
+-- The arrays are unnested as columns. One unnest of many arrays would write each row to a
+-- tuplestore and read it again: 6 % of PostgreSQL's work for an event.
 INSERT INTO invocation AS i (
     tenant_id, started_on, invocation_id, started_at, ended_at, duration_us, state, tool_name,
     tool_version, trace_id, parent_invocation_id, call_id, tool_call_id, error_type, error_code,
@@ -90,13 +91,13 @@ FROM (SELECT
 ) AS u
 
 -- insert_invocations --
--- Calls of which nothing is stored yet.
+-- Calls without any stored event.
 {{insert_invocations}}
 
 -- upsert_invocations --
--- A slot that is taken stays as it is, and a row none of whose slots was free is not returned.
--- What the rollups are keyed by (start, tool, version, trace) is fixed by whichever event came
--- first.
+-- A slot (start or end) that is taken stays unchanged. A row is returned only if one of its slots
+-- was filled. The first event of a call, start or end, fixes the keys of the rollups: start, tool,
+-- version, trace.
 {{insert_invocations}}
 ON CONFLICT (tenant_id, started_on, invocation_id) DO UPDATE SET
     ended_at = CASE WHEN i.end_batch_id IS NULL THEN excluded.ended_at ELSE i.ended_at END,
@@ -173,7 +174,7 @@ RETURNING
     started_on - date '1970-01-01', invocation_id,
     (start_batch_id = ANY(%(batch_ids)b::uuid[])) IS TRUE AS took_start,
     (end_batch_id = ANY(%(batch_ids)b::uuid[])) IS TRUE AS took_end,
-    -- Of a row that was not there before, the writer knows the rest.
+    -- For a new row, the writer already knows the remaining columns.
     CASE WHEN start_batch_id <> end_batch_id THEN started_at END,
     CASE WHEN start_batch_id <> end_batch_id THEN ended_at END,
     CASE WHEN start_batch_id <> end_batch_id THEN duration_us END,
@@ -189,7 +190,7 @@ RETURNING
     CASE WHEN start_batch_id <> end_batch_id THEN cache_hit END
 
 -- taken_slots --
--- Where the events lie that hold the slots of these calls.
+-- Where in the log the events are that fill the slots of these calls.
 SELECT i.started_on - date '1970-01-01', i.invocation_id, i.start_batch_id, i.start_pos,
        i.end_batch_id, i.end_pos
 FROM unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS wanted (invocation_id, day)
@@ -199,7 +200,7 @@ JOIN invocation i
  AND i.invocation_id = wanted.invocation_id
 
 -- calls_as_they_are --
--- Calls of which a fuller account came, as they are until now.
+-- Lock the calls for which a more complete report arrived. Returns their current rows.
 SELECT i.started_on - date '1970-01-01', i.invocation_id, i.started_at, i.ended_at, i.duration_us, i.state,
        i.tool_name, i.tool_version, i.trace_id, i.run_id, i.error_type, i.violation_count,
        i.prompt_tokens, i.completion_tokens, i.cache_hit, true, true, true
@@ -211,8 +212,8 @@ JOIN invocation i
 FOR UPDATE OF i
 
 -- supersede_calls --
--- Their fuller account. A call's start stays, as do its tool and trace, and its end never moves
--- back, as the trace's does not: clocks differ.
+-- Store the more complete report of these calls. A call's start, tool and trace stay. Its end never
+-- moves back, nor does that of the trace, as clocks differ.
 UPDATE invocation AS i SET
     ended_at = greatest(i.ended_at, u.ended_at), duration_us = u.duration_us, state = u.state,
     error_type = u.error_type, error_code = u.error_code, error_message = u.error_message,
@@ -243,7 +244,7 @@ RETURNING
     i.completion_tokens, i.cache_hit, true, true, true
 
 -- withdraw_calls --
--- Calls that turned out to be parts of another one. The log keeps their events.
+-- Delete calls that turned out to be parts of another call. The log keeps their events.
 DELETE FROM invocation AS i
 USING unnest(%(invocation_ids)b::uuid[], %(days)b::date[]) AS gone (invocation_id, day)
 WHERE i.tenant_id = %(tenant_id)s
@@ -276,7 +277,8 @@ FROM unnest(
 ON CONFLICT DO NOTHING
 
 -- {{violation_kind}} --
--- What a kind of violation is known by. A zero byte, which no text holds, parts its texts.
+-- The id of a kind of violation: a hash of its texts, separated by a zero byte, which no text
+-- contains.
 encode(substring(sha256(
     convert_to(tool_name, 'UTF8') || '\x00'
     || convert_to(tool_version, 'UTF8') || '\x00'
@@ -287,7 +289,7 @@ encode(substring(sha256(
 ) FROM 1 FOR 16), 'hex')::uuid
 
 -- upsert_violation_days --
--- The same by day and kind.
+-- Add these violations to the sums by day and kind.
 INSERT INTO violation_day AS d (
     tenant_id, started_on, kind, tool_name, tool_version, path_pattern, code, strategy, outcome,
     violation_count, call_count, first_at, last_at
@@ -313,7 +315,7 @@ ON CONFLICT (tenant_id, started_on, kind) DO UPDATE SET
     last_at = greatest(d.last_at, excluded.last_at)
 
 -- upsert_traces --
--- What the changed calls add to their traces, per day.
+-- Add the changed calls to their traces, per day.
 INSERT INTO trace AS t (
     tenant_id, started_on, trace_id, first_started_at, last_at, first_tool_name, run_id,
     started_count, completed_count, failed_count, violation_count, prompt_tokens,
@@ -343,8 +345,8 @@ ON CONFLICT (tenant_id, started_on, trace_id) DO UPDATE SET
     completion_tokens = add_capped(t.completion_tokens, excluded.completion_tokens)
 
 -- recount_traces --
--- What of a trace is no sum, after calls of it were withdrawn: whoever adds to it meanwhile waits
--- for its row, which this transaction has changed before.
+-- Recompute the columns of a trace that are not sums, after calls of it were withdrawn. Concurrent
+-- writers wait for the trace's row, as this transaction has already changed it.
 UPDATE trace AS t SET
     first_started_at = c.first_started_at, last_at = c.last_at, first_tool_name = c.tool_name,
     run_id = c.run_id
@@ -365,7 +367,8 @@ WHERE t.tenant_id = %(tenant_id)s
   AND c.first_started_at IS NOT NULL
 
 -- forget_empty_traces --
--- A trace's row of a day all of whose calls were withdrawn: they are told on the day before.
+-- Delete a trace's row of a day if all its calls on that day were withdrawn: the row of the day
+-- before has them.
 DELETE FROM trace AS t
 USING unnest(%(days)b::date[], %(trace_ids)b::text[]) AS changed (day, trace_id)
 WHERE t.tenant_id = %(tenant_id)s
@@ -374,8 +377,8 @@ WHERE t.tenant_id = %(tenant_id)s
   AND t.started_count = 0
 
 -- upsert_quarter_rollups --
--- What the changed calls add to the counters of their quarter of an hour. One statement for both
--- tables, which sums the quarters up, took as long.
+-- Add the changed calls to the counters of their quarter of an hour. A single statement for both
+-- tables, which sums up the quarters, took just as long.
 INSERT INTO quarter_rollup AS r (
     tenant_id, started_on, quarter_at, tool_name, tool_version, started_count, completed_count,
     failed_count, violating_call_count, violation_count, prompt_tokens, completion_tokens,
@@ -407,8 +410,8 @@ ON CONFLICT (tenant_id, started_on, quarter_at, tool_name, tool_version) DO UPDA
     histogram = r.histogram + excluded.histogram
 
 -- upsert_rollups --
--- What the changed calls add to the counters of their hour, and to its histogram of durations,
--- which is one number (audit/index/histogram.py).
+-- Add the changed calls to the counters of their hour and to its histogram of durations, which is
+-- one number (audit/index/histogram.py).
 INSERT INTO rollup AS r (
     tenant_id, started_on, hour_at, tool_name, tool_version, started_count, completed_count,
     failed_count, violating_call_count, violation_count, duration_us, prompt_tokens,
@@ -441,7 +444,7 @@ ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version) DO UPDATE 
     histogram = r.histogram + excluded.histogram
 
 -- upsert_error_rollups --
--- How many of those failed with which type of error.
+-- Count the failed ones among them by type of error.
 INSERT INTO error_rollup AS r (
     tenant_id, started_on, hour_at, tool_name, tool_version, error_type, call_count
 )
@@ -454,7 +457,7 @@ ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version, error_type
     call_count = r.call_count + excluded.call_count
 
 -- insert_gaps --
--- Losses producers own up to; one said before is not returned.
+-- Losses that producers declare. A gap that is already stored is not returned.
 INSERT INTO gap (tenant_id, producer_id, from_seq, to_seq, reason, lost_count, heard_at)
 SELECT %(tenant_id)s, producer_id, from_seq, to_seq, reason, lost_count, %(now)s
 FROM unnest(
@@ -465,7 +468,8 @@ ON CONFLICT DO NOTHING
 RETURNING producer_id, from_seq, to_seq
 
 -- upsert_producers --
--- How far each producer's numbering has come. Any order of batches gives the same row.
+-- The first and last sequence number of each producer, and its number of events. The order of
+-- batches does not change the result.
 INSERT INTO producer AS p (
     tenant_id, producer_id, first_seq, last_seq, event_count, last_heard_at
 )
@@ -493,16 +497,16 @@ FROM unnest(
 ON CONFLICT DO NOTHING
 
 -- advance_ledger --
--- Takes the tenant's head, which puts batches in order until commit, and moves it on.
+-- Lock the tenant's ledger head and advance it. The lock puts batches in order until commit.
 INSERT INTO ledger_head AS h (tenant_id, size)
 VALUES (%(tenant_id)s, %(event_count)s)
 ON CONFLICT (tenant_id) DO UPDATE SET size = h.size + excluded.size
 RETURNING size
 
 -- append_batches --
--- Rows of the log, behind what the tenant's ledger has: takes its head, which puts batches in order
--- until commit, and moves it on. One statement, as who else writes for the tenant waits from here
--- to the commit.
+-- Append rows to the log. Locks the tenant's ledger head, which puts batches in order until commit,
+-- and advances it. It is one statement, as other writers for the tenant wait from here until the
+-- commit.
 WITH head AS (
     INSERT INTO ledger_head AS h (tenant_id, size)
     VALUES (%(tenant_id)s, %(event_count)b::bigint)

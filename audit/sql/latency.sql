@@ -1,20 +1,20 @@
 -- {{of_tool}} --
--- Calls of the tool and the version that are asked for; a NULL asks nothing.
+-- Calls of the requested tool and version. NULL means any.
 (%(tool)s::text IS NULL OR tool_name = %(tool)s)
   AND (%(version)s::text IS NULL OR tool_version = %(version)s)
 
 -- {{spent_sums}} --
--- What the page sums up of hours and quarters.
+-- The sums that the page shows, over hours and quarters.
 sum(completed_count) AS calls, sum(failed_count) AS failed, sum(prompt_tokens) AS prompt,
            sum(completion_tokens) AS completion, sum(cache_hit_count) AS hits,
            sum(histogram) AS histogram
 
 -- latency_by_version --
--- Completed calls, how long they took, their tokens and cache hits: by slot, and by tool and
--- version for all slots but the first, which is the range before. Failed ones by tool and error,
--- too, by whole hours and, as few calls fail, singly at the two ends. Histograms of those are
--- numbers (audit/index/histogram.py), those of the calls moved are buckets and how many are in each. One
--- statement, as for the overview (over_time.sql).
+-- Completed calls, their durations, tokens and cache hits: by slot, and by tool and version for all
+-- slots but the first, which is the previous range. Also failed calls by tool and error type: by
+-- whole hours and, at the two ends, as single calls, because few calls fail. Histograms of whole
+-- hours and quarters are numbers (audit/index/histogram.py); those of moved calls are buckets with
+-- their counts. It is one statement, as for the overview (over_time.sql).
 SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, tool_version,
        NULL::text AS error_type, sum(histogram)::text AS histogram, NULL::integer[] AS buckets,
        NULL::bigint[] AS bucket_calls, sum(calls)::bigint AS calls, sum(failed)::bigint AS failed, sum(prompt), sum(completion),
@@ -92,8 +92,8 @@ FROM (
 GROUP BY slot, taken_from, sign, tool_name, tool_version
 
 -- tokens_by_run --
--- The runs that used most tokens, by the newest traces that began in a range. Sums of bigints are
--- numeric, and so is what two of them add up to.
+-- The runs that used most tokens, among the newest traces that began in a range. Sums of bigints
+-- are numeric, and so are sums of two such sums.
 SELECT run_id, sum(started_count)::bigint, sum(prompt_tokens), sum(completion_tokens),
        min(first_started_at), sum(count(*)) OVER (), min(min(first_started_at)) OVER ()
 FROM (
@@ -111,7 +111,7 @@ ORDER BY run_id IS NULL, sum(prompt_tokens) + sum(completion_tokens) DESC, run_i
 LIMIT %(limit)s
 
 -- {{newest_ended}} --
--- The newest completed calls of a range, of which single ones are looked at.
+-- The newest completed calls of a range, for analyses of single calls.
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
@@ -123,8 +123,8 @@ ORDER BY started_at DESC
 LIMIT %(call_limit)s
 
 -- newest_spent --
--- What the newest calls made of their limits, what their upstreams answered, and how many were
--- tried again. Limits are whatever number an executor sent, so they are compared as numeric.
+-- How much of their limits the newest calls used, what their upstreams answered, and how many were
+-- retries. Limits may be any number that an executor sent, so they are compared as numeric.
 SELECT tool_name, state, error_type, upstream_status, is_retry,
        CASE WHEN timeouts_ms IS NULL THEN NULL
             WHEN duration_us > timeouts_ms::numeric * 1000 THEN 3
@@ -149,7 +149,7 @@ FROM (
 GROUP BY 1, 2, 3, 4, 5, 6, 7
 
 -- newest_waits --
--- Failed calls among them whose error says when to try again.
+-- The failed calls among them whose error says when to retry.
 SELECT started_on, invocation_id, tool_name, trace_id, call_id, coalesce(attempt, 1), started_at,
        coalesce(ended_at, started_at), retry_after_ms, error_type
 FROM (
@@ -162,7 +162,7 @@ ORDER BY started_at DESC
 LIMIT %(wait_limit)s
 
 -- calls_after_waits --
--- The calls of some tools in some traces on some days, which may be further attempts.
+-- The calls of some tools in some traces on some days. They may be retries.
 SELECT started_on, invocation_id, tool_name, trace_id, call_id, coalesce(attempt, 1), started_at
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
@@ -174,7 +174,7 @@ ORDER BY started_at
 LIMIT %(later_limit)s
 
 -- newest_ends --
--- Where in the log the ends of the newest calls lie.
+-- Where in the log the end events of the newest calls are.
 SELECT tool_name, duration_us, prompt_tokens::numeric + completion_tokens, started_at,
        end_batch_id, end_pos
 {{newest_ended}}

@@ -1,6 +1,7 @@
 -- ledger_standing --
--- How far a tenant's log goes, how far it is folded, what was signed last, and what the signer
--- says: as of one moment, so that the log is never shorter than its tiles unless it was cut.
+-- The state of a tenant's ledger: size of the log, folded entries, last signed checkpoint, and the
+-- signer's refusal. All are read at one moment, so the log is shorter than its tiles only if it was
+-- truncated.
 SELECT coalesce((SELECT size FROM ledger_head WHERE tenant_id = %(tenant_id)s), 0),
        coalesce(t.folded, 0), c.epoch, c.size, c.root, c.signed_at, s.refusal
 FROM (SELECT 1) AS one
@@ -21,11 +22,11 @@ LEFT JOIN LATERAL (
 LEFT JOIN ledger_signer s ON s.tenant_id = %(tenant_id)s
 
 -- lock_tiles --
--- One at a time changes a tenant's tiles, until commit.
+-- Only one transaction at a time changes a tenant's tiles. Holds until commit.
 SELECT pg_advisory_xact_lock(hashtextextended('ledger_tile ' || %(tenant_id)s::text, 0))
 
 -- leaves_from --
--- The next batches' leaf hashes, in the order of the log.
+-- The leaf hashes of the next batches, in the order of the log.
 SELECT first_index, event_count, leaves
 FROM batch
 WHERE tenant_id = %(tenant_id)s AND first_index >= %(first_index)s AND event_count > 0
@@ -33,8 +34,8 @@ ORDER BY first_index
 LIMIT %(batch_limit)s
 
 -- grow_tiles --
--- Tiles as wide as they have become. Another worker may have come further: nothing shrinks, and
--- what a tile has stays.
+-- Write tiles with their new width. Another worker may have folded more: tiles never shrink, and
+-- their existing hashes never change.
 INSERT INTO ledger_tile AS t (tenant_id, level, tile_index, hashes)
 SELECT %(tenant_id)s, level, tile_index, hashes
 FROM unnest(%(levels)b::integer[], %(indexes)b::bigint[], %(hashes)b::bytea[])
@@ -44,7 +45,7 @@ WHERE length(excluded.hashes) > length(t.hashes)
   AND substring(excluded.hashes FOR length(t.hashes)) = t.hashes
 
 -- tiles --
--- Some tiles, at least as wide as they were asked for.
+-- Some tiles, each cut to the requested width.
 SELECT t.level, t.tile_index, substring(t.hashes FOR wanted.width * 32)
 FROM unnest(%(levels)b::integer[], %(indexes)b::bigint[], %(widths)b::integer[])
     AS wanted (level, tile_index, width)
@@ -54,13 +55,13 @@ JOIN ledger_tile t
  AND t.tile_index = wanted.tile_index
 
 -- publish_checkpoint --
--- What was signed; once more is once.
+-- Store a signed checkpoint. Can be repeated.
 INSERT INTO ledger_checkpoint (tenant_id, epoch, size, origin, root, note, signed_at)
 VALUES (%(tenant_id)s, %(epoch)s, %(size)s, %(origin)s, %(root)s, %(note)s, %(signed_at)s)
 ON CONFLICT DO NOTHING
 
 -- note_refusal --
--- What the signer says from now on. Nothing is returned when it has said so before.
+-- Set the signer's refusal (NULL for none). Returns a row only if it has changed.
 INSERT INTO ledger_signer AS s (tenant_id, refusal, since)
 VALUES (%(tenant_id)s, %(refusal)s, %(now)s)
 ON CONFLICT (tenant_id) DO UPDATE SET refusal = excluded.refusal, since = excluded.since
@@ -68,11 +69,12 @@ WHERE s.refusal IS DISTINCT FROM excluded.refusal
 RETURNING 1
 
 -- forget_tiles --
--- Tiles are made of the log, and can be made again. As the owner, for a new epoch.
+-- Delete the tiles. They are made from the log and can be made again. Runs as the owner, for a new
+-- epoch.
 DELETE FROM ledger_tile WHERE tenant_id = %(tenant_id)s
 
 -- insert_own_batch --
--- Entries the server makes itself.
+-- Entries that the server itself adds.
 INSERT INTO batch (
     tenant_id, batch_on, batch_id, received_at, first_index, event_count, body_sha256, answer,
     leaves, payload, is_own
@@ -84,14 +86,14 @@ VALUES (
 )
 
 -- note_entered --
--- Which entries of the ledger these actions became.
+-- Set the ledger indexes of actions that were entered.
 UPDATE action AS a
 SET ledger_index = u.ledger_index
 FROM unnest(%(ids)b::uuid[], %(indexes)b::bigint[]) AS u (id, ledger_index)
 WHERE a.tenant_id = %(tenant_id)s AND a.id = u.id
 
 -- actions_out_of_order --
--- Actions that were entered long after later ones, with when the latest of those was.
+-- Actions that were entered long after later ones, with the time of the latest of those.
 SELECT ledger_index, at, latest
 FROM (
     SELECT ledger_index, at, max(at) OVER (ORDER BY ledger_index) AS latest

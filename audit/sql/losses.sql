@@ -1,7 +1,7 @@
 -- producers_lately --
--- Producers heard since an instant, the latest first, from just behind one of them: how far their
--- numbering has come, how many numbers of it are stored, and which they gave up; and how many
--- producers there are, of whatever page.
+-- Producers that sent something since an instant, latest first, after a cursor: first and last
+-- sequence number, how many events are stored, and the declared gaps. Also the number of all
+-- producers, on any page.
 SELECT p.producer_id, p.first_seq, p.last_seq, p.event_count, p.last_heard_at,
        array(
            SELECT ARRAY[g.from_seq, g.to_seq]
@@ -25,7 +25,7 @@ ORDER BY p.last_heard_at DESC, p.producer_id
 LIMIT %(limit)s
 
 -- gaps_between --
--- What producers owned up to have lost, heard within a range, by reason.
+-- Losses that producers declared in a range, by reason.
 SELECT reason, sum(lost_count)::bigint, count(DISTINCT producer_id)
 FROM gap
 WHERE tenant_id = %(tenant_id)s

@@ -1,13 +1,13 @@
 -- lock_traces --
--- Lets one request at a time look up and store the spans of these traces, each of which has one
--- of the tenant's locks. They are in order, so that two requests cannot wait for each other.
+-- Only one request at a time looks up and stores the spans of these traces. Each trace has one of
+-- the tenant's locks. The locks are taken in order, so that two requests cannot deadlock.
 SELECT count(pg_advisory_xact_lock(hashtextextended(%(tenant_id)s::text, number)))
 FROM unnest(%(numbers)b::bigint[]) AS number
 
 -- known_spans --
--- The tool spans of one day that are stored of a request's: the same ones, those right above, and
--- those right below. Asked for as ranges of one, in order: a plan that is made for an empty
--- partition and kept must use the only index that gives that (see calls_on_day).
+-- The stored tool spans of one day that concern a request's spans: the same ones, their parents,
+-- and their children. Queried as ranges of one value, in order: a plan that is made for an empty
+-- partition and kept must use the only index that can serve this (see calls_on_day).
 SELECT s.*
 FROM unnest(%(own_and_above)b::uuid[]) AS u (span_uuid)
 CROSS JOIN LATERAL (
@@ -35,7 +35,7 @@ CROSS JOIN LATERAL (
 ) AS s
 
 -- insert_spans --
--- A request's spans, in order of key. One that is known stays as it is.
+-- A request's spans, in order of key. Spans that are already stored stay unchanged.
 INSERT INTO otlp_span (
     tenant_id, started_on, span_uuid, parent_uuid, invocation_id, call_started_at, tool_name,
     tool_call_id, scope, kind
@@ -53,8 +53,9 @@ FROM unnest(
 ON CONFLICT DO NOTHING
 
 -- move_spans --
--- Spans of stored calls that turned out to be one: they are of the first of these. What is no
--- longer any span's call may be withdrawn (0013_merged_calls.sql).
+-- Spans of stored calls that turned out to be one call: assign them to the first of these calls. A
+-- call without any span left may then be withdrawn (policy merged_elsewhere in
+-- migrations/schema/index.sql).
 UPDATE otlp_span AS s SET invocation_id = u.invocation_id, call_started_at = u.call_started_at
 FROM unnest(
     %(started_on)b::date[], %(span_uuid)b::uuid[], %(invocation_id)b::uuid[],
@@ -66,7 +67,8 @@ WHERE s.tenant_id = %(tenant_id)s
   AND s.invocation_id <> u.invocation_id
 
 -- call_of_span --
--- The call a span is part of that once was one by itself: its page's address outlives it.
+-- The call that contains a span which was once a call itself. The address of that call's page stays
+-- valid.
 SELECT (call_started_at AT TIME ZONE 'UTC')::date, invocation_id
 FROM otlp_span
 WHERE tenant_id = %(tenant_id)s
@@ -75,10 +77,11 @@ WHERE tenant_id = %(tenant_id)s
   AND invocation_id <> span_uuid
 
 -- calls_above --
--- For spans that are no calls of their own: the nearest call above each, through whatever lies
--- between. For calls that executors reported: from the span each ran in, and through all spans of
--- the same tool's call, which tell this one. Chains end after a hundred steps, as parents may form a
--- ring. Asked for as ranges of one (see known_spans), and of days twice: once for the planner.
+-- The nearest call above each span that is not a call itself, through any spans between. For calls
+-- that executors reported, the search starts at the span each ran in, and passes through all spans
+-- of the same tool's call, as they report this same call. Chains end after a hundred steps, as
+-- parents may form a cycle. Queried as ranges of one value (see known_spans). The day is compared
+-- twice, the second time only for the planner.
 WITH RECURSIVE above AS (
     (
         SELECT span_uuid AS id, span_uuid AS at, NULL::uuid AS own, NULL::text AS tool_name,

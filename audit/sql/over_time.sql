@@ -1,7 +1,7 @@
 -- {{whole_hours}} --
--- The rows of `rollup` that lie within a slot: audit/queries/hour_cells.py. Lists of instants are told by a
--- SELECT: the planner would compare each with the statistics of each day, 24 ms for the thirty hours
--- that midnight in India cuts.
+-- The rows of `rollup` that are entirely within a slot: audit/queries/hour_cells.py. Lists of
+-- instants are passed through a SELECT, as the planner would otherwise compare each instant with
+-- the statistics of each day: 24 ms for the thirty hours that midnight in India cuts.
 tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
   AND hour_at >= %(start)s
@@ -9,35 +9,37 @@ tenant_id = %(tenant_id)s
   AND hour_at <> ALL((SELECT %(cut_hours)s::timestamptz[])::timestamptz[])
 
 -- {{hour_slot}} --
--- The slot such a row is counted for.
+-- The slot in which such a row is counted.
 width_bucket(hour_at, %(bounds)s::timestamptz[]) - 1
 
 -- {{cut_quarters}} --
--- The rows of `quarter_rollup` that make up the other hours.
+-- The rows of `quarter_rollup` that make up the cut hours.
 tenant_id = %(tenant_id)s
   AND started_on = ANY(%(quarter_days)s::date[])
   AND quarter_at = ANY((SELECT %(quarters)s::timestamptz[])::timestamptz[])
 
 -- {{quarter_slot}} --
--- The slot such a row is counted for: the one its middle lies in.
+-- The slot in which such a row is counted: the one that contains its middle.
 width_bucket(quarter_at + interval '450 seconds', %(bounds)s::timestamptz[]) - 1
 
 -- {{cell_pieces}} --
--- The stretches whose calls are read singly, each with the slot to add them to and the one to
--- take them from.
+-- The intervals whose calls are read singly, each with the slot to add them to and the slot to
+-- subtract them from.
 unnest(
     %(piece_starts)s::timestamptz[], %(piece_ends)s::timestamptz[], %(piece_slots)s::integer[],
     %(piece_taken_from)s::integer[]
 ) AS piece (start_at, end_at, slot, taken_from)
 
 -- {{piece_sign}} --
--- Whether its calls are added to all slots but the first, taken from them, or neither: 1, -1, 0.
+-- Effect of an interval's calls on the total of all slots but the first: added (1), subtracted (-1)
+-- or none (0).
 (coalesce(piece.slot, 0) > 0)::integer - (coalesce(piece.taken_from, 0) > 0)::integer
 
 -- {{piece_calls}} --
--- The calls of such a stretch. In a LATERAL that ends with LIMIT ALL each is read along the index:
--- joined with the stretches, or told each one's day, whole days are read and most is thrown away.
--- Days are named one by one, as every further one is planned for: 10 ms for sixty.
+-- The calls of such an interval. Use it in a LATERAL that ends with LIMIT ALL, so that each
+-- interval is read along the index. With a plain join, or with one day per interval, PostgreSQL
+-- reads whole days and discards most rows. Only the necessary days are listed, as each further day
+-- costs planning time: 10 ms for sixty.
 tenant_id = %(tenant_id)s
       AND started_on = ANY(%(piece_days)s::date[])
       AND started_at >= piece.start_at
@@ -51,19 +53,19 @@ CASE WHEN duration_us < %(lowest_us)s THEN 0
 END::integer
 
 -- {{figure_sums}} --
--- What the overview sums up of such rows.
+-- The sums that the overview shows, over such rows.
 sum(completed_count - failed_count)::bigint AS ok, sum(failed_count)::bigint AS failed,
            sum(violating_call_count)::bigint AS violating,
            sum(violation_count)::bigint AS violations, sum(prompt_tokens)::bigint AS prompt,
            sum(completion_tokens)::bigint AS completion, sum(histogram) AS histogram
 
 -- figures_over_time --
--- Three kinds of rows: of a slot; of a tool in all slots but the first, which is the range before;
--- and, where calls are moved, of a tool in a slot. Of whole cells histograms are numbers
--- (audit/index/histogram.py), and a tool's row tells how many calls it has in each slot: a row of each
--- were 800 a page. Of the calls moved they are buckets and how many are in each: a row each were
--- 3,000. One statement: cells and the calls moved between them are of the same moment, and those
--- are read once.
+-- Three kinds of rows: of a slot; of a tool in all slots but the first, which is the previous
+-- range; and, for moved calls, of a tool in a slot. Histograms of whole cells are numbers
+-- (audit/index/histogram.py), and a tool's row has its number of calls in each slot, as one row per
+-- tool and slot would be 800 rows a page. Histograms of moved calls are buckets with their counts,
+-- as one row per bucket would be 3,000. It is one statement, so that cells and the calls moved
+-- between them are read at the same moment, and moved calls only once.
 SELECT slot, NULL::integer AS taken_from, 1 AS sign, tool_name, sum(histogram)::text AS histogram,
        NULL::integer[] AS buckets, NULL::bigint[] AS bucket_calls, sum(ok)::bigint AS ok,
        sum(failed)::bigint AS failed, 0::bigint AS open, sum(violating)::bigint AS violating,
@@ -128,7 +130,7 @@ GROUP BY GROUPING SETS ((slot), (is_current, tool_name))
 HAVING GROUPING(slot) = 0 OR is_current
 
 -- figures_before --
--- Whether there are calls of hours before an instant.
+-- Whether there are calls in hours before an instant.
 SELECT 1
 FROM rollup
 WHERE tenant_id = %(tenant_id)s

@@ -11,13 +11,13 @@ ORDER BY first_index
 LIMIT %(batch_limit)s
 
 -- note_lost_places --
--- Where in a batch events are that cannot be read.
+-- Note the positions in a batch whose events cannot be read.
 INSERT INTO lost_place (tenant_id, batch_id, position)
 SELECT %(tenant_id)s, %(batch_id)s, unnest(%(positions)s::integer[])
 
 -- keep_calls --
--- The calls one of whose events cannot be read any more: nothing but their rows knows of it.
--- How many there are.
+-- Note the calls with an event that can no longer be read: only their index rows still have its
+-- data. Returns how many there are.
 WITH kept AS (
     INSERT INTO kept_call (started_on, invocation_id)
     SELECT i.started_on, i.invocation_id
@@ -34,7 +34,8 @@ WITH kept AS (
 SELECT count(*) FROM kept
 
 -- forget_kept_violations --
--- What was rebuilt of kept calls from the other of their events: on their day or one beside it.
+-- Delete what was rebuilt for kept calls from their other event, on their day or a neighbouring
+-- one.
 DELETE FROM pg_temp.violation v
 USING kept_call k
 WHERE v.tenant_id = %(tenant_id)s
@@ -42,7 +43,7 @@ WHERE v.tenant_id = %(tenant_id)s
   AND v.started_on BETWEEN k.started_on - 1 AND k.started_on + 1
 
 -- forget_kept_calls --
--- The same of their rows.
+-- Delete the rebuilt rows of kept calls in the same way.
 DELETE FROM pg_temp.invocation i
 USING kept_call k
 WHERE i.tenant_id = %(tenant_id)s
@@ -50,7 +51,7 @@ WHERE i.tenant_id = %(tenant_id)s
   AND i.started_on BETWEEN k.started_on - 1 AND k.started_on + 1
 
 -- copy_kept_calls --
--- And their rows as they are.
+-- Copy the rows of kept calls unchanged.
 INSERT INTO pg_temp.invocation
 SELECT i.*
 FROM public.invocation i
@@ -59,7 +60,7 @@ WHERE i.tenant_id = %(tenant_id)s
 ON CONFLICT DO NOTHING
 
 -- copy_kept_violations --
--- And their violations.
+-- Copy the violations of kept calls unchanged.
 INSERT INTO pg_temp.violation
 SELECT v.*
 FROM public.violation v
@@ -68,7 +69,7 @@ WHERE v.tenant_id = %(tenant_id)s
 ON CONFLICT DO NOTHING
 
 -- rebuilt_calls --
--- The next of the rebuilt calls, as the ingest's upsert returns one that is new as a whole.
+-- The next rebuilt calls, with the columns that ingest's upsert returns for a completely new call.
 SELECT started_on - date '1970-01-01', invocation_id, started_at, ended_at, duration_us, state,
        tool_name, tool_version, trace_id, run_id, error_type, violation_count, prompt_tokens,
        completion_tokens, cache_hit, TRUE, end_batch_id IS NOT NULL, TRUE
@@ -79,11 +80,11 @@ ORDER BY started_on, invocation_id
 LIMIT %(call_limit)s
 
 -- forget_violation_days --
--- The sums of violations, which may count those that were forgotten since.
+-- Delete the sums of violations, as they may count violations that were deleted since.
 DELETE FROM pg_temp.violation_day WHERE tenant_id = %(tenant_id)s
 
 -- rebuild_violation_days --
--- The same from the violations as they are now.
+-- Rebuild the sums from the current violations.
 INSERT INTO pg_temp.violation_day (
     tenant_id, started_on, kind, tool_name, tool_version, path_pattern, code, strategy, outcome,
     violation_count, call_count, first_at, last_at

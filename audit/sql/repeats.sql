@@ -1,5 +1,6 @@
 -- calls_by_hour --
--- How many calls started in each UTC hour of a range, the newest first: how far back may be looked.
+-- How many calls started in each UTC hour of a range, newest first, to decide how far back to
+-- search.
 SELECT hour_at, sum(started_count)::bigint
 FROM rollup
 WHERE tenant_id = %(tenant_id)s
@@ -10,7 +11,7 @@ GROUP BY hour_at
 ORDER BY hour_at DESC
 
 -- {{repeats_looked_at}} --
--- The calls among which identical ones are looked for.
+-- The calls among which identical ones are searched for.
 tenant_id = %(tenant_id)s
       AND started_on BETWEEN %(first_day)s AND %(last_day)s
       AND started_at >= %(start)s
@@ -19,8 +20,8 @@ tenant_id = %(tenant_id)s
       AND tool_name <> ALL(%(polling)s::text[])
 
 -- repeated_calls --
--- Call ids that occur more than once, the most frequent first; how many such there are, of how
--- many calls, and how many of them occur often enough for a loop.
+-- Call ids that occur more than once, most frequent first. Also how many such ids there are, how
+-- many calls they have, and how many ids occur often enough for a loop.
 SELECT call_id, count(*), count(*) OVER (), sum(count(*)) OVER ()::bigint,
        sum((count(*) >= %(loop_calls)s)::integer) OVER ()
 FROM invocation
@@ -31,8 +32,9 @@ ORDER BY count(*) DESC, call_id
 LIMIT %(repeat_limit)s
 
 -- looping_calls --
--- Call ids that occur so often in one trace, the most frequent first; how many such there are, and
--- of how many calls. Of some call ids, which an index finds; NULL: of whichever.
+-- Call ids that occur at least loop_calls times in one trace, most frequent first. Also how many
+-- such pairs there are, and how many calls they have. Given call ids restrict the search, so that
+-- an index is used; NULL means all.
 SELECT call_id, trace_id, count(*) OVER (), sum(count(*)) OVER ()::bigint
 FROM invocation
 WHERE {{repeats_looked_at}}
@@ -43,7 +45,8 @@ ORDER BY count(*) DESC, call_id, trace_id
 LIMIT %(loop_limit)s
 
 -- repeats_in_traces --
--- What some call ids' calls took, by tool and trace; all and the first of them.
+-- Durations and tokens of the calls with some call ids, by tool and trace: of all calls, and of the
+-- first one.
 SELECT tool_name, call_id, trace_id, count(*), count(*) FILTER (WHERE state = 'failed'),
        count(*) FILTER (WHERE cache_hit), sum(coalesce(duration_us, 0)), sum(tokens),
        min(started_at), max(started_at),
@@ -58,7 +61,7 @@ FROM (
 GROUP BY tool_name, call_id, trace_id
 
 -- newest_results --
--- Where the newest results of one tool's identical calls lie in the log, of those that succeeded.
+-- Where in the log the newest results of one tool's identical calls are. Only calls that succeeded.
 SELECT end_batch_id, end_pos
 FROM invocation
 WHERE {{repeats_looked_at}}
@@ -68,7 +71,7 @@ ORDER BY started_at DESC
 LIMIT %(result_limit)s
 
 -- newest_arguments --
--- Where the newest start of each of some tools' call ids lies in the log.
+-- Where in the log the newest start event for each of some pairs of tool and call id is.
 SELECT wanted.tool_name, wanted.call_id, newest.start_batch_id, newest.start_pos
 FROM unnest(%(tools)s::text[], %(call_ids)s::text[]) AS wanted (tool_name, call_id)
 CROSS JOIN LATERAL (

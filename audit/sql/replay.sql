@@ -1,5 +1,5 @@
 -- replayed_calls --
--- The next calls of a tool that have ended, newest first, and where their events lie in the log.
+-- The next ended calls of a tool, newest first, and where their events are in the log.
 SELECT started_on, started_at, invocation_id, start_batch_id, start_pos, end_batch_id, end_pos
 FROM invocation
 WHERE tenant_id = %(tenant_id)s
@@ -13,7 +13,7 @@ ORDER BY started_at DESC, invocation_id DESC
 LIMIT %(page_limit)s
 
 -- replayed_count --
--- How many such calls there are, counted no further than a limit.
+-- How many such calls there are, counted up to a limit.
 SELECT count(*)
 FROM (
     SELECT 1

@@ -1,9 +1,10 @@
 -- ledger_size --
--- How many events the log holds.
+-- How many events the log has.
 SELECT coalesce((SELECT size FROM ledger_head WHERE tenant_id = %(tenant_id)s), 0)
 
 -- registry_changes --
--- Versions published within a range, the newest first; how many there are, and of new tools.
+-- Versions published in a range, newest first. Also how many there are, and how many are the first
+-- of their tool.
 SELECT t.name, v.number, v.digest, v.created_at, v.created_by, v.created_by_key,
        count(*) OVER (), count(*) FILTER (WHERE v.number = 1) OVER ()
 FROM tool_version v
@@ -15,8 +16,8 @@ ORDER BY v.created_at DESC, t.name, v.number DESC
 LIMIT %(limit)s
 
 -- exports_made --
--- Who exported what within a range, the newest first, and how many exports there were. Ids do not
--- narrow it: those of `record_look` are hashes.
+-- Who exported what in a range, newest first, and how many exports there were. Ids cannot narrow
+-- the search, as those of `record_look` are hashes.
 SELECT at, user_name, verb, subject, coalesce(details ->> 'query', ''), count(*) OVER ()
 FROM action
 WHERE tenant_id = %(tenant_id)s
@@ -27,7 +28,7 @@ ORDER BY at DESC, id DESC
 LIMIT %(limit)s
 
 -- report_insert --
--- Store a report; nothing if one of that kind and period is there.
+-- Store a report. Nothing happens if there is already one of that kind and period.
 INSERT INTO report (
     tenant_id, id, created_at, made_by, made_as, kind, start_at, end_at, time_zone, period,
     ledger_size, query, again_of, figures
@@ -40,7 +41,7 @@ ON CONFLICT (tenant_id, kind, period) DO NOTHING
 RETURNING id
 
 -- {{report_head}} --
--- What is told of a report beside its figures.
+-- The columns of a report without its figures.
 id, created_at, made_by, made_as, kind, start_at, end_at, time_zone, ledger_size, query, again_of
 
 -- report_by_id --
@@ -50,8 +51,8 @@ FROM report
 WHERE tenant_id = %(tenant_id)s AND id = %(id)s
 
 -- report_page --
--- Reports, newest first, from just before an id, each with its headline figures. A document is
--- unpacked once: each `figures -> …` would do so again.
+-- Reports before an id, newest first, each with its headline figures. jsonb_to_record unpacks a
+-- document once; each `figures -> …` would unpack it again.
 SELECT {{report_head}},
        jsonb_build_object(
            'volume', jsonb_build_object('calls', f.volume -> 'calls'),
@@ -71,7 +72,7 @@ ORDER BY id DESC
 LIMIT %(page_limit)s
 
 -- report_page_after --
--- The same from just after an id, oldest first: the way back to newer pages.
+-- As report_page, but after an id and oldest first: for going back to newer pages.
 SELECT id
 FROM report
 WHERE tenant_id = %(tenant_id)s AND id > %(after)s
@@ -85,17 +86,17 @@ FROM report
 WHERE tenant_id = %(tenant_id)s AND kind = ANY(%(kinds)s::text[]) AND period = ANY(%(periods)s::text[])
 
 -- reports_forget --
--- Delete the reports made before an instant: ids are in order of time.
+-- Delete reports made before an instant. Ids are in order of time.
 DELETE FROM report
 WHERE tenant_id = %(tenant_id)s AND id < %(before)s AND created_at < %(until)s
 RETURNING id
 
 -- report_schedule_read --
--- What the worker makes by itself.
+-- The schedule of the reports that the worker makes.
 SELECT kinds, time_zone, keep_days FROM report_schedule WHERE tenant_id = %(tenant_id)s
 
 -- report_schedule_write --
--- Change that.
+-- Change that schedule.
 INSERT INTO report_schedule (tenant_id, kinds, time_zone, keep_days)
 VALUES (%(tenant_id)s, %(kinds)s, %(time_zone)s, %(keep_days)s)
 ON CONFLICT (tenant_id) DO UPDATE

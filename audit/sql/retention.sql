@@ -1,5 +1,5 @@
 -- expired_batches --
--- The next batches of the log, in its order, as long as their time is over.
+-- The next batches in the order of the log, up to the first one that has not expired.
 SELECT batch_on, batch_id, first_index, event_count, is_own, has_payload
 FROM (
     SELECT batch_on, batch_id, first_index, event_count, is_own, payload IS NOT NULL AS has_payload,
@@ -16,7 +16,8 @@ WHERE is_over
 ORDER BY first_index
 
 -- erase_payloads --
--- Blanks the payloads of some batches. What the server says of the log stays. As the keeper.
+-- Blank the payloads of some batches, but not those of the server's own entries. Runs as the
+-- keeper.
 UPDATE batch b SET payload = NULL
 FROM unnest(%(days)s::date[], %(batch_ids)s::uuid[]) AS u (batch_on, batch_id)
 WHERE b.tenant_id = %(tenant_id)s
@@ -25,11 +26,11 @@ WHERE b.tenant_id = %(tenant_id)s
   AND NOT b.is_own
 
 -- note_erased_to --
--- How far retention has come. As the keeper.
+-- Store how far retention has come. Runs as the keeper.
 UPDATE tenant_setting SET erased_to = %(erased_to)s WHERE tenant_id = %(tenant_id)s
 
 -- expired_refused --
--- The next refused lines whose time is over and that still have their text.
+-- The next expired rejected lines that still have their text.
 SELECT id, CASE WHEN %(with_raw)s THEN raw END, received_at
 FROM rejected_event
 WHERE tenant_id = %(tenant_id)s
@@ -41,16 +42,16 @@ ORDER BY id
 LIMIT %(row_limit)s
 
 -- blank_lines --
--- Blanks refused lines; what became of them stays. As the keeper.
+-- Blank rejected lines. Their resolution stays. Runs as the keeper.
 UPDATE rejected_event r SET raw = ''
 WHERE r.tenant_id = %(tenant_id)s AND r.id = ANY(%(ids)s)
 
 -- {{within_expired_days}} --
--- Of the tenant's days, those from one on that are expired.
+-- The tenant's expired days, from a given day on.
 tenant_id = %(tenant_id)s AND started_on >= %(from)s AND started_on < %(before)s
 
 -- {{call_was_left}} --
--- Of a call's other rows: those whose call was left.
+-- For other rows of a call: whether the call was kept.
 EXISTS (
     SELECT FROM invocation c
     WHERE c.tenant_id = %(tenant_id)s
@@ -59,7 +60,7 @@ EXISTS (
 )
 
 -- {{call_of_trace_was_left}} --
--- Of traces: those of which a call was left.
+-- For traces: whether a call of the trace was kept.
 EXISTS (
     SELECT FROM invocation c
     WHERE c.tenant_id = %(tenant_id)s
@@ -68,18 +69,18 @@ EXISTS (
 )
 
 -- {{call_of_day_was_left}} --
--- Of what sums up a day: all, as long as a call of it was left.
+-- For sums of a day: whether any call of the day was kept.
 EXISTS (
     SELECT FROM invocation c WHERE c.tenant_id = %(tenant_id)s AND c.started_on = %(day)s
 )
 
 -- oldest_day_of_calls --
--- The first day, from some day on, of which the tenant has calls.
+-- The first day, from a given day on, with calls of the tenant.
 SELECT min(started_on) FROM invocation WHERE {{within_expired_days}}
 
 -- delete_day_of_calls --
--- Deletes rows of one day, hence of one partition, in which a ctid is one row's, and counts them. As
--- the owner.
+-- Delete rows of one day, and count them. A day is one partition, in which a ctid identifies one
+-- row. Runs as the owner.
 WITH gone AS (
     DELETE FROM invocation
     WHERE tenant_id = %(tenant_id)s
@@ -94,11 +95,11 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- oldest_day_of_violations --
--- The same of this table.
+-- As oldest_day_of_calls, for this table.
 SELECT min(started_on) FROM violation WHERE {{within_expired_days}}
 
 -- delete_day_of_violations --
--- The same of this table.
+-- As delete_day_of_calls, for this table.
 WITH gone AS (
     DELETE FROM violation
     WHERE tenant_id = %(tenant_id)s
@@ -113,11 +114,11 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- oldest_day_of_traces --
--- The same of this table.
+-- As oldest_day_of_calls, for this table.
 SELECT min(started_on) FROM trace WHERE {{within_expired_days}}
 
 -- delete_day_of_traces --
--- The same of this table.
+-- As delete_day_of_calls, for this table.
 WITH gone AS (
     DELETE FROM trace
     WHERE tenant_id = %(tenant_id)s
@@ -132,11 +133,11 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- oldest_day_of_quarters --
--- The same of this table.
+-- As oldest_day_of_calls, for this table.
 SELECT min(started_on) FROM quarter_rollup WHERE {{within_expired_days}}
 
 -- delete_day_of_quarters --
--- The same of this table.
+-- As delete_day_of_calls, for this table.
 WITH gone AS (
     DELETE FROM quarter_rollup
     WHERE tenant_id = %(tenant_id)s
@@ -151,11 +152,11 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- oldest_day_of_errors --
--- The same of this table.
+-- As oldest_day_of_calls, for this table.
 SELECT min(started_on) FROM error_rollup WHERE {{within_expired_days}}
 
 -- delete_day_of_errors --
--- The same of this table.
+-- As delete_day_of_calls, for this table.
 WITH gone AS (
     DELETE FROM error_rollup
     WHERE tenant_id = %(tenant_id)s
@@ -170,11 +171,11 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- oldest_day_of_spans --
--- The same of this table.
+-- As oldest_day_of_calls, for this table.
 SELECT min(started_on) FROM otlp_span WHERE {{within_expired_days}}
 
 -- delete_day_of_spans --
--- The same of this table.
+-- As delete_day_of_calls, for this table.
 WITH gone AS (
     DELETE FROM otlp_span
     WHERE tenant_id = %(tenant_id)s
@@ -189,11 +190,11 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- oldest_day_of_violation_days --
--- The same of this table.
+-- As oldest_day_of_calls, for this table.
 SELECT min(started_on) FROM violation_day WHERE {{within_expired_days}}
 
 -- delete_day_of_violation_days --
--- The same of this table.
+-- As delete_day_of_calls, for this table.
 WITH gone AS (
     DELETE FROM violation_day
     WHERE tenant_id = %(tenant_id)s
@@ -208,8 +209,8 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- delete_expired_rollups --
--- Deletes the counters, which are few, of days of which no call is left, and tells how many calls
--- they counted. As the owner.
+-- Delete the counters, which are few, of days without any kept call. Returns how many calls they
+-- counted. Runs as the owner.
 WITH gone AS (
     DELETE FROM rollup r
     WHERE r.tenant_id = %(tenant_id)s

@@ -1,5 +1,5 @@
 -- note_differing_invocation --
--- The keys of all rows that are not the same in the index, `public`, and the shadow, `pg_temp`.
+-- Note the keys of all rows that differ between the index, `public`, and the shadow, `pg_temp`.
 CREATE TEMP TABLE differing_invocation AS
 SELECT started_on, invocation_id
 FROM (
@@ -12,7 +12,7 @@ FULL JOIN (
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_invocation --
--- The first of them, as index and shadow have them, and how many there are.
+-- The first of these rows, as they are in index and shadow, and how many there are.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_invocation)
 FROM (
@@ -29,14 +29,14 @@ LEFT JOIN pg_temp.invocation AS x
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_invocation --
--- Of the index, the rows that were noted.
+-- Delete the noted rows from the index.
 DELETE FROM public.invocation AS i
 USING differing_invocation AS d
 WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
   AND i.invocation_id = d.invocation_id
 
 -- insert_differing_invocation --
--- In their place the shadow's, where it has any.
+-- Insert the shadow's rows in their place, where it has them.
 INSERT INTO public.invocation
 SELECT x.*
 FROM pg_temp.invocation AS x
@@ -45,7 +45,7 @@ WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
 ON CONFLICT (tenant_id, started_on, invocation_id) DO NOTHING
 
 -- note_differing_violation --
--- The same of this table.
+-- As note_differing_invocation, for this table.
 CREATE TEMP TABLE differing_violation AS
 SELECT started_on, invocation_id, ordinal
 FROM (
@@ -58,7 +58,7 @@ FULL JOIN (
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_violation --
--- The same of this table.
+-- As show_differing_invocation, for this table.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_violation)
 FROM (
@@ -75,14 +75,14 @@ LEFT JOIN pg_temp.violation AS x
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_violation --
--- The same of this table.
+-- As delete_differing_invocation, for this table.
 DELETE FROM public.violation AS i
 USING differing_violation AS d
 WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
   AND i.invocation_id = d.invocation_id AND i.ordinal = d.ordinal
 
 -- insert_differing_violation --
--- The same of this table.
+-- As insert_differing_invocation, for this table.
 INSERT INTO public.violation
 SELECT x.*
 FROM pg_temp.violation AS x
@@ -91,7 +91,7 @@ WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
 ON CONFLICT (tenant_id, started_on, invocation_id, ordinal) DO NOTHING
 
 -- note_differing_violation_day --
--- The same of this table.
+-- As note_differing_invocation, for this table.
 CREATE TEMP TABLE differing_violation_day AS
 SELECT started_on, kind
 FROM (
@@ -104,7 +104,7 @@ FULL JOIN (
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_violation_day --
--- The same of this table.
+-- As show_differing_invocation, for this table.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_violation_day)
 FROM (
@@ -119,13 +119,13 @@ LEFT JOIN pg_temp.violation_day AS x
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_violation_day --
--- The same of this table.
+-- As delete_differing_invocation, for this table.
 DELETE FROM public.violation_day AS i
 USING differing_violation_day AS d
 WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.kind = d.kind
 
 -- insert_differing_violation_day --
--- The same of this table.
+-- As insert_differing_invocation, for this table.
 INSERT INTO public.violation_day
 SELECT x.*
 FROM pg_temp.violation_day AS x
@@ -134,7 +134,7 @@ WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
 ON CONFLICT (tenant_id, started_on, kind) DO NOTHING
 
 -- note_differing_trace --
--- The same of this table.
+-- As note_differing_invocation, for this table.
 CREATE TEMP TABLE differing_trace AS
 SELECT started_on, trace_id
 FROM (
@@ -147,7 +147,7 @@ FULL JOIN (
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_trace --
--- The same of this table.
+-- As show_differing_invocation, for this table.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_trace)
 FROM (
@@ -162,13 +162,13 @@ LEFT JOIN pg_temp.trace AS x
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_trace --
--- The same of this table.
+-- As delete_differing_invocation, for this table.
 DELETE FROM public.trace AS i
 USING differing_trace AS d
 WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.trace_id = d.trace_id
 
 -- insert_differing_trace --
--- The same of this table.
+-- As insert_differing_invocation, for this table.
 INSERT INTO public.trace
 SELECT x.*
 FROM pg_temp.trace AS x
@@ -177,7 +177,8 @@ WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
 ON CONFLICT (tenant_id, started_on, trace_id) DO NOTHING
 
 -- note_differing_quarter_rollup --
--- The same of this table. A row of which nothing is left is as good as none.
+-- As note_differing_invocation, for this table. Rows of the index that count no calls are treated
+-- as absent.
 CREATE TEMP TABLE differing_quarter_rollup AS
 SELECT started_on, quarter_at, tool_name, tool_version
 FROM (
@@ -190,7 +191,7 @@ FULL JOIN (
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_quarter_rollup --
--- The same of this table.
+-- As show_differing_invocation, for this table.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_quarter_rollup)
 FROM (
@@ -209,7 +210,7 @@ LEFT JOIN pg_temp.quarter_rollup AS x
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_quarter_rollup --
--- The same of this table.
+-- As delete_differing_invocation, for this table.
 DELETE FROM public.quarter_rollup AS i
 USING differing_quarter_rollup AS d
 WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
@@ -217,7 +218,7 @@ WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on
   AND i.tool_version = d.tool_version
 
 -- insert_differing_quarter_rollup --
--- The same of this table.
+-- As insert_differing_invocation, for this table.
 INSERT INTO public.quarter_rollup
 SELECT x.*
 FROM pg_temp.quarter_rollup AS x
@@ -226,7 +227,8 @@ WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
 ON CONFLICT (tenant_id, started_on, quarter_at, tool_name, tool_version) DO NOTHING
 
 -- note_differing_rollup --
--- The same of this table. A row of which nothing is left is as good as none.
+-- As note_differing_invocation, for this table. Rows of the index that count no calls are treated
+-- as absent.
 CREATE TEMP TABLE differing_rollup AS
 SELECT started_on, hour_at, tool_name, tool_version
 FROM (
@@ -239,7 +241,7 @@ FULL JOIN (
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_rollup --
--- The same of this table.
+-- As show_differing_invocation, for this table.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_rollup)
 FROM (
@@ -256,14 +258,14 @@ LEFT JOIN pg_temp.rollup AS x
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_rollup --
--- The same of this table.
+-- As delete_differing_invocation, for this table.
 DELETE FROM public.rollup AS i
 USING differing_rollup AS d
 WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.hour_at = d.hour_at
   AND i.tool_name = d.tool_name AND i.tool_version = d.tool_version
 
 -- insert_differing_rollup --
--- The same of this table.
+-- As insert_differing_invocation, for this table.
 INSERT INTO public.rollup
 SELECT x.*
 FROM pg_temp.rollup AS x
@@ -272,7 +274,8 @@ WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
 ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version) DO NOTHING
 
 -- note_differing_error_rollup --
--- The same of this table. A row of which nothing is left is as good as none.
+-- As note_differing_invocation, for this table. Rows of the index that count no calls are treated
+-- as absent.
 CREATE TEMP TABLE differing_error_rollup AS
 SELECT started_on, hour_at, tool_name, tool_version, error_type
 FROM (
@@ -285,7 +288,7 @@ FULL JOIN (
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_error_rollup --
--- The same of this table.
+-- As show_differing_invocation, for this table.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_error_rollup)
 FROM (
@@ -304,7 +307,7 @@ LEFT JOIN pg_temp.error_rollup AS x
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_error_rollup --
--- The same of this table.
+-- As delete_differing_invocation, for this table.
 DELETE FROM public.error_rollup AS i
 USING differing_error_rollup AS d
 WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.hour_at = d.hour_at
@@ -312,7 +315,7 @@ WHERE i.tenant_id = %(tenant_id)s AND i.started_on = d.started_on AND i.hour_at 
   AND i.error_type = d.error_type
 
 -- insert_differing_error_rollup --
--- The same of this table.
+-- As insert_differing_invocation, for this table.
 INSERT INTO public.error_rollup
 SELECT x.*
 FROM pg_temp.error_rollup AS x
@@ -321,7 +324,7 @@ WHERE x.tenant_id = %(tenant_id)s AND x.started_on = ANY(%(days)s)
 ON CONFLICT (tenant_id, started_on, hour_at, tool_name, tool_version, error_type) DO NOTHING
 
 -- note_differing_producer --
--- The same of this table.
+-- As note_differing_invocation, for this table.
 CREATE TEMP TABLE differing_producer AS
 SELECT producer_id
 FROM (
@@ -332,7 +335,7 @@ FULL JOIN pg_temp.producer AS x USING (producer_id)
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_producer --
--- The same of this table.
+-- As show_differing_invocation, for this table.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_producer)
 FROM (
@@ -347,13 +350,13 @@ LEFT JOIN pg_temp.producer AS x
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_producer --
--- The same of this table.
+-- As delete_differing_invocation, for this table.
 DELETE FROM public.producer AS i
 USING differing_producer AS d
 WHERE i.tenant_id = %(tenant_id)s AND i.producer_id = d.producer_id
 
 -- insert_differing_producer --
--- The same of this table.
+-- As insert_differing_invocation, for this table.
 INSERT INTO public.producer
 SELECT x.*
 FROM pg_temp.producer AS x
@@ -362,7 +365,7 @@ WHERE x.tenant_id = %(tenant_id)s
 ON CONFLICT (tenant_id, producer_id) DO NOTHING
 
 -- note_differing_gap --
--- The same of this table.
+-- As note_differing_invocation, for this table.
 CREATE TEMP TABLE differing_gap AS
 SELECT producer_id, from_seq, to_seq
 FROM (
@@ -373,7 +376,7 @@ FULL JOIN pg_temp.gap AS x USING (producer_id, from_seq, to_seq)
 WHERE ROW(i.*) IS DISTINCT FROM ROW(x.*)
 
 -- show_differing_gap --
--- The same of this table.
+-- As show_differing_invocation, for this table.
 SELECT to_jsonb(d)::text, to_jsonb(i)::text, to_jsonb(x)::text,
        (SELECT count(*) FROM differing_gap)
 FROM (
@@ -390,14 +393,14 @@ LEFT JOIN pg_temp.gap AS x
 ORDER BY to_jsonb(d)::text
 
 -- delete_differing_gap --
--- The same of this table.
+-- As delete_differing_invocation, for this table.
 DELETE FROM public.gap AS i
 USING differing_gap AS d
 WHERE i.tenant_id = %(tenant_id)s AND i.producer_id = d.producer_id AND i.from_seq = d.from_seq
   AND i.to_seq = d.to_seq
 
 -- insert_differing_gap --
--- The same of this table.
+-- As insert_differing_invocation, for this table.
 INSERT INTO public.gap
 SELECT x.*
 FROM pg_temp.gap AS x

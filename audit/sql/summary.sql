@@ -11,7 +11,7 @@ WHERE tenant_id = %(tenant_id)s
   AND hour_at < %(last_hour)s
 
 -- summary_edges --
--- The same of the two ends of a range that are not whole hours, from the calls themselves.
+-- The same for the two ends of a range that are not whole hours, from the calls themselves.
 SELECT count(*), count(*) FILTER (WHERE state = 'open'), count(*) FILTER (WHERE state = 'failed'),
        count(*) FILTER (WHERE violation_count > 0), coalesce(sum(violation_count), 0),
        coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)
@@ -22,7 +22,7 @@ WHERE tenant_id = %(tenant_id)s
        OR (started_at >= %(last_hour)s AND started_at < %(end)s))
 
 -- latency_edges --
--- The histogram of the two ends, by the formula of audit/index/histogram.py.
+-- The histogram for the two ends, by the formula of audit/index/histogram.py.
 SELECT CASE WHEN duration_us < %(lowest_us)s THEN 0
             ELSE least(1 + floor(ln(duration_us / %(lowest_us)s::float8) / %(log_growth)s::float8),
                        %(last_bucket)s)

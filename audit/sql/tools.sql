@@ -1,5 +1,5 @@
 -- called_tools --
--- Tools by their calls since an hour, from the counters alone.
+-- Tools by their number of calls since an hour, from the counters alone.
 SELECT tool_name, sum(started_count)::bigint, sum(failed_count)::bigint, max(hour_at)
 FROM rollup
 WHERE tenant_id = %(tenant_id)s
@@ -8,7 +8,7 @@ WHERE tenant_id = %(tenant_id)s
 GROUP BY tool_name
 
 -- note_tools --
--- Put on record under which names calls were made from a day on, or of all days at first.
+-- Store the tool names of calls since a day; the first time, of all days.
 INSERT INTO observed_tool (tenant_id, tool_name, first_seen_at, last_seen_at)
 SELECT %(tenant_id)s, tool_name, min(hour_at), max(hour_at)
 FROM rollup
@@ -27,7 +27,7 @@ WHERE observed_tool.last_seen_at < excluded.last_seen_at
    OR observed_tool.first_seen_at > excluded.first_seen_at
 
 -- registered_tools --
--- Tools behind a name, each with its current version and that version's state.
+-- Tools after a name, each with its current version and that version's state.
 SELECT t.id, t.name, t.current_number, t.tags, t.owner, left(v.description, 120), v.trusted,
        v.ephemeral, v.on_collision, s.kind, d.id IS NOT NULL, o.last_seen_at
 FROM tool t
@@ -61,7 +61,7 @@ ORDER BY t.name
 LIMIT %(limit)s
 
 -- observed_tools --
--- Names behind a name that calls were made under and no tool has.
+-- Names after a name that calls used, but that no registered tool has.
 SELECT o.tool_name, o.last_seen_at
 FROM observed_tool o
 WHERE o.tenant_id = %(tenant_id)s
@@ -72,7 +72,7 @@ ORDER BY o.tool_name
 LIMIT %(limit)s
 
 -- expired_tools --
--- Tools that live for a turn and were neither changed nor called since.
+-- Tools registered for one turn that were neither changed nor called since.
 SELECT t.id
 FROM tool t
 JOIN tool_version v

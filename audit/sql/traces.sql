@@ -1,7 +1,7 @@
 -- trace_days_before --
--- A page of the trace list: day rows before a cursor, newest first. The inner select walks
--- trace_started_idx and gives up after scan_limit rows, so that a filter no index serves
--- cannot read a whole month.
+-- A page of the trace list: day rows before a cursor, newest first. The inner select scans
+-- trace_started_idx and stops after scan_limit rows, so that a filter without an index cannot read
+-- a whole month.
 SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
        completed_count, failed_count, violation_count, prompt_tokens, completion_tokens
 FROM (
@@ -25,7 +25,7 @@ ORDER BY first_started_at DESC, trace_id DESC
 LIMIT %(page_limit)s
 
 -- trace_days_after --
--- The same after a cursor, oldest first: the way back to newer pages.
+-- As trace_days_before, but after a cursor and oldest first: for going back to newer pages.
 SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
        completed_count, failed_count, violation_count, prompt_tokens, completion_tokens
 FROM (
@@ -49,7 +49,7 @@ ORDER BY first_started_at, trace_id
 LIMIT %(page_limit)s
 
 -- trace_scan_end --
--- The last row the scan of trace_days_before looked at, or none if it got to the end.
+-- The last row that trace_days_before scanned; no row if it reached the end.
 WITH scanned AS (
     SELECT first_started_at, trace_id
     FROM trace
@@ -69,8 +69,8 @@ ORDER BY first_started_at, trace_id
 LIMIT 1
 
 -- trace_days_of --
--- All day rows of some traces. Days are listed one by one: with equality on all three
--- columns every partition answers from its primary key.
+-- All day rows of some traces. Days are listed one by one: with equality on all three columns,
+-- every partition answers from its primary key.
 SELECT trace_id, first_started_at, last_at, first_tool_name, run_id, started_count,
        completed_count, failed_count, violation_count, prompt_tokens, completion_tokens
 FROM trace
@@ -80,9 +80,10 @@ WHERE tenant_id = %(tenant_id)s
 ORDER BY trace_id, started_on
 
 -- trace_reasons --
--- For each trace the call that shows why it is worth a look: of the failed ones, else of
--- those with a violation, the first to end, because a failure passes outwards from the call
--- it began in; else the first open one. Of a long trace only the first calls are searched.
+-- For each trace, the call that explains its state. This is the first to end among the failed
+-- calls, or else among the calls with a violation, as a failure spreads outwards from the call in
+-- which it began. Otherwise it is the first open call. In long traces, only the first calls are
+-- searched.
 SELECT wanted.trace_id, call.tool_name, call.state, call.error_type, call.error_code,
        call.error_message, call.upstream_status, call.started_at, violation.path, violation.code
 FROM unnest(%(trace_ids)s::text[], %(kinds)s::text[]) AS wanted (trace_id, kind)

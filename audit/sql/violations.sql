@@ -1,18 +1,18 @@
 -- {{violation_pieces}} --
--- The violations of the stretches that are not whole UTC days, from the violations themselves.
+-- The violations outside whole UTC days, from the violations themselves.
 tenant_id = %(tenant_id)s
   AND started_on BETWEEN %(first_day)s AND %(last_day)s
   AND ((started_at >= %(start)s AND started_at < %(whole_from)s)
        OR (started_at >= %(whole_to)s AND started_at < %(end)s))
 
 -- {{violation_whole_days}} --
--- And those of the days in between.
+-- The violations of the whole days between, from the sums by day.
 tenant_id = %(tenant_id)s
   AND started_on >= %(first_whole_day)s
   AND started_on < %(end_whole_day)s
 
 -- {{violation_wanted}} --
--- Those that are asked for; a NULL asks nothing.
+-- The violations that match the request. NULL means any.
 (%(tool)s::text IS NULL OR tool_name = %(tool)s)
   AND (%(version)s::text IS NULL OR tool_version = %(version)s)
   AND (%(code)s::text IS NULL OR code = %(code)s)
@@ -20,8 +20,8 @@ tenant_id = %(tenant_id)s
   AND (%(outcome)s::text IS NULL OR outcome = %(outcome)s)
 
 -- violation_kinds --
--- What breaks where in a range: by kind and part of the range, and by what guards made of it.
--- A part is a UTC day where the range is long, else what lies between two of `bounds`.
+-- Violations in a range, by kind and part of the range, and by guard outcome. A part is a UTC day
+-- if the range is long, otherwise the time between two of `bounds`.
 SELECT tool_name, tool_version, path_pattern, code, strategy, outcome, part,
        sum(violation_count)::bigint, sum(call_count)::bigint, min(first_at), max(last_at)
 FROM (
@@ -46,7 +46,7 @@ GROUP BY GROUPING SETS (
 )
 
 -- violation_history --
--- When each kind was seen first and last, as far back as the index goes.
+-- When each kind occurred first and last, as far back as the index goes.
 SELECT tool_name, tool_version, path_pattern, code, min(first_at), max(last_at)
 FROM violation_day
 WHERE tenant_id = %(tenant_id)s
@@ -54,7 +54,7 @@ WHERE tenant_id = %(tenant_id)s
 GROUP BY tool_name, tool_version, path_pattern, code
 
 -- new_violations --
--- What breaks since a range began and did not before, of whatever version; the newest first.
+-- Kinds of violations that first occurred within a range, in any version, newest first.
 SELECT tool_name, path_pattern, code, sum(violation_count)::bigint, min(first_at), max(last_at)
 FROM violation_day
 WHERE tenant_id = %(tenant_id)s
@@ -65,8 +65,8 @@ ORDER BY min(first_at) DESC, tool_name, path_pattern, code
 LIMIT %(limit)s
 
 -- version_calls --
--- Calls by tool and version that started in a range, and when each version first ran in it: by its
--- whole hours, the quarters of cut ones and the pieces beside them.
+-- Calls by tool and version that started in a range, and when each version first ran in it: from
+-- whole hours, quarters of cut hours, and the single calls beside them.
 SELECT tool_name, tool_version, sum(calls)::bigint, min(first_at)
 FROM (
     SELECT tool_name, tool_version, sum(started_count) AS calls, min(hour_at) AS first_at
@@ -98,7 +98,7 @@ FROM (
 GROUP BY tool_name, tool_version
 
 -- violation_samples --
--- The newest violations in a range as they were received, from just before one of them.
+-- The newest violations in a range before a cursor, as they were received.
 SELECT tool_name, tool_version, path, code, expected, received, severity, strategy, outcome,
        started_on, invocation_id, started_at, ordinal
 FROM violation
