@@ -14,7 +14,7 @@ from tenants.scope import current_tenant_id
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
-    """An entry with its event. `fault` says why the stored bytes do not give it, or is empty."""
+    """An entry with its event. `fault` says how the stored bytes differ; empty if they match."""
 
     index: int
     batch_id: UUID

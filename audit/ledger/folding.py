@@ -1,6 +1,6 @@
 """Fold new leaves of the log into tiles, in the order of the log.
 
-A slice is one transaction of the role `keeper`. It begins where the tiles end and adds whole
+A slice is one transaction of the keeper. It begins where the tiles end and adds whole
 batches, so a killed process has added all of its slice or nothing. Two workers wait for each other,
 so that an epoch can begin without any tiles. Without this lock, both would only make the same
 tiles from the same leaves (`grow_tiles`).

@@ -1,6 +1,6 @@
 """Recompute a batch's entries from the stored bytes, and compare them with its leaves.
 
-Two ids may be missing from an event's raw bytes. Its own id is then made from its line number in
+Two ids may be missing from an event's raw bytes. Its event id is then made from its line number in
 the request. An ADK event's invocation id includes a number among equal events. Both depend on other
 lines: rejected and empty lines are not in the log, and erased ones cannot be read. So the ids are
 searched for, within the number of lines that a request can have (`_Naming`).

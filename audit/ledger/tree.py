@@ -1,4 +1,4 @@
-"""The tree of a tenant's ledger, answered from its stored tiles."""
+"""The Merkle tree of a tenant's ledger, read from its stored tiles."""
 
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID

@@ -132,7 +132,7 @@ class Gap(models.Model):
 
 
 class Invocation(models.Model):
-    """One execution of a tool, made from its two events. Pages name it a call.
+    """One execution of a tool, made from its two events. On pages it is a call.
 
     Arguments and output are in the log, at `start_batch_id`/`start_pos` and
     `end_batch_id`/`end_pos` (`audit.log.payload.read_events`).
