@@ -57,7 +57,7 @@ class Resolution(models.TextChoices):
 
 
 class RejectedEvent(models.Model):
-    """A line of the inbox: it was rejected or conflicts with a stored event. With the reason."""
+    """A line of the inbox, which was rejected or conflicts with a stored event; and the reason."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()

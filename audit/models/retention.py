@@ -6,7 +6,7 @@ from audit.models.base import TenantQuerySet
 
 
 class LegalHold(models.Model):
-    """A legal hold: matching calls cannot be erased. A call must match all fields but None."""
+    """A legal hold: matching calls cannot be erased. All fields that are not None must match."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
     tenant_id = models.UUIDField()
