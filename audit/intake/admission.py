@@ -1,13 +1,14 @@
-"""How much of the intake goes on at once in this process, and who is told to come later.
+"""Limit how many requests to the intake run at once in this process; the others get 503.
 
-A request takes a *place* with as many bytes as it announces, at the door (`audit.intake.door`), and
-a *slot* before its body is inflated and stored. Places are bounded in number and bytes, so that
-memory is, and so that threads are always left for pages and probes; who finds none is refused at
-once. In line for a slot a request waits a moment; while the slots do not move, because PostgreSQL
-hangs, nobody does. A producer that is refused keeps its events (docs/adr/0006).
+A request takes a *place* at the door (`audit.intake.door`), with as many bytes as it announces, and
+a *slot* before its body is inflated and stored. Places are limited in number and bytes. This bounds
+the memory and always leaves threads for pages and probes. A request without a free place is
+rejected at once. A request waits for a slot for at most `WAIT_S`. While the slots do not move,
+because PostgreSQL hangs, further requests do not wait but are rejected. A producer keeps the events
+of a rejected request (docs/adr/0006).
 
-One tenant never holds all slots, nor all places: its outputs may cost much to judge, or its
-bodies come slowly, and the requests of all others would be refused meanwhile.
+One tenant never holds all slots, nor all places. Its outputs may be expensive to validate, or its
+bodies may arrive slowly; meanwhile the requests of all other tenants would be rejected.
 """
 
 import threading
@@ -18,28 +19,28 @@ from contextlib import contextmanager
 from uuid import UUID
 
 SLOTS = 3
-"""Requests being stored. One PostgreSQL connection and up to 20 MiB inflated each."""
+"""Requests being stored. Each has one PostgreSQL connection and up to 20 MiB of inflated body."""
 SLOTS_OF_TENANT = 2
-"""Of one tenant. At least one slot is left for the others."""
+"""Slots of one tenant. At least one slot is left for the others."""
 PLACES = 10
 """Requests being read, in line or being stored; the web server has more threads."""
 PLACES_OF_TENANT = 8
-"""Of one tenant. At least two are left for the others."""
+"""Places of one tenant. At least two are left for the others."""
 BYTES_MAX = 16 * 1024 * 1024
-"""Of their bodies, as sent."""
+"""Bytes of all bodies in places, as sent."""
 BYTES_OF_TENANT = 10 * 1024 * 1024
-"""Of one tenant: two of the largest, and room for one of somebody else's."""
+"""Bytes of one tenant: two of the largest bodies, with room for one of another tenant."""
 LINE_OF_TENANT = 4
-"""Requests of one tenant that wait for a slot: with those being stored, six of ten places."""
+"""Requests of one tenant that wait for a slot. With those being stored: six of ten places."""
 WAIT_S = 1.0
 """The longest wait for a slot."""
 RETRY_AFTER_S = 1
 _WORTH_SAYING_MS = 100
-_WEIGHT = 0.1  # of the latest request in the mean
+_WEIGHT = 0.1  # weight of the latest request in the moving average
 
 
 class OverloadedError(Exception):
-    """There is too much to do: 503, and come again after `RETRY_AFTER_S`."""
+    """The server is overloaded: answer 503, retry after `RETRY_AFTER_S`."""
 
 
 class Admission:
@@ -75,7 +76,7 @@ class Admission:
 
     @contextmanager
     def place(self, size: int) -> Iterator[None]:
-        """Room for a request of `size` bytes. Raises OverloadedError at once if there is none."""
+        """Hold a place for a request of `size` bytes. Raises OverloadedError if none is free."""
         with self._lock:
             if self._places_left < 1 or self._bytes_left < size:
                 self._refused_at = time.monotonic()
@@ -91,9 +92,9 @@ class Admission:
 
     @contextmanager
     def share(self, tenant_id: UUID, size: int) -> Iterator[None]:
-        """The tenant's part of the places, for a request that has one and whose key is known.
+        """Count a request that has a place against its tenant's share, once its key is known.
 
-        Raises OverloadedError at once where the tenant has no more.
+        Raises OverloadedError at once if the share is used up.
         """
         with self._lock:
             if (
@@ -112,7 +113,7 @@ class Admission:
 
     @contextmanager
     def slot(self, tenant_id: UUID) -> Iterator[None]:
-        """The right to store. Waits in line; raises OverloadedError when that leads nowhere."""
+        """Hold a slot, the right to store. Waits in line; raises OverloadedError if none comes."""
         with self._lock:
             if not self._has_slot(tenant_id):
                 self._wait(tenant_id)
@@ -131,9 +132,10 @@ class Admission:
                 self._is_given_back.notify_all()
 
     def next_after_ms(self) -> int:
-        """When who was served should send again; 0 while the line is none to speak of.
+        """Milliseconds a served sender should wait before its next request; 0 if the line is short.
 
-        Where others were just refused, as late as they may: else those would stay outside.
+        After a recent rejection it is as long as the rejected senders wait: else those would never
+        get a place.
         """
         if time.monotonic() < self._refused_at + RETRY_AFTER_S:
             return 1000 * RETRY_AFTER_S
@@ -149,7 +151,7 @@ class Admission:
         return self._slots_left > 0 and self._held[tenant_id] < self._slots_of_tenant
 
     def _wait(self, tenant_id: UUID) -> None:
-        """Wait until the tenant has a slot; with the lock held, which waiting lets go."""
+        """Wait until the tenant has a slot. The lock is held, and released while waiting."""
         if self._is_stuck or self._waiting[tenant_id] >= LINE_OF_TENANT:
             raise OverloadedError
         self._in_line += 1
@@ -157,7 +159,7 @@ class Admission:
         got_one = self._is_given_back.wait_for(lambda: self._has_slot(tenant_id), self._wait_s)
         self._in_line -= 1
         _take(self._waiting, tenant_id)
-        # A tenant that waits for its own requests says nothing about the slots of others.
+        # If slots are left, the tenant only waited for its own requests: other slots may move.
         self._is_stuck = not got_one and not self._slots_left
         if not got_one:
             raise OverloadedError
@@ -170,4 +172,4 @@ def _take(counted: Counter[UUID], tenant_id: UUID, count: int = 1) -> None:
 
 
 ADMISSION = Admission()
-"""The process's."""
+"""The instance of this process."""

@@ -1,6 +1,6 @@
-"""The API that takes events; `audit.pages` has the operations that read.
+"""The API operation that receives events. `audit.pages` has the operations that read.
 
-Reads HTTP and words answers; what happens to the events is `audit.intake.ingest`'s. The body of
+This module reads HTTP and writes answers; `audit.intake.ingest` stores the events. The body of
 `POST /events` is read here as a stream, never by ninja.
 """
 
@@ -115,12 +115,12 @@ _EVENTS_REQUEST: dict[str, Any] = {
         "description": "An event a line; all their members are in docs/events.md.",
         "content": {
             MEDIA_TYPES[0]: {"schema": {"type": "array", "items": _EVENT}},
-            # The same bytes: generators of clients know no NDJSON (docs/api.md).
+            # The same bytes: client generators do not support NDJSON (docs/api.md).
             MEDIA_TYPES[2]: {"schema": {"type": "string", "format": "binary"}},
         },
     },
 }
-"""What the description at /api/v1/openapi.json says of a body that ninja never reads."""
+"""Describes the body, which ninja never reads, at /api/v1/openapi.json."""
 
 router = Router()
 
@@ -141,7 +141,7 @@ def receive_events(request: HttpRequest) -> HttpResponse:
     under `rejected` and kept in the inbox.
     """
     counted = metrics.Request()
-    status = 503  # what is raised here says that the database is away
+    status = 503  # an exception here means that the database is away
     try:
         answer = _receive(cast(ApiRequest, request), counted)
         status = answer.status_code
@@ -182,7 +182,7 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
             quota().take(key.key_id, len(lines))
             read = read_request(key.tenant_id, body, lines, batch_id, now)
             if is_small(len(lines), len(body)):
-                slot.close()  # it waits in another line, where it may be taken along
+                slot.close()  # it waits in another line, where a group may take it along
                 answer = GROUP_COMMIT.store(read)
             else:
                 answer = answer_of(record_batches([read])[0])
@@ -198,13 +198,13 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
     except BatchIdReusedError:
         return problem("batch_id_reused", "This Idempotency-Key was sent before with another body.")
     counted.stored(len(sent), len(body), answer)
-    # Outside of what is stored: the answer to the same request, sent again, is about its time.
+    # Not part of the stored answer: when the request is repeated, the value is a current one.
     if next_after_ms := ADMISSION.next_after_ms():
         answer |= {"next_after_ms": next_after_ms}
     return HttpResponse(json.dumps(answer), content_type="application/json")
 
 
 def _come_again(code: str, detail: str, seconds: float) -> HttpResponse:
-    # The body was not read, so the connection cannot be used again: the sender should know.
+    # The body was not read, so the connection cannot be used again. Tell the sender.
     headers = {"Retry-After": str(max(1, math.ceil(seconds))), "Connection": "close"}
     return problem(code, detail, headers=headers)

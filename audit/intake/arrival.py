@@ -1,18 +1,20 @@
-"""Outputs judged as they arrive, for tools whose editors want it and executors that do not guard.
+"""Validate outputs on arrival, for tools that ask for it and executors that do not guard.
 
-What is found is an event of the log, made by the server and stored in the batch of the end it is
-about, behind all that was sent: the index follows from the log alone, and whoever reads that
-again need not judge again. It is found before the transaction begins and entered only for ends
-that took their place; a repeated end is judged in vain and changes nothing.
+A finding is an event that the server writes to the log. It is stored in the batch of its end
+event, after all events that were sent. So the index follows from the log alone, and reading the
+log again needs no second validation. Outputs are validated before the transaction begins. A
+finding is stored only for an end event that is new: validating a repeated end changes nothing.
 
-The rules are the guard's (`tooltrail.guard`), by the schema of the current version. Which tools
-are checked is known for `BELIEVED_FOR` seconds; without any, that look is all a request pays.
+The rules are the guard's (`tooltrail.guard`), with the schema of the current version. The list of
+checked tools is cached for `BELIEVED_FOR` seconds. A tenant without checked tools pays only for
+that lookup.
 
-Bounds: an event above `EVENT_MAX_BYTES` is not judged, nor is any by a schema that jsonschema-rs
-cannot judge by itself. The work is bounded for each output and each request, in the guard's steps
-(`tooltrail.guard.work`): then a finding says "More was not explained". Of the outputs that are left
-is only noted that they are wrong, and no longer than half as much work allows: the others are not
-judged. Spans are not judged: a later account of a call may take the place of an earlier one.
+Limits: events above `EVENT_MAX_BYTES` are not validated, nor is any output whose schema
+jsonschema-rs cannot validate alone. The work for each output and each request is bounded, in the
+guard's steps (`tooltrail.guard.work`). At the bound, a finding says "More was not explained". For
+the remaining outputs the server records only that they are invalid; that may take half as much
+work again. After that, outputs are not validated. Outputs of spans are never validated: a later
+account of a call may replace an earlier one.
 """
 
 import json
@@ -40,12 +42,12 @@ from tools_registry.models import ToolVersion
 from tools_registry.schemas import compile_for_arrival
 
 BELIEVED_FOR: Final = 5.0
-"""Seconds until every process knows of a switch that was turned, or of another current version."""
+"""Seconds until every process sees a changed switch or a new current version."""
 EVENT_MAX_BYTES: Final = 256 * 1024
 REQUEST_STEPS: Final = 4 * EXPLAINED_STEPS
-"""Of the outputs of one request together: 0.2 s."""
+"""For all outputs of one request together: 0.2 s."""
 VERDICT_STEPS: Final = 2 * EXPLAINED_STEPS
-"""Likewise, once those are taken, to say of the others whether anything is wrong: 0.1 s."""
+"""After `REQUEST_STEPS`, for deciding only whether the other outputs are valid: 0.1 s."""
 
 _KNOWN_MAX = 10_000
 _TEXT_MAX = 2_000
@@ -53,7 +55,7 @@ _TEXT_MAX = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A tool's current output schema, ready."""
+    """A tool's current output schema, compiled."""
 
     version: int
     digest: str
@@ -61,7 +63,7 @@ class Check:
 
 
 def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate]) -> None:
-    """Note with each end what is wrong with its output, if its tool is checked on arrival."""
+    """Add a finding to each end event with an invalid output, if its tool is checked on arrival."""
     checks = _checks_of(tenant_id)
     if not checks:
         return
@@ -86,7 +88,7 @@ def judge_arrivals(tenant_id: UUID, candidates: Iterable[Candidate]) -> None:
 
 
 def finding_event(end: Candidate, at: datetime) -> Candidate:
-    """The event that says what was found in an end that has its position; it has none yet."""
+    """The finding event of an end event that has its position. The finding has no position yet."""
     assert end.finding is not None
     event_id = new_id()
     head = json.dumps(
@@ -154,7 +156,7 @@ def _look_up(tenant_id: UUID) -> Mapping[str, Check]:
             schema = compile_for_arrival(one.output_schema)
             checks[one.tool.name] = Check(one.number, one.digest, schema)
         except ValueError:
-            continue  # its page says so
+            continue  # the tool's page reports this
     if len(_KNOWN) >= _KNOWN_MAX:
         _KNOWN.clear()
     _KNOWN[tenant_id] = time.monotonic() + BELIEVED_FOR, checks

@@ -1,13 +1,14 @@
-"""Senders are spread over the web processes, so that none stands idle while another is full.
+"""Spread senders over the web processes, so that none is idle while another is full.
 
-Which of them gets a connection the system rolls by its addresses, and it lasts as long as its
-sender sends; one Python process fills one core. Of four senders one process often had three or all,
-and took in 8,200 to 9,900 calls/s, where two each make 11,300 (docs/adr/0006). HTTP lets a server
-end a connection with an answer, and the sender opens another. So a process that was busier than
-the idlest of them asks some to, until they are spread.
+The system assigns each connection to a process by a hash of its addresses. The connection lasts as
+long as its sender sends, and one Python process fills one core. Of four senders, one process often
+had three or all. The server then took in 8,200 to 9,900 calls/s; with two senders on each process
+it takes in 11,300 (docs/adr/0006). In HTTP a server may close a connection with an answer, and the
+sender opens a new one. So a process that was busier than the idlest one closes some connections
+until the senders are spread.
 
-Each process says how busy it is in a file of its own, written by memory, and holds a lock on
-it for as long as it lives. Where there is no room for one, all stays where it is.
+Each process writes how busy it is to its own memory-mapped file, and locks the file for as long as
+it lives. If the file cannot be created, no sender is moved.
 """
 
 import fcntl
@@ -24,18 +25,18 @@ from pathlib import Path
 from django.conf import settings
 
 LOOK_EVERY_S = 0.5
-"""How long it is watched who is busy, before senders are moved."""
-_STALE_S = 5.0  # a longer time says nothing of now
-_FIGURES = struct.Struct("<ddd")  # seconds of requests until then, requests at work, when that was
+"""How long the load of the processes is measured before senders are moved."""
+_STALE_S = 5.0  # an average over a longer time says too little about the present
+_FIGURES = struct.Struct("<ddd")  # total seconds of requests, running requests, time of writing
 
 
 class Balance:
-    """How busy this process is with requests of senders, beside the others of the folder."""
+    """How busy this process is with requests of senders, compared with the others of the folder."""
 
     def __init__(
         self, folder: Path, name: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`name` is this process's in the folder; `clock` is one that all of them share."""
+        """Write the file `name` in `folder`. All processes must share `clock`."""
         self._folder = folder
         self._name = name
         self._clock = clock
@@ -49,7 +50,7 @@ class Balance:
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """While the block runs, a sender's request is at work."""
+        """Count a running request of a sender while the block runs."""
         self._count(1)
         try:
             yield
@@ -57,7 +58,7 @@ class Balance:
             self._count(-1)
 
     def asks_to_move(self) -> bool:
-        """Whether the sender that is answered now should come by another connection."""
+        """Whether the sender of the current request should open a new connection."""
         with self._lock:
             now = self._clock()
             if now - self._looked_at >= LOOK_EVERY_S:
@@ -78,10 +79,10 @@ class Balance:
                 _FIGURES.pack_into(self._file, 0, self._request_s, self._at_work, now)
 
     def _too_many(self, now: float) -> int:
-        """How many senders there are too many, by what was at work on average since the last look.
+        """How many senders to move away, by the average load since the last measurement.
 
-        Half of what the idlest process had fewer, from one and a quarter on: with two senders here
-        and one there, nothing is gained.
+        That is half of the difference to the idlest process, if the difference is at least one and
+        a quarter. With two senders here and one there, moving one gains nothing.
         """
         before, self._seen = self._seen, self._request_seconds(now)
         took = now - self._looked_at
@@ -95,7 +96,7 @@ class Balance:
         return int((means[self._name] - min(means.values())) / 2 + 0.375)
 
     def _request_seconds(self, now: float) -> dict[str, float]:
-        """By name of the processes that live, the seconds all their requests took until now."""
+        """Total seconds of requests until `now`, by name of the processes that are alive."""
         found = {self._name: self._request_s + self._at_work * (now - self._counted_at)}
         if self._file is None:
             return found
@@ -107,19 +108,20 @@ class Balance:
 
 
 def _held(path: Path) -> mmap.mmap | None:
-    """The file, mapped, with a lock that goes when the process does; None where it cannot be.
+    """Create and map the file, locked for the life of the process; None if that is impossible.
 
-    It gets its name once it is locked: nobody takes it for that of one who has died.
+    The file gets its name only once it is locked, so that no other process takes it for the file
+    of a dead process.
     """
     draft = path.with_name(f".{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("w+b", buffering=0) as file:
-            # Written, not only made longer: without room for it, memory that is written to a
-            # file kills the process.
+            # Write zeros instead of only extending the file: if the disk is full, a write to
+            # mapped memory would kill the process.
             file.write(bytes(_FIGURES.size))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            mapped = mmap.mmap(file.fileno(), _FIGURES.size)  # holds the file open, so the lock
+            mapped = mmap.mmap(file.fileno(), _FIGURES.size)  # keeps the file open, so the lock
         draft.replace(path)
     except (OSError, ValueError):
         return None
@@ -127,7 +129,7 @@ def _held(path: Path) -> mmap.mmap | None:
 
 
 def _figures_of(path: Path) -> tuple[float, float, float] | None:
-    """What another process says; None if it has died."""
+    """The figures of another process; None if it has died."""
     try:
         with path.open("rb", buffering=0) as file:
             try:
@@ -142,5 +144,5 @@ def _figures_of(path: Path) -> tuple[float, float, float] | None:
 
 @cache
 def balance() -> Balance:
-    """This process's."""
+    """The instance of this process."""
     return Balance(settings.METRICS_DIR / "balance", str(os.getpid()))

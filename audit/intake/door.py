@@ -1,9 +1,9 @@
-"""The intake's door: who finds no place is told at once, before anything else is looked at.
+"""Reject requests to the intake at once if no place is free, before anything else runs.
 
-A refusal that went through keys and views waited with all others for the first look-up of a
-key, and for its turn among threads that store: two hundred requests at once waited hundreds
-of milliseconds (docs/adr/0006). So the place is taken when a request's head is there, and
-given back when its answer is made.
+Rejecting a request later is slow: it would first wait for the lookup of its key, and for its turn
+among the threads that store. With two hundred requests at once that took hundreds of milliseconds
+(docs/adr/0006). So a request takes its place as soon as its head is read, and gives it back when
+its answer is ready.
 """
 
 import json
@@ -31,9 +31,9 @@ _PROBLEM = json.dumps(document("overloaded", _MESSAGE)).encode()
 
 
 class _Refusal(HttpResponse):
-    """503: come again. The body was not read, so the connection cannot be used again."""
+    """503: retry later. The body was not read, so the connection cannot be used again."""
 
-    _has_been_logged = True  # Django's own mark: thousands of these a minute say nothing in a log
+    _has_been_logged = True  # Django then logs nothing; there may be thousands of these a minute
 
     def __init__(self, body: bytes, media_type: str) -> None:
         headers = {"Retry-After": str(RETRY_AFTER_S), "Connection": "close"}
@@ -41,11 +41,11 @@ class _Refusal(HttpResponse):
 
 
 class IntakeDoor:
-    """Middleware before all that works: lets requests to the intake in while there are places."""
+    """Middleware before all others. It admits requests to the intake while places are free."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
-        self._balance = balance()  # from the start, for who never had a sender is the idlest
+        self._balance = balance()  # created now, so that a process without senders counts as idle
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path not in (EVENTS, TRACES) or request.method != "POST":

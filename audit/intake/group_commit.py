@@ -1,9 +1,8 @@
-"""Small requests of a tenant that wait at the same time are stored in one transaction.
+"""Store small requests of a tenant that wait at the same time in one transaction.
 
-What a transaction costs, and the sums of traces and hours, which nearly every request changes,
-are paid once for all of them; and a tenant's commits wait for each other at the head of its
-ledger, so fewer of them wait less (docs/adr/0006). A request that finds nobody before it does
-not wait for company.
+The group pays once for the transaction and for the sums of traces and hours, which nearly every
+request changes. A tenant's commits wait for each other at the head of its ledger, so fewer commits
+wait less (docs/adr/0006). A request that finds a free lane does not wait for others to join.
 """
 
 import threading
@@ -23,22 +22,22 @@ from audit.intake.ingest import (
 )
 
 LANES = 2
-"""Transactions at once, each on a PostgreSQL connection."""
+"""Transactions at once, each on its own PostgreSQL connection."""
 EVENTS_MAX = 500
-"""Of a transaction."""
+"""Events of one transaction."""
 SMALL_EVENTS = 100
-"""A request of more is stored by itself; a transaction costs it little."""
+"""A request with more events is stored alone: its own transaction adds little to its cost."""
 SMALL_BYTES = 128 * 1024
-"""Likewise, of its body: what waits in line is in memory."""
+"""A request with a larger body is stored alone: waiting requests are held in memory."""
 
 
 def is_small(line_count: int, size: int) -> bool:
-    """Whether a request of so many lines and bytes is worth storing together with others."""
+    """Whether a request with this many lines and bytes is stored together with others."""
     return line_count <= SMALL_EVENTS and size <= SMALL_BYTES
 
 
 class _Waiting:
-    """A request in line, or being stored by another's thread."""
+    """A request that waits in line, or that the thread of another request stores."""
 
     def __init__(self, request: IntakeRequest) -> None:
         self.request = request
@@ -46,12 +45,12 @@ class _Waiting:
         candidates = request.reading.candidates
         self.calls = {each.invocation_id.int for each in candidates if each.kind is not Kind.GAP}
         self.told = threading.Event()
-        """Set once it has an outcome, or leads."""
+        """Set once the request has an outcome, or becomes the leader of a group."""
         self.outcome: Result | Exception | None = None
 
 
 class GroupCommit:
-    """The transactions of one process in which small requests are stored."""
+    """The transactions of one process that store small requests."""
 
     def __init__(
         self,
@@ -69,8 +68,8 @@ class GroupCommit:
     def store(self, request: IntakeRequest) -> Answer:
         """Store a request, alone or together with others, and return its answer.
 
-        Raises as `record_batches`, BatchIdReusedError, and OverloadedError when the line leads
-        nowhere.
+        Raises what `record_batches` raises, BatchIdReusedError, and OverloadedError when the line
+        does not move.
         """
         own = _Waiting(request)
         if self._leads_at_once(own) or self._leads_after_waiting(own):
@@ -102,7 +101,7 @@ class GroupCommit:
                     self._line.remove(own)
                     self._is_stuck = True
                     raise OverloadedError
-            own.told.wait()  # another is storing it, which ends as its own transaction would
+            own.told.wait()  # another thread stores it and ends as its own transaction would
         return own.outcome is None
 
     def _lead(self, own: _Waiting) -> None:
@@ -124,9 +123,9 @@ class GroupCommit:
                     self._lanes_left += 1
 
     def _company_of(self, own: _Waiting) -> list[_Waiting]:
-        """Those in line who can be stored with it, taken out of the line.
+        """Take the requests out of the line that can be stored together with `own`.
 
-        They share no call: which of two events came first is then told by their transactions.
+        Requests of a group share no call, because transactions decide which of two events is first.
         """
         events, calls, ids = own.events, set(own.calls), {own.request.batch.id}
         company = []
@@ -147,7 +146,7 @@ class GroupCommit:
     def _outcomes(self, group: Sequence[_Waiting]) -> Sequence[Result | Exception]:
         try:
             return self._store([each.request for each in group])
-        except (OperationalError, InterfaceError) as error:  # PostgreSQL is away for all of them
+        except (OperationalError, InterfaceError) as error:  # PostgreSQL is away for the group
             return [error] * len(group)
         except Exception as error:
             if len(group) == 1:
@@ -156,4 +155,4 @@ class GroupCommit:
 
 
 GROUP_COMMIT = GroupCommit()
-"""The process's."""
+"""The instance of this process."""

@@ -1,8 +1,8 @@
-"""What this installation has taken in since `up`, for Prometheus.
+"""What this installation has received since `up`, for Prometheus.
 
-Each web process counts in a file of its own under `settings.METRICS_DIR`, an array of doubles
-in a fixed order that is written by memory; whichever is asked adds all of them up. A process
-that has died still counts: its file stays until the next `up`. No lock is shared, and counting
+Each web process counts in its own file under `settings.METRICS_DIR`: a memory-mapped array of
+doubles in a fixed order. The process that answers a scrape adds up all files. A process that has
+died still counts, because its file stays until the next `up`. Processes share no lock, and counting
 a request costs a few microseconds.
 """
 
@@ -75,7 +75,7 @@ FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         tuple(f'_{what}{{stage="{stage}"}}' for stage in STAGES for what in ("sum", "count")),
     ),
 }
-"""By name: type, meaning, and what follows the name in each of its lines."""
+"""Type, meaning and the suffix of each line, by metric name."""
 
 _LINES = [name + suffix for name, (_, _, suffixes) in FAMILIES.items() for suffix in suffixes]
 _AT = {line: at for at, line in enumerate(_LINES)}
@@ -83,7 +83,7 @@ _SIZE = 8 * len(_LINES)
 
 
 class Counters:
-    """One process's counters, in the file `path`, which another process may read meanwhile."""
+    """The counters of one process, in the file `path`. Other processes may read it meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -91,7 +91,7 @@ class Counters:
         self._values = memoryview(_mapped(path)).cast("d")
 
     def add(self, amounts: Mapping[str, float]) -> None:
-        """Add to some, each named as its line is. Raises KeyError for one there is not."""
+        """Add amounts by line name. Raises KeyError for an unknown line."""
         with self._lock:
             for line, amount in amounts.items():
                 self._values[_AT[line]] += amount
@@ -101,39 +101,39 @@ def _mapped(path: Path) -> mmap.mmap:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if os.fstat(descriptor).st_size != _SIZE:
-            # Written, not only made longer: without room for it, memory that is written to a
-            # file kills the process.
+            # Write zeros instead of only extending the file: if the disk is full, a write to
+            # mapped memory would kill the process.
             os.ftruncate(descriptor, 0)
             os.write(descriptor, bytes(_SIZE))
         return mmap.mmap(descriptor, _SIZE)
-    except (OSError, ValueError):  # no room, or only for a part
-        return mmap.mmap(-1, _SIZE)  # counted for nobody, until the process is replaced
+    except (OSError, ValueError):  # the disk has no room, or too little
+        return mmap.mmap(-1, _SIZE)  # nobody reads these counts; a new process tries the file again
     finally:
         os.close(descriptor)
 
 
 @cache
 def counters() -> Counters:
-    """This process's."""
+    """The counters of this process."""
     return Counters(settings.METRICS_DIR / str(os.getpid()))
 
 
 class Request:
-    """What one request to the intake adds up to; `done` counts it."""
+    """The amounts of one request to the intake. `done` adds them to the counters."""
 
     def __init__(self) -> None:
         self._began = self._last = time.perf_counter()
         self._amounts: dict[str, float] = {}
 
     def lap(self, stage: str) -> None:
-        """What passed since the last one was this stage."""
+        """Count the time since the last lap for this stage."""
         now = time.perf_counter()
         self._amounts[f'tooltrail_stage_seconds_sum{{stage="{stage}"}}'] = now - self._last
         self._amounts[f'tooltrail_stage_seconds_count{{stage="{stage}"}}'] = 1
         self._last = now
 
     def stored(self, sent: int, inflated: int, answer: Mapping[str, Any]) -> None:
-        """It was stored: its bytes, and what the answer says became of its events."""
+        """Note a stored request: its bytes, and the outcomes of its events from the answer."""
         self._amounts["tooltrail_received_bytes_total"] = sent
         self._amounts["tooltrail_inflated_bytes_total"] = inflated
         for outcome in _OUTCOMES:
@@ -142,12 +142,12 @@ class Request:
             self._amounts[f'tooltrail_events_total{{outcome="{outcome}"}}'] = events
 
     def spans(self, counts: Mapping[str, int]) -> None:
-        """What became of its spans, by outcome."""
+        """Note the number of spans by outcome."""
         for outcome in _SPAN_OUTCOMES:
             self._amounts[f'tooltrail_spans_total{{outcome="{outcome}"}}'] = counts[outcome]
 
     def done(self, status: int) -> None:
-        """It is answered."""
+        """Count the request, which was answered with `status`."""
         seconds = time.perf_counter() - self._began
         self._amounts[f'tooltrail_requests_total{{status="{status}"}}'] = 1
         if status == 200:
@@ -161,7 +161,7 @@ class Request:
 
 
 def count_lags(ended_us: Sequence[int], received_us: int) -> None:
-    """Count the ends of a request that was stored, by how old they were."""
+    """Count the end events of a stored request by their age on arrival. Times in microseconds."""
     if not ended_us:
         return
     lags_s = [(received_us - each) / 1_000_000 for each in ended_us]
@@ -189,7 +189,7 @@ def totals(folder: Path) -> list[float]:
 
 
 def exposition(gauges: Mapping[str, tuple[str, float]]) -> str:
-    """Everything in Prometheus' text format; `gauges` by name: meaning and value now."""
+    """All metrics in Prometheus' text format. `gauges` has meaning and current value by name."""
     return "".join(f"{line}\n" for line in _exposed(gauges))
 
 

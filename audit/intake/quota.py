@@ -1,8 +1,8 @@
-"""How many events a key may send: none is set by default.
+"""An optional limit on the events a key may send. By default there is none.
 
-A bucket per key and process fills at the rate that is allowed and holds what ten seconds give.
-A request is let in while the bucket is not empty, and may then empty it beyond: what it took
-too much must flow back before the next one.
+Each process has a bucket per key. It fills at the allowed rate and holds ten seconds' worth of
+events. A request is admitted while the bucket is not empty, and may overdraw it. The next request
+must wait until the bucket is positive again.
 """
 
 import threading
@@ -16,7 +16,7 @@ _KEYS_MAX = 10_000
 
 
 class QuotaExceededError(Exception):
-    """A key has sent more than it may: 429. `retry_after_s` is when it may send again."""
+    """A key has exceeded its quota: 429. It may send again after `retry_after_s` seconds."""
 
     def __init__(self, retry_after_s: float) -> None:
         super().__init__(f"again in {retry_after_s:.1f} s")
@@ -24,12 +24,12 @@ class QuotaExceededError(Exception):
 
 
 class Quota:
-    """The buckets of one process, each for `per_second` events; 0 is no quota."""
+    """The buckets of one process. `per_second` is in events; 0 means no quota."""
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
         self._lock = threading.Lock()
-        self._left: dict[str, tuple[float, float]] = {}  # events, and when that was
+        self._left: dict[str, tuple[float, float]] = {}  # events left, and at what time
 
     def check(self, key_id: str) -> None:
         """Raise QuotaExceededError if the key must wait."""
@@ -40,7 +40,7 @@ class Quota:
                 raise QuotaExceededError((1 - left) / self._per_second)
 
     def take(self, key_id: str, events: int) -> None:
-        """Count events the key has sent."""
+        """Count `events` that the key has sent."""
         if self._per_second:
             with self._lock:
                 now = time.monotonic()
@@ -57,5 +57,5 @@ class Quota:
 
 @cache
 def quota() -> Quota:
-    """This process's: its share of what a key may send."""
+    """The quota of this process: its share of what a key may send."""
     return Quota(settings.EVENTS_PER_SECOND / settings.WEB_PROCESSES)
