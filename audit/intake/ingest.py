@@ -1,34 +1,34 @@
-"""From the lines of a request to one committed transaction, and the answer to it.
+"""Store the lines of a request in one transaction, and compose the answer.
 
-The ways in: `read_request` reads and judges the lines of a request, `record_batches` stores what
-was read, of one request or of several of a tenant (`audit.intake.group_commit`).
-`record_in_scope` does both for lines that do not come as a request of their own: spans
-(`audit.intake.otlp.recording`), and lines that are sent again from the inbox
-(`audit.work.inbox`). Storing is one transaction of the tenant's scope:
+Entry points: `read_request` reads and validates the lines of a request. `record_batches` stores one
+request, or several requests of a tenant (`audit.intake.group_commit`). `record_in_scope` does both
+for lines that are not a request of their own: spans (`audit.intake.otlp.recording`), and lines that
+are sent again from the inbox (`audit.work.inbox`). Storing is one transaction in the tenant's
+scope:
 
-1. Is the batch id known? Then its answer again, and nothing is written.
-2. Ends that came without their start are looked up; events of days the index does not have
-   go to the inbox; what is left gets its positions in the log.
-3. One row per call, in order of key (`upsert_invocations`). What it returns, and nothing else,
-   says what this batch changed. At the first attempt calls that start are taken for new and
-   just inserted, which spares a fifth of it: all of such a row is this batch's. One that was
-   stored before ends the attempt.
-4. Derived from that: violations, traces, rollups, producers, each in order of key.
-5. Events whose slot was taken are compared with the stored ones: the same bytes are a
-   duplicate, others a conflict, which goes to the inbox. The log keeps all of them.
-   What the server found in the outputs of ends that took their places (`audit.intake.arrival`)
-   becomes events behind those that were sent, and so does which spans are of calls that say in
-   which span they ran (`audit.intake.otlp.executors`).
-6. The tenant's ledger head is taken, which puts batches in order, and moved on; the batch
-   is written. Commit.
+1. If the batch id is known, return its stored answer and write nothing.
+2. Look up end events that arrived without their start. Events of days that the index does not have
+   go to the inbox. The others get their positions in the log.
+3. Write one row per call, in order of key (`upsert_invocations`). Only the returned rows say what
+   this batch changed. The first attempt assumes that calls with a start event are new and inserts
+   them without a lookup, which saves a fifth of the cost: the whole row is then this batch's. If
+   such a call is already stored, the attempt fails.
+4. Derive violations, traces, rollups and producers from these rows, each in order of key.
+5. Compare events whose slot was taken with the stored ones. The same bytes are a duplicate, other
+   bytes a conflict, which goes to the inbox. The log keeps all of them. Two kinds of events are
+   added behind the sent ones: the server's findings in the outputs of new end events
+   (`audit.intake.arrival`), and the spans of calls that name the span they ran in
+   (`audit.intake.otlp.executors`).
+6. Lock the tenant's ledger head, which puts batches in order, and advance it. Write the batch.
+   Commit.
 
-What a tenant's admin wants kept out of the log is taken out before all that
-(`audit.events.redaction`): leaf, index and inbox are made of what is left.
+Before all that, values are removed that the tenant's admin wants kept out of the log
+(`audit.events.redaction`). Leaves, index and inbox are made of the rest.
 
-Two writers lock rows in the same order, so they wait for each other but do not deadlock; where
-PostgreSQL finds one all the same, as first attempts may with events that are sent twice at the same
-time, the transaction is run again. Reading and judging lines is
-`audit.events.candidates`', steps 2 to 5 are `audit.index.indexing`'s, HTTP `audit.intake.api`'s.
+All writers lock rows in the same order, so they wait for each other but do not deadlock. PostgreSQL
+may still find a deadlock, for example at first attempts with events that are sent twice at the same
+time. Then the transaction is run again. `audit.events.candidates` reads and validates lines,
+`audit.index.indexing` does steps 2 to 5, and `audit.intake.api` handles HTTP.
 """
 
 import hashlib
@@ -66,11 +66,11 @@ from config.postgresql.schema import FENCE_STATE, SCHEMA
 from tenants.scope import tenant_scope
 
 _ATTEMPTS = 5
-_RETRY_SECONDS = 0.02  # grows with each attempt, at random, so that rivals part
+_RETRY_SECONDS = 0.02  # times the attempt, at random, so that rival transactions do not collide
 _SERIALIZATION_STATES = {"40001", "40P01"}
 _NO_PARTITION_STATE = "23514"
 _KNOWN_STATE = "23505"
-_CAREFUL_S = 10.0  # a second attempt costs as much as the first, and one in ten seconds nothing
+_CAREFUL_S = 10.0  # a second attempt costs as much as the first; one in ten seconds is negligible
 
 
 class BatchIdReusedError(Exception):
@@ -89,15 +89,15 @@ class IntakeRequest:
 
 
 type Answer = dict[str, Any]
-"""What is answered, and stands for a commit; its JSON is the body of the response."""
+"""The answer to a committed request. Its JSON is the body of the response."""
 type Result = Answer | BatchIdReusedError
-"""The answer, or why there is none."""
+"""The answer, or the error that replaces it."""
 
 
 def read_request(
     tenant_id: UUID, body: bytes, lines: Sequence[Line], batch_id: BatchId, now: datetime
 ) -> IntakeRequest:
-    """Read and judge a request's lines, as far as that needs nothing that is stored of calls.
+    """Read and validate a request's lines, as far as this is possible without the stored calls.
 
     Raises LimitExceededError for a line nested too deep.
     """
@@ -119,7 +119,7 @@ def _read(
 
 
 def record_batches(requests: Sequence[IntakeRequest]) -> list[Result]:
-    """Store requests of one tenant that share no call, all or none; the result of each.
+    """Store requests of one tenant that share no call, all or none. Returns the result of each.
 
     Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
     requests again with the same ids is then safe.
@@ -141,9 +141,9 @@ def record_in_scope(
 ) -> Answer:
     """Store one request in the transaction of the tenant's open scope, and return its answer.
 
-    Raises as `read_request` and `record_batches`, and BatchIdReusedError. That transaction is the
-    caller's, to be run by `with_retries` or given up. Of a request that becomes several batches
-    each has the whole body's SHA-256.
+    Raises what `read_request` and `record_batches` raise, and BatchIdReusedError. The caller owns
+    the transaction: run it with `with_retries`, or roll it back after an error. If a request
+    becomes several batches, each has the SHA-256 of the whole body.
     """
     request = _read(tenant_id, body_sha256, lines, batch_id, now, is_otlp=is_otlp)
     (result,) = _Recording([request]).run()
@@ -152,7 +152,7 @@ def record_in_scope(
 
 
 def answer_of(result: Result) -> Answer:
-    """The answer. Raises BatchIdReusedError."""
+    """Return the answer, or raise the BatchIdReusedError."""
     if isinstance(result, BatchIdReusedError):
         raise result
     return result
@@ -165,17 +165,17 @@ def _count_lags(request: IntakeRequest) -> None:
 
 
 def with_retries[T](run: Callable[[], T]) -> T:
-    """Run a whole transaction, again while PostgreSQL ends it for the sake of others.
+    """Run a whole transaction. Run it again if PostgreSQL aborts it because of others.
 
-    Raises django.db.OperationalError when that goes on, or for any other reason; SchemaError,
-    which is one, when the database has become newer than this process.
+    Raises django.db.OperationalError if the last attempt fails, or at once for any other cause.
+    Raises SchemaError, which is one, if the database has become newer than this process.
     """
     try:
         return _with_retries(run)
     except OperationalError:
         raise
     except DatabaseError:
-        SCHEMA.check()  # a newer schema may be the reason, and then explains the error
+        SCHEMA.check()  # if a newer schema is the cause, this raises the clearer error
         raise
 
 
@@ -193,10 +193,10 @@ def _with_retries[T](run: Callable[[], T]) -> T:
             time.sleep(random.uniform(0, _RETRY_SECONDS * attempt))  # noqa: S311
         except IntegrityError as error:
             if _state(error) == _KNOWN_STATE:
-                continue  # a batch id or a call was stored before; the next run finds it
+                continue  # a batch id or a call was already stored; the next attempt sees it
             if _state(error) != _NO_PARTITION_STATE or attempt == _ATTEMPTS:
                 raise
-            INDEX_DAYS.refresh()  # a partition was dropped; its events go to the inbox now
+            INDEX_DAYS.refresh()  # a partition was dropped; its events now go to the inbox
     raise OperationalError("the same batch id is being stored over and over")
 
 
@@ -205,17 +205,20 @@ def _state(error: Exception) -> str | None:
 
 
 class _Expectation:
-    """That calls which start are new, as almost all are; not for a while after one was not."""
+    """Whether to assume that calls with a start event are new, as almost all are.
+
+    After a wrong assumption it is off for `_CAREFUL_S` seconds.
+    """
 
     def __init__(self) -> None:
         self._careful_until = 0.0
 
     def is_held(self) -> bool:
-        """Whether to go by it: taken back, it costs a request a second attempt."""
+        """Whether to assume it now. A wrong assumption costs the request a second attempt."""
         return time.monotonic() >= self._careful_until
 
     def take_back(self) -> None:
-        """Do not go by it for some seconds."""
+        """Stop assuming it for `_CAREFUL_S` seconds."""
         self._careful_until = time.monotonic() + _CAREFUL_S
 
 
@@ -223,7 +226,7 @@ _EXPECTATION = _Expectation()
 
 
 class _Recording:
-    """The transaction of requests that share no call; its second attempt expects nothing."""
+    """The transaction of requests that share no call. Only the first attempt expects new calls."""
 
     def __init__(self, requests: Sequence[IntakeRequest], *, expects_new: bool = False) -> None:
         self._requests = requests
@@ -243,8 +246,9 @@ class _Recording:
 
     def _attempt(self) -> list[Result]:
         self._required = SCHEMA.required()
-        # Closed after the scope, so that its COMMIT goes out with what was written last: whoever
-        # else writes for this tenant waits for the one, and should not for our thread's turn.
+        # The pipeline is closed after the scope, so that the COMMIT is sent together with the last
+        # statements. Other writers of this tenant wait for the COMMIT, and should not also wait
+        # until our thread gets to run.
         with ExitStack() as pipeline:
             with tenant_scope(self._tenant_id, pipeline=pipeline):
                 self._writer = IndexWriter(self._now)
@@ -256,7 +260,7 @@ class _Recording:
         return [results[request.batch.id] for request in self._requests]
 
     def _known(self) -> dict[UUID, Result]:
-        """By batch id the results of those requests that were stored before."""
+        """Results of the requests that were stored before, by batch id."""
         asked = [
             (
                 request,
@@ -282,7 +286,7 @@ class _Recording:
     def _store(
         self, requests: Sequence[IntakeRequest]
     ) -> tuple[dict[UUID, Answer], psycopg.Cursor[Row]]:
-        """Write everything; the answers by batch id, and a cursor of their places (`_placed`)."""
+        """Write everything. Returns answers by batch id and a cursor of their places (`_placed`)."""
         indexing = Indexing(
             self._tenant_id, self._writer, INDEX_DAYS.missing, expects_new=self._expects_new
         )
@@ -300,7 +304,7 @@ class _Recording:
         for account in accounts:
             logged[account.batch_id].append(account)
         received_us = microseconds(self._now)
-        # Before the sums are written, whose rows others wait for from then to the commit.
+        # Before the sums are written: from then until the commit, others wait for their rows.
         packed = [_packed(events, received_us) for events in logged.values()]
         indexing.write()
         for outcome in indexing.outcomes.values():
@@ -329,7 +333,7 @@ class _Recording:
 
 
 class _Packed(NamedTuple):
-    """A batch's events as the log has them."""
+    """The events of a batch in the form the log stores."""
 
     event_count: int
     leaves: bytes
@@ -362,7 +366,7 @@ def _leaves(
 
 
 def _answer(request: IntakeRequest, outcome: Outcome) -> Answer:
-    """What a request is answered, but for its place in the ledger."""
+    """The answer to a request, without its place in the ledger."""
     answer: Answer = {
         "batch_id": str(request.batch.id),
         "accepted": outcome.accepted,
@@ -383,9 +387,9 @@ def _answer(request: IntakeRequest, outcome: Outcome) -> Answer:
 
 
 def _placed(answer: Answer, first_index: int, event_count: int) -> Answer:
-    """An answer with its place in the ledger.
+    """The answer with its place in the ledger.
 
-    One that an earlier version stored has it already: last, as here.
+    An answer stored by an earlier version already contains it, also as the last member.
     """
     return answer | {"ledger": {"first_index": first_index, "size": first_index + event_count}}
 

@@ -1,4 +1,4 @@
-"""The description of `POST /v1/traces` for /api/v1/openapi.json: ninja never sees it."""
+"""The description of `POST /v1/traces` for /api/v1/openapi.json. Ninja does not serve the route."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from audit.intake.otlp.answers import JSON, PROTOBUF
 
 PATH = "/v1/traces"
 _TEXT = {"type": "string"}
-# JSON is left out: clients generated for both do not even import.
+# JSON is left out: clients generated for both types fail at import.
 _PROTOBUF = {PROTOBUF: {"schema": {"type": "string", "format": "binary"}}}
-# Of a type that is not taken, refusals are JSON.
+# If the request's type is not supported, the error is sent as JSON.
 _STATUS = {"type": "object", "properties": {"code": {"type": "integer"}, "message": _TEXT}}
 _REFUSAL = _PROTOBUF | {JSON: {"schema": _STATUS}}
 _REFUSALS = {

@@ -1,12 +1,13 @@
-"""Calls that executors report themselves, out of an OpenTelemetry span: joined with its call.
+"""Join a call that an executor reported from inside an OpenTelemetry span with the span's call.
 
-Such a start names the span (`traceparent`). The executor's call is then one layer more, right below
-that span: a row of `otlp_span` of the kind `EXECUTOR`, by which spans that come later find it
-(`audit.intake.otlp.joining`). Here is the other order. Whether both are the same call is decided as
-between two spans (`is_same_call`). The executor's account stays; the call that the spans made until
-now is withdrawn, for which the log gets an event that names them (`audit.events.reported`).
+The start event of such a call names the span (`traceparent`). The executor's call then counts as
+one more layer, right below that span: a row of `otlp_span` of the kind `EXECUTOR`. Spans that
+arrive later find the call by this row (`audit.intake.otlp.joining`). This module handles spans that
+arrived first. `is_same_call` decides whether both are the same call, as for two spans. If they are,
+the executor's account stays, and the call that was made of the spans is withdrawn. The log gets an
+event that names those spans (`audit.events.reported`).
 
-Needs the tenant's open scope; what is looked up holds until its transaction ends.
+Needs the tenant's open scope. What is looked up stays valid until the transaction ends.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,7 +47,7 @@ from tenants.scope import current_tenant_id
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """An executor's call, and the span it ran in."""
+    """An executor's call and the span it ran in."""
 
     start: Candidate
     event: wire.StartEvent
@@ -69,7 +70,7 @@ class _Layer:
 
 
 def lock_traces_of(writer: Statements, candidates: Iterable[Candidate]) -> None:
-    """See `lock_traces`: of the spans these events name. To be done before anything is written."""
+    """Lock the traces of the spans these events name (`lock_traces`). Call before any write."""
     trace_ids = {span.trace_id for each in candidates if (span := _span_of(each.event)) is not None}
     if trace_ids:
         lock_traces(writer, trace_ids)
@@ -78,9 +79,9 @@ def lock_traces_of(writer: Statements, candidates: Iterable[Candidate]) -> None:
 def join_executors(
     writer: Statements, starts: Iterable[Candidate], missing_days: MissingDays, now: datetime
 ) -> list[Candidate]:
-    """Note in which spans new calls ran, and make the calls of those spans theirs.
+    """Store in which spans new calls ran, and assign the spans of the same calls to them.
 
-    Returns the events that say so; what they withdraw is `Indexing.absorb`'s.
+    Returns the events that record this. `Indexing.absorb` withdraws the calls they replace.
     """
     layers = [layer for start in starts if (layer := _layer(start)) is not None]
     if not layers:
@@ -93,7 +94,7 @@ def join_executors(
     rows: list[Row] = []
     for invocation_id, (_, layer) in owners.items():
         told = spans.get(invocation_id)
-        if not told:  # erased: nobody knows any more what it was made of
+        if not told:  # erased: its spans are no longer known
             continue
         line = Line(1, _account(layer, told))
         accounts += read_lines([line], layer.start.batch_id, now).candidates
@@ -117,7 +118,7 @@ def join_executors(
 
 
 def _owners(writer: Statements, layers: Sequence[_Layer]) -> dict[UUID, tuple[Known, _Layer]]:
-    """By the id of a call of spans: what is known of it, and the executor's call that it is."""
+    """Stored span and matching executor's call, by the id of the call that the spans made."""
     wanted: Wanted = {}
     for layer in layers:
         for day in days_around(layer.start.started_us):
@@ -137,7 +138,7 @@ def _owners(writer: Statements, layers: Sequence[_Layer]) -> dict[UUID, tuple[Kn
 
 
 def _spans_of(writer: Statements, calls: Sequence[Known]) -> dict[UUID, list[tuple[str, str, int]]]:
-    """By the id of a call of spans, those of its stored account."""
+    """The spans in the stored account of each call, by the call's id."""
     if not calls:
         return {}
     slots = writer.run(
@@ -155,7 +156,7 @@ def _spans_of(writer: Statements, calls: Sequence[Known]) -> dict[UUID, list[tup
 
 
 def _account(layer: _Layer, spans: Sequence[tuple[str, str, int]]) -> bytes:
-    """The event that says which spans are of an executor's call; their own account is logged."""
+    """The event that names the spans of an executor's call. Their own account is in the log."""
     event, invocation_id = layer.event, str(layer.start.invocation_id)
     named = [
         {"trace_id": trace_id, "span_id": span_id, "start_time_unix_nano": started_ns}
@@ -177,7 +178,7 @@ def _account(layer: _Layer, spans: Sequence[tuple[str, str, int]]) -> bytes:
             "of_executor": True,
         },
     }
-    if event.case_id is not None:  # a legal hold may go by it
+    if event.case_id is not None:  # a legal hold may select by it
         account["case_id"] = event.case_id
     return msgspec.json.encode(account)
 
@@ -192,7 +193,7 @@ def _layer(start: Candidate) -> _Layer | None:
 
 
 def _span_of(event: wire.WireEvent) -> TraceParent | None:
-    """The span a call ran in; what is malformed names none."""
+    """The span a call ran in; None if it names none, or its `traceparent` is malformed."""
     if not isinstance(event, wire.StartEvent) or event.traceparent is None:
         return None
     return parse_traceparent(event.traceparent)

@@ -1,15 +1,14 @@
-"""Spans of one call that come in different requests: found, and told as one call.
+"""Join the spans of one call that arrive in different requests.
 
-An MCP server exports its spans itself, and an exporter may send a span before the one around
-it. So what is stored of a trace's tool spans (`otlp_span`) is looked up before a request is
-stored, one request at a time for each trace. A call keeps the id and the start it was first
-stored with; a new span of it makes a fuller account of the same call, of all its spans.
+An MCP server exports its spans itself, and an exporter may send a span before the one around it. So
+a request first looks up the stored tool spans of its traces (`otlp_span`), one request at a time
+for each trace. A call keeps the id and the start it was first stored with. A new span of it leads
+to a fuller account of the same call, made of all its spans.
 
-A call that an executor reported itself (`audit.intake.otlp.executors`) is known by a row, too,
-right below the span it ran in. Its own account stays, and what spans say of it stands beside it in
-the log.
+A call that an executor reported itself (`audit.intake.otlp.executors`) also has a row, right below
+the span it ran in. Its own account stays. The account of the spans is logged beside it.
 
-Needs the tenant's open scope; what is looked up holds until its transaction ends.
+Needs the tenant's open scope. What is looked up stays valid until the transaction ends.
 """
 
 import zlib
@@ -38,14 +37,14 @@ from audit.sql.run import Statements
 from tenants.scope import current_tenant_id
 
 _LOCKS = 64
-"""Per tenant: traces share them, so that a request of many traces does not take many."""
+"""Locks per tenant. Traces share them, so that a request with many traces takes few locks."""
 _APART_US = 3_600_000_000
-"""How far apart the spans of one call may start and still be found across midnight."""
+"""How far apart the spans of one call may start and still be found across midnight: one hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A stored tool span, or an executor's call in one, and the call it is of."""
+    """A stored tool span, or an executor's call inside one, and the call it belongs to."""
 
     span_uuid: UUID
     parent_uuid: UUID | None
@@ -55,7 +54,7 @@ class Known:
 
     @property
     def is_executor(self) -> bool:
-        """Whether it is a call as its executor reported it, and no span."""
+        """Whether it is a call that an executor reported, not a span."""
         return self.identity.kind == EXECUTOR
 
 
@@ -69,13 +68,13 @@ class _Event(msgspec.Struct):
 
 
 _EVENT = msgspec.json.Decoder(_Event)
-_number = attrgetter("int")  # UUIDs themselves are compared in Python, ten times as slowly
+_number = attrgetter("int")  # sorting UUIDs compares them in Python, ten times as slowly
 
 
 def join(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> Mapped:
-    """The calls of a request, `mapped` from its spans, as parts of what is stored already.
+    """Join the calls of a request, `mapped` from its spans, with the calls already stored.
 
-    Those with nothing new of a stored call have that call's id, so that they are duplicates.
+    A call that adds nothing to a stored one gets its id, and so becomes a duplicate.
     """
     if not mapped.calls:
         return mapped
@@ -104,16 +103,16 @@ def lock_traces(writer: Statements, trace_ids: Iterable[str]) -> None:
 
 
 type Wanted = dict[int, tuple[set[UUID], set[UUID]]]
-"""By day since 1970: spans of which those below are wanted, too; and all that are wanted."""
+"""By day since 1970: spans whose children are wanted, too; and all spans that are wanted."""
 
 
 def days_around(started_us: int) -> set[int]:
-    """The days on which spans of a call may have started that started then."""
+    """The days on which the spans of a call may have started, by the start of one of them."""
     return {(started_us + away) // DAY_US for away in (-_APART_US, _APART_US)}
 
 
 def look_up(writer: Statements, wanted: Wanted) -> list[Known]:
-    """What is stored of these. A statement a day."""
+    """The stored ones of the wanted spans. One statement per day."""
     found: dict[UUID, Known] = {}
     for day, (own, own_and_above) in sorted(wanted.items()):
         for row in writer.run(
@@ -130,7 +129,7 @@ def look_up(writer: Statements, wanted: Wanted) -> list[Known]:
 
 
 def _wanted(calls: Sequence[ToolCall]) -> Wanted:
-    """The spans of calls, those right above, and those right below."""
+    """The spans of calls, those directly above, and those directly below."""
     wanted: Wanted = {}
     for call in calls:
         parent = _parent_uuid(call.outermost)
@@ -146,9 +145,9 @@ def _wanted(calls: Sequence[ToolCall]) -> Wanted:
 
 
 def executors_among(writer: Statements, known: Sequence[Known]) -> set[UUID]:
-    """Which of the calls that these are of are executors' own.
+    """The ids of those calls of `known` that executors reported themselves.
 
-    Asks for those that are known neither by their first span nor by their executor.
+    Looks up the calls of which neither the first span nor the executor's row is in `known`.
     """
     found = {each.invocation_id for each in known if each.is_executor}
     settled = found | {each.span_uuid for each in known}
@@ -165,9 +164,9 @@ def _spans_to_add(
     known: Sequence[Known],
     executors: Collection[UUID],
 ) -> list[Span]:
-    """The stored spans of calls that the request has new spans of.
+    """The stored spans of calls that have new spans in this request.
 
-    None of executors' calls: what is new of those is told by itself.
+    Calls of executors are skipped: their new spans are logged as an account of their own.
     """
     by_uuid = {each.span_uuid: each for each in known}
     below = _by_parent(known)
@@ -209,9 +208,9 @@ def _spans_to_add(
 def _name_as_stored(
     calls: Sequence[ToolCall], known: Sequence[Known], executors: Collection[UUID]
 ) -> None:
-    """Give calls the ids they are stored under, and their children those as parents.
+    """Give calls the ids they are stored under, and update the parent ids of their children.
 
-    The children of an executor's call keep a span as parent: what that is part of may change.
+    The children of an executor's call keep a span as parent: that span may get another call.
     """
     by_uuid = {each.span_uuid: each for each in known}
     below = _by_parent(known)
@@ -240,7 +239,7 @@ def _executor_of(
     below: Mapping[UUID, Sequence[Known]],
     executors: Collection[UUID],
 ) -> Known | None:
-    """What tells that an executor reported this call itself: the first to start, of several."""
+    """The row of the executor that reported this call itself; of several, the first to start."""
     told: list[Known] = []
     around = by_uuid.get(_parent_uuid(call.outermost) or _uuid(call.outermost))
     if around and is_same_call(around.identity, identity_of(call.facts[0])):
@@ -266,7 +265,7 @@ def _by_parent(known: Sequence[Known]) -> dict[UUID, list[Known]]:
 
 
 def _move_spans(writer: Statements, calls: Sequence[ToolCall], known: Sequence[Known]) -> None:
-    """Of calls that were stored as several: make all their spans the one's they are now."""
+    """For calls that were stored as several calls: assign all their spans to the joined call."""
     owners = {each.span_uuid: each.invocation_id for each in known}
     move_spans(
         writer,
@@ -281,7 +280,7 @@ def _move_spans(writer: Statements, calls: Sequence[ToolCall], known: Sequence[K
 
 
 def move_spans(writer: Statements, rows: Sequence["Row"]) -> None:
-    """Make stored spans those of the calls that these rows say."""
+    """Assign stored spans to the calls named in these rows."""
     if not rows:
         return
     writer.send(
@@ -296,9 +295,9 @@ def move_spans(writer: Statements, rows: Sequence["Row"]) -> None:
 def store_spans(
     writer: Statements, mapped: Mapped, is_stored: set[UUID], missing_days: MissingDays
 ) -> None:
-    """Note which call each span is of, and for the others what they lie in.
+    """Store the call of each tool span, and the parent of each other span.
 
-    Left out are the spans of calls that were refused, and days the index does not have.
+    Skips the spans of rejected calls, and days the index does not have.
     """
     rows: list[Row] = []
     for call in mapped.calls:
@@ -309,7 +308,7 @@ def store_spans(
 
 
 def insert_rows(writer: Statements, rows: Sequence["Row"], missing_days: MissingDays) -> None:
-    """Write rows of `otlp_span`, but those of days the index does not have. Known ones stay."""
+    """Write rows of `otlp_span`, except for days the index does not have. Stored rows stay."""
     missing = missing_days({row.day for row in rows})
     rows = sorted(
         (row for row in rows if row.day not in missing),

@@ -1,7 +1,7 @@
-"""OTLP's JSON encoding: spans out of an ExportTraceServiceRequest.
+"""Read spans from an ExportTraceServiceRequest in OTLP's JSON encoding.
 
-As the OTLP specification has it: lowerCamelCase names, ids in hex of either case, enums as
-integers, 64-bit integers as numbers or text, unknown members ignored, null as absent.
+Following the OTLP specification: names are lowerCamelCase, ids are hex in either case, enums are
+integers, 64-bit integers are numbers or text. Unknown members are ignored; null means absent.
 """
 
 import re
@@ -27,10 +27,10 @@ from audit.events.spans import (
 )
 
 _MAX_OBJECTS = 1_000_000
-"""Braces in a body: what is made of it takes memory by its objects, not by its bytes."""
-_MAX_DEPTH = 100  # of an attribute's value, as protobuf has it
+"""Objects and arrays in a body. Their number, not the size, decides how much memory it takes."""
+_MAX_DEPTH = 100  # nesting of an attribute's value, the same limit as in protobuf
 _MAX_BODY_DEPTH = 4 * _MAX_DEPTH + 100
-"""Brackets within each other. A level of a value takes up to four, in `kvlistValue`."""
+"""Nesting of brackets. One level of a value takes up to four of them, in `kvlistValue`."""
 
 _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 
@@ -38,14 +38,15 @@ type _Object = dict[str, Any]
 
 
 class _MalformedError(Exception):
-    """A member is not of its type."""
+    """A member has the wrong type."""
 
 
 def read_json(body: bytes) -> Received:
     """The spans of a body. `{}` has none.
 
-    Raises UnreadableTraceError for what is no JSON of this kind, LimitExceededError for more
-    than `MAX_SPANS`. A span that is malformed or larger than `MAX_SPAN_BYTES` is refused alone.
+    Raises UnreadableTraceError if the body is not JSON of this kind, and LimitExceededError for
+    more than `MAX_SPANS` or `_MAX_OBJECTS`. If a span is malformed or larger than `MAX_SPAN_BYTES`,
+    only that span is rejected.
     """
     if body.count(b"{") + body.count(b"[") > _MAX_OBJECTS:
         raise LimitExceededError("too_many_values", f"more than {_MAX_OBJECTS} objects and arrays")
@@ -76,7 +77,7 @@ def _decode(body: bytes) -> _Object:
         try:
             request = msgspec.json.decode(body)
         except msgspec.DecodeError:
-            # Half a surrogate pair is JSON, and what JavaScript makes of a text cut in two.
+            # Half a surrogate pair is valid JSON. JavaScript writes it when a text is cut in two.
             request = msgspec.json.decode(without_unsafe_escapes(body))
     except RecursionError:
         raise UnreadableTraceError("the JSON is nested too deep") from None
@@ -173,7 +174,7 @@ def _value(value: Any, depth: int) -> Any:
 
 
 def _texts(value: Any) -> list[str]:
-    """The texts in an attribute's value, which is as deep as `_value` let it be."""
+    """The texts in an attribute's value. `_value` has limited its depth."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
@@ -243,5 +244,5 @@ def _double(found: Any) -> Any:
         except OverflowError:
             raise _MalformedError("doubleValue is too large") from None
     if found in ("NaN", "Infinity", "-Infinity"):
-        return found  # JSON has no word for them: the text it is
+        return found  # JSON has no such numbers, so the text stays
     raise _MalformedError("doubleValue is no number")

@@ -1,7 +1,8 @@
-"""From the spans of a request to one committed transaction.
+"""Store the spans of a request in one transaction.
 
-The same path as events: lines of the wire contract, `audit.intake.ingest`'s batches. A request has
-no id of its own: sent again, its spans are recognised one by one.
+Spans take the same path as events: they become lines of the wire contract, stored as batches by
+`audit.intake.ingest`. A request has no id of its own. If it is sent again, its spans are recognized
+one by one.
 """
 
 import hashlib
@@ -22,34 +23,34 @@ from audit.intake.otlp.mapping import Mapped, ToolCall, to_events
 from tenants.models import new_id
 from tenants.scope import tenant_scope
 
-# Events of a batch: those of the 512 spans that SDKs send at once, twice. A second batch of a
-# request is stored while the first one holds the head of the tenant's ledger.
+# Events per batch: twice those of the 512 spans that SDKs send at once. While the second batch of
+# a request is stored, the first one holds the head of the tenant's ledger.
 _BATCH_EVENTS = 2048
 
 
 @dataclass(slots=True)
 class Recorded:
-    """What became of a request's spans, and of the events that were made of them."""
+    """Counts of a request's spans, and of the events made of them, by outcome."""
 
     events: dict[str, int] = field(
         default_factory=lambda: {"accepted": 0, "duplicates": 0, "rejected": 0}
     )
     calls: int = 0
     merged: int = 0
-    """Spans that are of a call of which another one is the first."""
+    """Spans of a call beyond its first one."""
     others: int = 0
     """Spans that are no tool calls."""
     refused: dict[str, int] = field(default_factory=dict)
-    """Spans that were not taken, by the reason."""
+    """Rejected spans by reason."""
 
     @property
     def refused_count(self) -> int:
-        """How many those are."""
+        """The number of rejected spans."""
         return sum(self.refused.values())
 
     @property
     def span_counts(self) -> dict[str, int]:
-        """What became of the spans, for the metrics."""
+        """The number of spans by outcome, for the metrics."""
         return {
             "call": self.calls,
             "merged": self.merged,
@@ -61,7 +62,7 @@ class Recorded:
 def record_spans(
     tenant_id: UUID, body: bytes, received: Received, mapped: Mapped, now: datetime
 ) -> Recorded:
-    """Store the tool calls among a request's spans: all of them, or none.
+    """Store the tool calls among a request's spans, all or none.
 
     Raises django.db.OperationalError or InterfaceError when PostgreSQL is away; sending the same
     spans again is then safe.
@@ -101,7 +102,7 @@ def _record(
 
 
 def _batches(calls: Sequence[ToolCall]) -> "list[tuple[list[ToolCall], list[Line]]]":
-    """The calls with their events as lines, in batches of so many bytes and events at most."""
+    """The calls with their events as lines, in batches of limited bytes and events."""
     batches: list[tuple[list[ToolCall], list[Line]]] = []
     size = MAX_INFLATED_BYTES
     for call in calls:
