@@ -286,7 +286,7 @@ class _Recording:
     def _store(
         self, requests: Sequence[IntakeRequest]
     ) -> tuple[dict[UUID, Answer], psycopg.Cursor[Row]]:
-        """Write everything. Returns answers by batch id and a cursor of their places (`_placed`)."""
+        """Write everything. Returns answers by batch id and a cursor of places (`_placed`)."""
         indexing = Indexing(
             self._tenant_id, self._writer, INDEX_DAYS.missing, expects_new=self._expects_new
         )

@@ -1,6 +1,6 @@
-"""What a sender of OTLP is told, in the encoding it sent.
+"""Answers to senders of OTLP, in the encoding of the request.
 
-ExportTraceServiceResponse for a request that was taken, google.rpc.Status for any other
+An ExportTraceServiceResponse for a stored request, a google.rpc.Status for any other
 (OTLP specification, OTLP/HTTP Response).
 """
 
@@ -31,7 +31,7 @@ _REASONS_SHOWN = 3
 
 
 def success(recorded: Recorded, media_type: MediaType) -> bytes:
-    """The answer to a request that is stored, with a word on what of it is not."""
+    """The answer to a stored request, with a message about spans that were not stored."""
     message = _told(recorded)
     if media_type == JSON:
         partial = {"rejectedSpans": str(recorded.refused_count), "errorMessage": message}
@@ -44,7 +44,7 @@ def success(recorded: Recorded, media_type: MediaType) -> bytes:
 
 
 def failure(status: int, message: str, media_type: MediaType) -> bytes:
-    """The google.rpc.Status of a refusal with this HTTP status."""
+    """The google.rpc.Status for a request that is rejected with this HTTP status."""
     code = _CODES[status]
     if media_type == JSON:
         return json.dumps({"code": code, "message": message}).encode()
@@ -52,7 +52,7 @@ def failure(status: int, message: str, media_type: MediaType) -> bytes:
 
 
 def _told(recorded: Recorded) -> str:
-    """What a person should know; empty when every span is a tool call and stored."""
+    """The message for people. Empty if every span is a tool call and stored."""
     said = []
     if recorded.refused:
         reasons = [f"{count} {reason}" for reason, count in recorded.refused.items()]

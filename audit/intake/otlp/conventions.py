@@ -1,9 +1,9 @@
-"""Which spans are tool calls, and what their attributes say: the table of conventions.
+"""The table of conventions: which spans are tool calls, and what their attributes mean.
 
 Pure. Sources: OpenTelemetry's GenAI and MCP conventions (semantic-conventions-genai, status
 Development), OpenInference's span kinds, pydantic-ai's instrumentation up to version 2. They
-move: `MAPPING_VERSION` is written into every event, and grows with each change here or in
-`audit.intake.otlp.mapping` that makes another event of the same span.
+change over time. So every event contains `MAPPING_VERSION`. Increase it with each change here or in
+`audit.intake.otlp.mapping` that makes a different event of the same span.
 """
 
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ from audit.events.spans import STATUS_ERROR, STATUS_OK, Span
 MAPPING_VERSION = 1
 
 MAX_VALUE_DEPTH = 40
-"""Arguments and results nested deeper stay the JSON text they are: an event has its limit."""
+"""Arguments and results nested deeper stay JSON text, because events have a limit on nesting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """How one convention marks a tool call, and where it says what. First name found counts."""
+    """How one convention marks a tool call, and its attribute names. The first present counts."""
 
     name: str
     mark: tuple[str, str]
-    """The attribute and value that make a span a tool call; ("", x): the span's name is x."""
+    """The attribute and value that mark a tool call; ("", x) if the span's name must be x."""
     tool_name: tuple[str, ...]
     name_prefix: tuple[str, ...] = ()
-    """What the span's name has before the tool's, should no attribute name it."""
+    """Prefixes of the tool's name in the span's name, used if no attribute has the tool's name."""
     tool_call_id: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     result: tuple[str, ...] = ()
     is_text: bool = False
-    """Whether values are text unless their `….mime_type` says JSON, or they look like it."""
+    """Whether values are text, except if their `….mime_type` is JSON or they begin like JSON."""
 
 
 CONVENTIONS = (
@@ -87,22 +87,22 @@ CONTEXT = {
     "provider": ("gen_ai.provider.name", "gen_ai.system", "llm.provider"),
     "user": ("user.id", "enduser.id"),
 }
-"""Members of an event's `context`, and the attributes they come from: the span's own or those of
-the nearest span above it that has one."""
+"""Members of an event's `context`, and their source attributes: on the span itself, or on the
+nearest span above it that has one."""
 
 _CONTEXT_OF = {
     attribute: (name, rank)
     for name, attributes in CONTEXT.items()
     for rank, attribute in enumerate(attributes)
 }
-"""By attribute its member and its rank there: a span has fewer attributes than there are names."""
+"""Member and rank by attribute, because a span has fewer attributes than there are names here."""
 
 _PROMPT_TOKENS = ("gen_ai.usage.input_tokens", "llm.token_count.prompt")
 _COMPLETION_TOKENS = ("gen_ai.usage.output_tokens", "llm.token_count.completion")
 
 
 class _Absent:
-    """Stands for a value that was not recorded, which is not null."""
+    """Stands for a value that was not recorded, which differs from null."""
 
     def __bool__(self) -> bool:
         return False
@@ -120,7 +120,7 @@ class Failure(msgspec.Struct, gc=False):
 
 
 class Facts(msgspec.Struct, gc=False):
-    """What a tool call's span says. `has_failed` is None where it says nothing of that."""
+    """The contents of a tool call's span. `has_failed` is None if the span does not say."""
 
     span: Span
     convention: str
@@ -142,13 +142,13 @@ def convention_of(span: Span) -> Convention | None:
         attribute, value = convention.mark
         if (attributes.get(attribute) if attribute else span.name) != value:
             continue
-        if attribute or "gen_ai.tool.name" in attributes:  # a name alone proves nothing
+        if attribute or "gen_ai.tool.name" in attributes:  # the span's name alone is no proof
             return convention
     return None
 
 
 def read_facts(span: Span, convention: Convention) -> Facts:
-    """What a span says that is a tool call by this convention."""
+    """The facts in a span that is a tool call by this convention."""
     attributes = span.attributes
     result = _payload(span, convention, convention.result)
     has_failed = _has_failed(span, result)
@@ -168,7 +168,7 @@ def read_facts(span: Span, convention: Convention) -> Facts:
 
 
 def read_context(span: Span) -> dict[str, str]:
-    """What a span says about agent, conversation and model."""
+    """The `context` members in a span, such as agent, conversation and model."""
     found: dict[str, tuple[int, str]] = {}
     for attribute, value in span.attributes.items():
         place = _CONTEXT_OF.get(attribute)
@@ -180,7 +180,7 @@ def read_context(span: Span) -> dict[str, str]:
 
 
 def first_text(attributes: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    """The first of these attributes that is a text and not empty."""
+    """The first of these attributes that is a non-empty text."""
     for name in names:
         value = attributes.get(name)
         if value and isinstance(value, str):
@@ -217,7 +217,7 @@ _SKIP = msgspec.json.Decoder(msgspec.Raw)
 
 
 def _json(text: str) -> Any:
-    """The JSON a text is, as `msgspec.Raw` on one line; a text that is none as it is."""
+    """A text that is JSON as `msgspec.Raw` on one line; any other text unchanged."""
     start = text.lstrip()[:1]
     if not start or start not in '{["-0123456789tfn':
         return text
@@ -227,17 +227,17 @@ def _json(text: str) -> Any:
             if is_too_deep(data, MAX_VALUE_DEPTH):
                 return text
             _SKIP.decode(data)
-        # A text may look like a number: only one that is written so in JSON is one.
+        # A text may look like a number. It is one only if JSON would write it the same way.
         elif msgspec.json.encode(msgspec.json.decode(data)) != data:
             return text
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         return text
-    # Line feeds in JSON are white space; an event is one line.
+    # Line feeds in JSON are white space. An event must be on one line.
     return msgspec.Raw(data.replace(b"\n", b" ").replace(b"\r", b" "))
 
 
 def _shallow(value: Any) -> Any:
-    """An attribute's value; as JSON text if it is nested too deep for an event."""
+    """An attribute's value, as JSON text if it is nested too deep for an event."""
     if not isinstance(value, dict | list):
         return value
     data = msgspec.json.encode(value)
@@ -266,7 +266,7 @@ def _failure(span: Span, result: Any) -> Failure:
     return Failure(
         type=first_text(span.attributes, ("error.type",))
         or first_text(raised, ("exception.type",))
-        # MCP's conventions have a word for it.
+        # The error type in MCP's conventions.
         or ("tool_error" if _mcp_error(result) is not None else None),
         message=first_text(raised, ("exception.message",))
         or span.status.message

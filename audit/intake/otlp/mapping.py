@@ -1,9 +1,9 @@
-"""From spans to tool calls, and from a call to its two events of the wire contract.
+"""Turn spans into tool calls, and each call into its two events of the wire contract.
 
 Pure. Spans of one logical call become one call: an agent framework, an MCP client and an MCP
 server each report the tool they are about to run, one inside the other. Spans that are no tool
-calls are left out, but not their place in the chain of parents, and what they say of agent,
-conversation and model is inherited.
+calls are skipped, but they stay part of the chain of parents: calls inherit their agent,
+conversation and model.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ from audit.intake.otlp.conventions import (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What of a tool call's span tells whether another one is of the same call."""
+    """The properties of a tool call's span that decide whether two spans are of the same call."""
 
     tool_name: str
     scope: str
@@ -48,7 +48,7 @@ class Identity:
 
 
 def identity_of(facts: Facts) -> Identity:
-    """A tool span's identity, in texts that the index can hold."""
+    """A tool span's identity, in texts that the index can store."""
     tool_call_id = _short(facts.tool_call_id)
     return Identity(
         _indexable(facts.tool_name[:NAME_MAX_LENGTH]),
@@ -59,11 +59,11 @@ def identity_of(facts: Facts) -> Identity:
 
 
 def is_same_call(outer: Identity, inner: Identity) -> bool:
-    """Whether a tool span right below another one reports the same call.
+    """Whether a tool span directly below another one reports the same call.
 
-    So it is if another layer reports the same tool: an agent's span, the MCP client's in it, the
-    MCP server's in that. A tool that calls itself does so within a layer, and a server that
-    sends the call on to another server makes a new one.
+    It does if a different layer reports the same tool: an agent's span, the MCP client's span in
+    it, the MCP server's span in that. A tool that calls itself does so within one layer. A server
+    that forwards the call to another server makes a new call.
     """
     return (
         outer.tool_name == inner.tool_name
@@ -74,11 +74,11 @@ def is_same_call(outer: Identity, inner: Identity) -> bool:
 
 
 class ToolCall(msgspec.Struct, gc=False):
-    """A logical call: its spans, the outermost first, and its place among the others.
+    """A logical call: its spans, the outermost first, and its place among the other calls.
 
-    `invocation_id` and `parent_id` are as this request knows them. `started_ns` is the call's
-    start where that is stored already; else the outermost span's counts. `of_executor`: an
-    executor reported the call itself, and its account counts.
+    `invocation_id` and `parent_id` are as this request knows them. `started_ns` is the start of a
+    call that is already stored; if it is None, the start of the outermost span counts.
+    `of_executor`: an executor reported the call itself, and its account counts.
     """
 
     facts: list[Facts]
@@ -90,31 +90,31 @@ class ToolCall(msgspec.Struct, gc=False):
 
     @property
     def outermost(self) -> Span:
-        """The span that was begun first."""
+        """The span around all others of the call."""
         return self.facts[0].span
 
     @property
     def started_us(self) -> int:
-        """The call's start in microseconds since 1970, as its events tell it."""
+        """The call's start in microseconds since 1970, as in its events."""
         ns = self.outermost.start_time_unix_nano if self.started_ns is None else self.started_ns
         return ns // 1000
 
 
 @dataclass(slots=True)
 class Mapped:
-    """What a request's spans come to: calls, and the spans that are none."""
+    """A request's spans as calls, and the spans that are no tool calls."""
 
     calls: list[ToolCall]
     others: list[Span]
 
 
 def map_spans(spans: Iterable[Span]) -> Mapped:
-    """Find the calls among spans; of spans with the same id the first counts."""
+    """Find the calls among spans. Of spans with the same id, the first counts."""
     return _Mapping(spans).run()
 
 
 def to_events(call: ToolCall) -> tuple[bytes, bytes]:
-    """The start and the end event of a call: one line of JSON each, which the contract takes."""
+    """The start and the end event of a call, each as one line of JSON of the wire contract."""
     start, end = _events(call, lambda span: span)
     if is_too_deep(end):
         start, end = _events(call, _flattened)
@@ -148,7 +148,7 @@ class _Mapping:
                 call.facts.append(facts)
         for call in calls.values():
             if len(call.facts) > 1:
-                # Of two at the same depth (a retry) the later one knows better.
+                # Of two spans at the same depth (a retry), the one that ended later comes first.
                 call.facts.sort(
                     key=lambda each: (depths[each.span.key], -each.span.end_time_unix_nano)
                 )
@@ -159,7 +159,7 @@ class _Mapping:
         return self._spans.get((span.trace_id, span.parent_span_id))
 
     def _head(self, span: Span) -> tuple[Span, int]:
-        """The outermost span of a tool span's call, and how many lie between the two."""
+        """The outermost span of a tool span's call, and the number of levels between the two."""
         seen = {span.key}
         head, depth = span, 0
         while (parent := self._parent(head)) is not None and parent.key not in seen:
@@ -171,7 +171,7 @@ class _Mapping:
         return head, depth
 
     def _place(self, call: ToolCall) -> None:
-        """Find a call's parent and what it inherits."""
+        """Set a call's parent and its context."""
         call.parent_id, inherited = self._above(call.outermost)
         call.context = dict(inherited)
         for facts in reversed(call.facts):
@@ -181,7 +181,7 @@ class _Mapping:
             call.context["service"] = service
 
     def _above(self, span: Span) -> tuple[UUID | None, dict[str, str]]:
-        """The call around a span, or the nearest thing to it that is known, and the context."""
+        """The call around a span, or its nearest known substitute, and the inherited context."""
         path = []
         seen: set[tuple[str, str]] = set()
         at: Span | None = span
@@ -211,7 +211,7 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
     outermost = spans[0]
     span_ids = [span.span_id for span in spans]
     args = _first(call.facts, "arguments")
-    # Some exporters of unfinished spans send no end.
+    # Some exporters send unfinished spans, which have no end.
     ended_ns = max(outermost.end_time_unix_nano, outermost.start_time_unix_nano)
     invocation_id = str(call.invocation_id)
     shared = {
@@ -219,7 +219,7 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
         "trace_id": outermost.trace_id,
         "parent_invocation_id": call.parent_id,
         "tool_name": call.facts[0].tool_name[:NAME_MAX_LENGTH],
-        # Without arguments nothing tells which calls are alike.
+        # Without arguments, equal calls cannot be recognized.
         "call_id": outermost.span_id if args is ABSENT else _call_id(call.facts[0].tool_name, args),
         "tool_call_id": _short(_first(call.facts, "tool_call_id")),
         "run_id": _short(call.context.get("conversation")),
@@ -250,7 +250,7 @@ def _events(call: ToolCall, shown: Callable[[Span], Span]) -> tuple[bytes, bytes
 
 
 def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
-    """`is_error` and `output`: by the outermost span that says how the call went."""
+    """`is_error` and `output`, by the outermost span that says whether the call failed."""
     decisive = next((each for each in call.facts if each.has_failed is not None), None)
     result = _first(call.facts, "result")
     usage = {
@@ -294,7 +294,7 @@ def _source(call: ToolCall, spans: Sequence[Any]) -> dict[str, Any]:
 
 
 def _beginning(span: Span) -> Span:
-    """What was known of a span when it began; the end event has all of it."""
+    """The part of a span that was known at its start. The end event has the whole span."""
     return Span(
         span.trace_id,
         span.span_id,
@@ -306,7 +306,7 @@ def _beginning(span: Span) -> Span:
 
 
 def _flattened(span: Span) -> Span:
-    """A span with nested values as JSON text, for one that is too deep for an event."""
+    """The span with nested values as JSON text, for spans nested too deep for an event."""
 
     def flat(attributes: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -328,7 +328,7 @@ def _flattened(span: Span) -> Span:
 
 
 def _first(facts: Iterable[Facts], name: str) -> Any:
-    """What the outermost span says that says anything of this."""
+    """The value of the outermost span that has this fact; `ABSENT` if none has."""
     for each in facts:
         value = getattr(each, name)
         if value is not None and value is not ABSENT:
@@ -337,7 +337,7 @@ def _first(facts: Iterable[Facts], name: str) -> Any:
 
 
 def _call_id(tool_name: str, args: Any) -> str:
-    """The ADK's hash of tool and arguments; of their text where no parser takes them."""
+    """The ADK's hash of tool and arguments, or a hash of their text if no parser accepts them."""
     try:
         value = msgspec.json.decode(args) if isinstance(args, msgspec.Raw) else args
         return compute_call_id(tool_name, value)
@@ -346,7 +346,7 @@ def _call_id(tool_name: str, args: Any) -> str:
 
 
 def _short(text: Any) -> str | None:
-    """A text if it can be an id of the contract; longer ones stay in the span alone."""
+    """The text if it fits into an id of the contract. Longer ones stay only in the span."""
     return text if isinstance(text, str) and 0 < len(text) <= ID_MAX_LENGTH else None
 
 

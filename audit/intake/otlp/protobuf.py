@@ -1,8 +1,8 @@
-"""OTLP's binary encoding: spans out of an ExportTraceServiceRequest.
+"""Read spans from an ExportTraceServiceRequest in OTLP's binary encoding.
 
-The messages are the official ones (`opentelemetry-proto`), but not the outermost: the upper
-levels are walked here and each span is parsed by itself. Parsed as one, twenty megabytes of
-empty spans would take 1.8 GiB of memory.
+The official message classes (`opentelemetry-proto`) parse each span, resource and scope alone. The
+levels above are walked here: parsed as one message, twenty megabytes of empty spans would take
+1.8 GiB of memory.
 """
 
 import base64
@@ -41,9 +41,9 @@ _FIXED = {1: 8, 5: 4}
 def read_protobuf(body: bytes) -> Received:
     """The spans of a body. An empty one has none.
 
-    Raises UnreadableTraceError for what is no protobuf of this kind, LimitExceededError for more
-    than `MAX_SPANS`. A span that cannot be read, or is larger than `MAX_SPAN_BYTES`, is refused
-    alone.
+    Raises UnreadableTraceError if the body is not protobuf of this kind. Raises LimitExceededError
+    for more than `MAX_SPANS`, or for a resource or scope larger than `MAX_SPAN_BYTES`. If a span
+    cannot be read, or is larger than `MAX_SPAN_BYTES`, only that span is rejected.
     """
     received = Received()
     walk = _Walk(memoryview(body))
@@ -102,7 +102,7 @@ def _take(data: memoryview, resource: dict[str, Any], scope: Scope, received: Re
 
 def _attributes(pairs: Any) -> dict[str, Any]:
     return {
-        # Most are texts. To ask which member is set takes as long as all the rest.
+        # Most values are texts. Checking which member is set takes as long as all the rest.
         pair.key: value.string_value or _value(value)
         for pair in pairs
         for value in (pair.value,)
@@ -124,7 +124,7 @@ def _value(value: common_pb2.AnyValue) -> Any:
 
 
 class _Walk:
-    """The wire format's frames: where the members of a message lie (protobuf.dev, Encoding)."""
+    """Finds the positions of a message's members in the wire format (protobuf.dev, Encoding)."""
 
     def __init__(self, body: memoryview) -> None:
         self.body = body
@@ -132,7 +132,7 @@ class _Walk:
         self._spans = 0
 
     def members(self, start: int, end: int, wanted: int) -> Iterator[tuple[int, int]]:
-        """Where each value of one length-delimited field lies, in a message's bytes."""
+        """Start and end of each value of the length-delimited field `wanted` in a message."""
         at = start
         while at < end:
             self._members += 1
@@ -167,13 +167,13 @@ class _Walk:
         return Scope(merged.name, merged.version)
 
     def count_span(self) -> None:
-        """Raise LimitExceededError for one too many."""
+        """Count a span. Raises LimitExceededError for more than `MAX_SPANS`."""
         self._spans += 1
         if self._spans > MAX_SPANS:
             raise LimitExceededError("too_many_spans", f"more than {MAX_SPANS} spans")
 
     def _parsed(self, start: int, end: int, field: int, message: Any) -> Any:
-        # What is there several times is merged, as protobuf has it.
+        # If the field occurs several times, its values are merged, as protobuf requires.
         found = message()
         for at, until in self.members(start, end, field):
             if until - at > MAX_SPAN_BYTES:

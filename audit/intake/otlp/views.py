@@ -1,7 +1,7 @@
 """`POST /v1/traces`: OTLP/HTTP, protobuf and JSON.
 
-Reads HTTP and words answers. Where to send is what an exporter makes of its endpoint, so the
-route is not under `/api/v1`.
+Reads HTTP and writes answers. Exporters append this path to their endpoint, so the route is not
+under `/api/v1`.
 """
 
 import math
@@ -50,10 +50,10 @@ _READERS = {PROTOBUF: read_protobuf, JSON: read_json}
 
 @csrf_exempt
 def receive_traces(request: HttpRequest) -> HttpResponse:
-    """Take in the tool calls of an ExportTraceServiceRequest; 200 once they are stored.
+    """Receive the tool calls of an ExportTraceServiceRequest; 200 once they are stored.
 
-    The key comes as `Authorization: Bearer tt_…` or `x-api-key: tt_…`. The answer is of the
-    request's type; only 429 and 503 are worth sending the same again.
+    The key is sent as `Authorization: Bearer tt_…` or `x-api-key: tt_…`. The answer has the
+    request's media type. Only requests answered with 429 or 503 are worth a retry.
     """
     media_type = _MEDIA_TYPES.get((request.content_type or "").lower())
     answered = _Refusing(media_type or JSON)
@@ -69,7 +69,7 @@ def receive_traces(request: HttpRequest) -> HttpResponse:
     if media_type is None:
         return answered(415, f"Send {PROTOBUF} or {JSON}.", Accept=f"{PROTOBUF}, {JSON}")
     counted = metrics.Request()
-    status = 503  # what is raised here says that the database is away
+    status = 503  # an exception here means that the database is away
     try:
         answer = _receive(request, key, media_type, answered, counted)
         status = answer.status_code
@@ -130,13 +130,13 @@ def _identity(request: HttpRequest) -> ApiKeyIdentity:
 
 
 class _Refusing:
-    """Words refusals in the request's encoding."""
+    """Writes error answers in the request's encoding."""
 
     def __init__(self, media_type: MediaType) -> None:
         self._media_type = media_type
 
     def __call__(self, status: int, message: str, **headers: str) -> HttpResponse:
-        """A google.rpc.Status under an HTTP status."""
+        """Answer with a google.rpc.Status and this HTTP status."""
         body = failure(status, message, self._media_type)
         answer = HttpResponse(body, content_type=self._media_type, status=HTTPStatus(status))
         for name, value in headers.items():
@@ -144,6 +144,6 @@ class _Refusing:
         return answer
 
     def come_again(self, status: int, message: str, seconds: float) -> HttpResponse:
-        """The same, and when to try again. The body was not read: the connection ends."""
+        """Answer likewise, with `Retry-After`. Ends the connection, as the body was not read."""
         headers = {"Retry-After": str(max(1, math.ceil(seconds))), "Connection": "close"}
         return self(status, message, **headers)
