@@ -1,8 +1,8 @@
-"""What a request adds to traces and rollups: derived from the rows it changed.
+"""Derive what a request adds to traces and rollups from the rows it changed.
 
-Pure. Only the rows that were written count, and of each only what this request brought:
-a call is new when both its events are this batch's or missing, and completed now when its
-end is. Counting the request's events instead would count twice what several writers send.
+Pure. Only written rows count, and of each row only what this request added. A call is new if no
+event of it was stored before. It is completed now if its end event is this batch's. Counting the
+events of requests instead would count an event twice if several writers send it.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ BIGINT_MAX = 2**63 - 1
 
 
 class Changed(msgspec.Struct, frozen=True, gc=False):
-    """A row of `invocation` as the upsert left it, and what of it is this batch's.
+    """A row of `invocation` after the upsert, and which parts of it this batch wrote.
 
     Days and microseconds are since 1970.
     """
@@ -45,7 +45,7 @@ class Changed(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class TraceDelta:
-    """What a trace's row of one day gains."""
+    """What is added to a trace's row of one day."""
 
     first_started_us: int
     first_tool_name: str
@@ -61,7 +61,7 @@ class TraceDelta:
 
 @dataclass(slots=True)
 class RollupDelta:
-    """What a rollup row gains, of a quarter of an hour or of an hour."""
+    """What is added to a rollup row of a quarter of an hour or of an hour."""
 
     started: int = 0
     completed: int = 0
@@ -73,7 +73,7 @@ class RollupDelta:
     completion_tokens: int = 0
     cache_hits: int = 0
     buckets: dict[int, int] = field(default_factory=dict)
-    """How many calls each bucket of the histogram gains."""
+    """Calls added to each bucket of the histogram."""
 
     def __add__(self, other: "RollupDelta") -> "RollupDelta":
         buckets = dict(self.buckets)
@@ -95,14 +95,14 @@ class RollupDelta:
 
 type TraceKey = tuple[int, str]
 type RollupKey = tuple[int, int, str, str]
-"""Day, the beginning of the hour or quarter in microseconds, tool and version."""
+"""Day, start of the hour or quarter in microseconds, tool and version."""
 type ErrorKey = tuple[int, int, str, str, str]
-"""The same of an hour and the error's type."""
+"""The same for an hour, and the type of the error."""
 
 
 @dataclass(slots=True)
 class Deltas:
-    """All of a request's additions, by the key of the row they go to."""
+    """All additions of a request, by the key of their row."""
 
     traces: dict[TraceKey, TraceDelta] = field(default_factory=dict)
     quarters: dict[RollupKey, RollupDelta] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Deltas:
 
     @property
     def hours(self) -> dict[RollupKey, RollupDelta]:
-        """What the quarters add up to. Most requests are of one."""
+        """The sums of the quarters by hour. Most requests have a single quarter."""
         found: dict[RollupKey, RollupDelta] = {}
         for (day, at_us, tool, version), delta in self.quarters.items():
             key = (day, at_us - at_us % HOUR_US, tool, version)
@@ -120,7 +120,7 @@ class Deltas:
 
 
 def derive(rows: Iterable[Changed], *, withdrawn: Iterable[Changed] = ()) -> Deltas:
-    """Sum up what these rows add; `withdrawn` are rows as they were, which no longer count."""
+    """Sum up what `rows` add, and subtract `withdrawn`: rows that no longer count, as they were."""
     deltas = Deltas()
     for row in rows:
         _add(deltas, row, 1)

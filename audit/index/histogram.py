@@ -1,10 +1,10 @@
 """Latency histograms: 128 log-scaled buckets, their merging and percentiles.
 
 Pure. Between 1 ms and 298 s a percentile is off by at most 5 % of its value. Faster calls
-share bucket 0, slower ones the last; there the answer is 0.5 ms and "298 s or more".
+share bucket 0, slower ones the last bucket; there the results are 0.5 ms and "298 s or more".
 
-Stored a histogram is one decimal number, of which each bucket has twelve digits: PostgreSQL's
-own `+` and `sum()` merge them, 25 times as fast as arrays are taken apart (docs/adr/0010).
+A stored histogram is one decimal number with twelve digits for each bucket. So PostgreSQL's own
+`+` and `sum()` merge histograms, 25 times as fast as with arrays (docs/adr/0010).
 """
 
 from bisect import bisect_left
@@ -16,10 +16,10 @@ BUCKET_COUNT = 128
 LOWEST_US = 1_000
 MAX_RELATIVE_ERROR = 0.05
 GROWTH = (1 + MAX_RELATIVE_ERROR) / (1 - MAX_RELATIVE_ERROR)
-"""Each bucket's upper bound over its lower one: the middle is then off by 5 % at both."""
+"""Each bucket's upper bound divided by its lower one. The middle is then off by 5 % at both."""
 
 DIGITS = 12
-"""Of each bucket in a stored number: it holds a million million calls."""
+"""Digits of each bucket in a stored number. They can count 10¹² calls."""
 
 LOG_GROWTH = log(GROWTH)
 _LAST = BUCKET_COUNT - 1
@@ -27,7 +27,7 @@ _PLACES = tuple(10 ** (DIGITS * bucket) for bucket in range(BUCKET_COUNT))
 
 
 def bucket_of(duration_us: int) -> int:
-    """The bucket a duration in microseconds belongs to."""
+    """The bucket of a duration in microseconds."""
     if duration_us < LOWEST_US:
         return 0
     return min(1 + int(log(duration_us / LOWEST_US) / LOG_GROWTH), _LAST)
@@ -42,7 +42,7 @@ def histogram(durations_us: Iterable[int]) -> list[int]:
 
 
 def merge(histograms: Iterable[Sequence[int]]) -> list[int]:
-    """The histogram of all that is in these; empty for none."""
+    """The sum of these histograms; an empty histogram if there are none."""
     merged = [0] * BUCKET_COUNT
     for buckets in histograms:
         merged = [a + b for a, b in zip(merged, buckets, strict=True)]
@@ -50,7 +50,7 @@ def merge(histograms: Iterable[Sequence[int]]) -> list[int]:
 
 
 def to_number(counts: Mapping[int, int]) -> str:
-    """The stored number of a histogram of these counts by bucket, which may be negative."""
+    """The stored number of a histogram with these counts by bucket. Counts may be negative."""
     if not counts:
         return "0"
     if min(counts.values()) < 0:
@@ -64,13 +64,16 @@ def to_number(counts: Mapping[int, int]) -> str:
 
 
 def from_number(number: str) -> list[int]:
-    """The histogram that is stored as this number, which is not negative."""
+    """The histogram of a stored number, which must not be negative."""
     counts = [int(number[max(0, at - DIGITS) : at]) for at in range(len(number), 0, -DIGITS)]
     return counts + [0] * (BUCKET_COUNT - len(counts))
 
 
 def percentile(buckets: Sequence[int], share: float) -> float | None:
-    """The duration in microseconds below which `share` (0 to 1) of the calls lie; None for none."""
+    """The duration in microseconds that `share` (0 to 1) of the calls do not exceed.
+
+    None if there are no calls.
+    """
     seen = list(accumulate(buckets))
     if not seen or not seen[-1]:
         return None
@@ -78,9 +81,9 @@ def percentile(buckets: Sequence[int], share: float) -> float | None:
 
 
 def middle_us(bucket: int) -> float:
-    """What stands for the durations of a bucket, in microseconds."""
+    """The duration that represents a bucket, in microseconds."""
     if bucket == 0:
         return LOWEST_US / 2
     lower = LOWEST_US * exp((bucket - 1) * LOG_GROWTH)
-    # The harmonic middle, equally far from both bounds in relative terms.
+    # The harmonic mean: its relative distance to both bounds is the same.
     return lower if bucket == _LAST else 2 * lower * GROWTH / (GROWTH + 1)

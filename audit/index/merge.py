@@ -1,7 +1,7 @@
-"""The events of one request, merged into one row per call before anything is written.
+"""Merge the events of one request into one row per call before anything is written.
 
-Pure. Start and end of a call become one row; what takes a slot that an earlier line of the
-same request took is set aside.
+Pure. Start and end of a call become one row. If an earlier line of the same request already has
+the slot of an event, the event is returned separately, as a repeat.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,14 @@ from tooltrail.ledger import Kind
 from audit.events.candidates import Candidate
 
 type Key = tuple[int, int]
-"""A call's day and its invocation id as a number, which is hashed and compared ten times as fast
-as a UUID."""
+"""A call's day and its invocation id as a number. Numbers are hashed and compared ten times as fast
+as UUIDs."""
 
 
 class Call(msgspec.Struct, gc=False):
     """A call as far as this request knows it: its start, its end, or both.
 
-    `day` and `started_us` are those it is stored under (`is_stored`), or will be.
+    `day` and `started_us` are those of its stored row (`is_stored`), or of the row it will get.
     """
 
     invocation_id: UUID
@@ -33,16 +33,16 @@ class Call(msgspec.Struct, gc=False):
 
     @property
     def key(self) -> Key:
-        """What names its row within the tenant."""
+        """The key of its row within the tenant."""
         return self.day, self.invocation_id.int
 
     def slot(self, kind: Kind) -> Candidate | None:
-        """The event that has taken this call's start or end."""
+        """The event in this call's slot of this kind: its start or end."""
         return self.start if kind is Kind.START else self.end
 
     def _take(self, candidate: Candidate) -> None:
         if candidate.kind is Kind.START:
-            # The end repeats the start's time: where the two differ, the start knows.
+            # The end event repeats the start's time. If the two differ, the start event counts.
             self.start = candidate
             self.day, self.started_us = candidate.day, candidate.started_us
         else:
@@ -51,7 +51,7 @@ class Call(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An event whose slot an earlier line of the same request has taken."""
+    """An event whose slot is taken by an earlier line of the same request (`first`)."""
 
     candidate: Candidate
     first: Candidate
@@ -60,7 +60,7 @@ class Repeat:
 def merge(candidates: Iterable[Candidate]) -> tuple[list[Call], list[Repeat]]:
     """One `Call` per invocation, sorted by key, and the repeats.
 
-    Start and end that put the call a day apart are still one call; further apart they are two.
+    Start and end events whose days are at most one apart are one call; otherwise they are two.
     """
     calls: dict[int, list[Call]] = {}
     repeats: list[Repeat] = []
@@ -85,10 +85,10 @@ def merge(candidates: Iterable[Candidate]) -> tuple[list[Call], list[Repeat]]:
 def settle_on_stored_days(
     calls: Iterable[Call], stored: Mapping[Key, tuple[int, int]]
 ) -> tuple[list[Call], list[Repeat]]:
-    """Move ends that came alone to the rows their calls have: `stored` by key, day and start.
+    """Move ends without a start event to the stored rows of their calls.
 
-    `calls` are sorted by key. Returns them, sorted by key again, and the repeats
-    that arise where two of them turn out to be one call.
+    `stored` has day and start by key. `calls` are sorted by key. Returns them, sorted by key again,
+    and the repeats that arise when two of them are the same call.
     """
     if not stored:
         return list(calls), []

@@ -1,7 +1,7 @@
-"""Day partitions of the index: which must exist, which do, and making the missing ones.
+"""Day partitions of the index: which must exist, which do, and creating the missing ones.
 
-Planning is pure; applying needs the owner's connection (`using=OWNER`). Dropping
-expired days is retention's, not done here.
+Planning is pure. Creating needs the owner's connection (`using=OWNER`). Retention drops expired
+days, not this module.
 """
 
 from collections.abc import Iterable
@@ -24,11 +24,11 @@ PARTITIONED_TABLES = (
     "violation_day",
 )
 _FILL = {"rollup": 70, "quarter_rollup": 50}
-"""How full (%) pages are made of tables whose rows each request adds to: without room beside them
+"""Fill factor (%) of tables whose rows nearly every request updates. Without free room in the page,
 two in five new versions of a quarter's row went to another page, and the table was a third larger.
 """
-LOCK_TIMEOUT = "2s"  # whoever writes waits for whoever waits to lock their table
-DAYS_AHEAD = 14  # two weeks without a worker before new calls find no partition
+LOCK_TIMEOUT = "2s"  # short, because writers queue behind a lock request that waits
+DAYS_AHEAD = 14  # days without a worker before new calls have no partition
 DAYS_BACK = 35  # how late a call may arrive; older ones go to the inbox
 
 
@@ -70,13 +70,13 @@ def existing(using: str = OWNER) -> set[Partition]:
 
 
 def missing(today: date, using: str = OWNER, *, back: int = DAYS_BACK) -> list[Partition]:
-    """What `apply` would make; from earlier on with a longer way `back`."""
+    """The partitions that `apply` should create, from `back` days before today."""
     known = existing(using)
     return [partition for partition in wanted(today, back=back) if partition not in known]
 
 
 def days_ahead(today: date, using: str = OWNER) -> int:
-    """How many days after today have all their partitions, up to the first hole; -1: not today."""
+    """How many days after today have all partitions, up to the first gap; -1 if today has not."""
     known = existing(using)
     days = 0
     while all(
@@ -87,10 +87,10 @@ def days_ahead(today: date, using: str = OWNER) -> int:
 
 
 def apply(partitions: Iterable[Partition], using: str = OWNER) -> list[Partition]:
-    """Make the partitions, as far as that goes just now; those made.
+    """Create the partitions, as far as is possible now. Returns the created ones.
 
-    One that exists by now is left as it is. While somebody reads the table for long, as a backup
-    does, no more are made: waiting for that would stop the intake.
+    An existing partition stays as it is. If a lock is not free, because somebody reads the table
+    for long (a backup does), it stops there: waiting would block the intake.
     """
     made = []
     for partition in partitions:
@@ -107,9 +107,9 @@ def apply(partitions: Iterable[Partition], using: str = OWNER) -> list[Partition
 def _make(partition: Partition, using: str) -> None:
     following = partition.day + timedelta(days=1)
     fill = _FILL.get(partition.table, 100)
-    # The parent's policy does not guard a partition that is queried by its own name: there it is
-    # closed, and never open in between. One transaction each, because making one locks its parent
-    # against everybody.
+    # The parent's policy does not protect a partition that is queried by its own name. So the
+    # partition itself is closed, in the transaction that creates it. One transaction for each
+    # partition, because creating one locks its parent against everybody.
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
         cursor.execute(

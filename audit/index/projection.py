@@ -1,8 +1,7 @@
-"""From a call's events to the columns of its row in the index.
+"""Compute the columns of a call's row in the index from its events.
 
-Pure. Members of a payload that are not of the right type, or too large for their column, have been
-dropped before (`audit.events.envelope`); texts are cut to what a list can show, as the whole is in
-the log.
+Pure. `audit.events.envelope` has already dropped members of a payload that have the wrong type, or
+are too large for their column. Texts are cut to what a list can show; the log has all of them.
 """
 
 import re
@@ -42,14 +41,14 @@ SHARED = (
     "safety_mode",
     "producer_id",
 )
-"""The columns that start and end both tell; where they differ, the stored value stays."""
+"""The columns that are in both start and end events. If they differ, the stored value stays."""
 
 _shared_of = attrgetter(*SHARED)
 _INDEX = re.compile(r"\[\d+\]")
 
 
 class Ending(NamedTuple):
-    """The columns only an end event fills; the defaults are those of an open call."""
+    """The columns that only an end event fills. The defaults are those of an open call."""
 
     ended_us: int | None = None
     duration_us: int | None = None
@@ -69,7 +68,7 @@ class Ending(NamedTuple):
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """A call's row, but for its tenant and batch."""
+    """A call's row, without its tenant and batch."""
 
     call: Call
     shared: tuple[Any, ...]
@@ -100,8 +99,9 @@ def project(call: Call) -> Row:
 
 
 def violations(end: Candidate) -> Iterator[tuple[str, ...]]:
-    """A row per violation: path, its pattern, code, severity, expected, received, strategy,
-    outcome, and who found it.
+    """The rows of an end event's violations.
+
+    Columns: path, its pattern, code, severity, expected, received, strategy, outcome, finder.
     """
     event = end.event
     assert isinstance(event, wire.EndEvent)
@@ -136,7 +136,7 @@ def _ending(end: Candidate) -> Ending:
     meta = output.meta if output is not None else None
     usage = meta.token_usage if meta is not None else None
     said = failure or _NOTHING_SAID
-    # By place, for by name it takes twice as long, as long as all the rest of this.
+    # By position: by name, this takes twice as long, as long as the rest of the function.
     return Ending(
         end.ended_us,
         round(event.duration_ms * 1000),
@@ -146,7 +146,7 @@ def _ending(end: Candidate) -> Ending:
         _cut(said.message),
         said.upstream_status,
         said.retry_after_ms,
-        # The SDK says it of every call, the contracts only of one that failed.
+        # The SDK sends the attempt with every call, the contracts only with a failed one.
         meta.attempt if said.attempt is None and meta is not None else said.attempt,
         guard.strategy if guard is not None else None,
         guard.outcome if guard is not None else None,
@@ -158,10 +158,10 @@ def _ending(end: Candidate) -> Ending:
 
 
 def _error_type(said: str | None, guard_failed: bool) -> str:
-    """What a failure counts as: the envelope's word, else GUARD or ERROR.
+    """The type a failure counts as: the one in the envelope, else GUARD or ERROR.
 
-    GUARD: the output guard refused what the tool returned. ERROR: the tool raised, and nothing
-    says more (an ADK event does not).
+    GUARD: the output guard rejected what the tool returned. ERROR: the tool raised, and the event
+    has no further details (an ADK event has none).
     """
     if said:
         return said[:ERROR_TYPE_MAX]

@@ -1,7 +1,7 @@
-"""Which days the index takes calls of: those that have partitions.
+"""The days of which the index accepts calls: those with partitions.
 
-Known per process and looked up again when a day is missing, at most once in a while: days are
-added daily by the worker, and dropped by retention.
+Each process caches them. It looks them up again when a day is missing, at most every
+`_REFRESH_SECONDS`. The worker adds days daily, and retention drops them.
 """
 
 import threading
@@ -14,7 +14,7 @@ _REFRESH_SECONDS = 10.0
 
 
 class IndexDays:
-    """The days, as days since 1970, that have a partition in every table of the index."""
+    """The days that have a partition in every table of the index, as days since 1970."""
 
     def __init__(self) -> None:
         self._days: frozenset[int] = frozenset()
@@ -22,7 +22,7 @@ class IndexDays:
         self._lock = threading.Lock()
 
     def missing(self, days: set[int]) -> set[int]:
-        """Those of the days that the index does not take. A query when there are any."""
+        """The days that the index does not accept. May run a query if there are any."""
         missing = days - self._days
         if missing and time.monotonic() - self._looked_at >= _REFRESH_SECONDS:
             self.refresh()
@@ -30,7 +30,7 @@ class IndexDays:
         return missing
 
     def refresh(self) -> None:
-        """Look the partitions up. One query."""
+        """Look up the partitions. One query."""
         with self._lock:
             existing = partitions.existing("default")
             tables_by_day: dict[int, int] = {}
@@ -43,4 +43,4 @@ class IndexDays:
 
 
 INDEX_DAYS = IndexDays()
-"""The process's."""
+"""The instance of this process."""
