@@ -1,8 +1,8 @@
-"""What the events of batches do to the index: their places, rows, totals, and what is refused.
+"""Apply the events of batches to the index: positions, rows, totals and rejections.
 
-One path for all who index: `audit.intake.ingest` when requests arrive, `audit.index.reindex` when
-the log is read again. Both give it the events in the order of the log, and a writer. Batches that
-are indexed together share no call.
+All indexing goes through here: from `audit.intake.ingest` when requests arrive, and from
+`audit.index.reindex` when the log is read again. Both pass the events in the order of the log, and
+a writer. Batches that are indexed together must not share a call.
 """
 
 from collections import defaultdict
@@ -38,12 +38,12 @@ _CONFLICT = "conflict", "another event of this call and type was stored before"
 _NO_DAY = "out_of_range", "the index has no such day (any more), nor this end's call"
 
 type MissingDays = Callable[[set[int]], set[int]]
-"""Of some days since 1970, those the index has no partitions for."""
+"""Takes days since 1970, returns those that have no partitions in the index."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a batch's candidates."""
+    """The outcome of a batch's candidates."""
 
     accepted: int = 0
     duplicates: int = 0
@@ -52,7 +52,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Effects:
-    """What the upsert's rows say that is still to be written."""
+    """What remains to be written after the upsert, derived from its rows."""
 
     gaps: list[Candidate]
     changed: dict[Key, Changed] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class _Effects:
 
 
 class Indexing:
-    """Indexes batches of a tenant, inside its open scope: `apply`, then `write`."""
+    """Indexes batches of a tenant inside its open scope: call `apply`, then `write`."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Indexing:
         *,
         expects_new: bool = False,
     ) -> None:
-        """`expects_new`: that what starts is new, see `IndexWriter.insert_calls`."""
+        """`expects_new`: assume that started calls are new (`IndexWriter.insert_calls`)."""
         self.outcomes: defaultdict[UUID, Outcome] = defaultdict(Outcome)
         """By batch id."""
         self._latest: tuple[UUID | None, Outcome] = None, Outcome()
@@ -86,10 +86,10 @@ class Indexing:
         self._expects_new = expects_new
 
     def apply(self, candidates: Sequence[Candidate], *, is_logged: bool = False) -> list[Candidate]:
-        """Write the rows of calls, and tell new events from duplicates and conflicts.
+        """Write the rows of calls, and sort events into new ones, duplicates and conflicts.
 
-        Returns the events that belong in the log, in order, with their positions; those that
-        come from there (`is_logged`) have theirs.
+        Returns the events that belong in the log, in order, with their positions. Events that are
+        read from the log (`is_logged`) already have theirs.
         """
         beside = [candidate for candidate in candidates if is_beside(candidate.raw)]
         for candidate in beside:
@@ -127,18 +127,18 @@ class Indexing:
 
     @property
     def in_spans(self) -> list[Candidate]:
-        """The starts that took their places now and say in which span their call ran."""
+        """The new start events that name the span in which their call ran."""
         return self._effects.in_spans
 
     @property
     def found(self) -> list[Candidate]:
-        """The ends that took their places now and in which the server found something."""
+        """The new end events in which the server found violations."""
         return [end for _, end in self._effects.completed if end.finding is not None]
 
     def write(self, *, with_totals: bool = True) -> None:
-        """Write what derives from the rows: violations, traces, rollups; producers.
+        """Write what derives from the rows: violations, traces and rollups. Write producers, too.
 
-        Without totals, traces and rollups are left to the caller.
+        Without totals, the caller must write traces and rollups.
         """
         self._writer.write_violations(self._effects.completed)
         if with_totals:
@@ -151,10 +151,10 @@ class Indexing:
         self._writer.write_producers(self._producers)
 
     def _write_calls(self, calls: Sequence[Call]) -> dict[Key, Changed]:
-        """Write the rows of calls; those of which a slot was free.
+        """Write the rows of calls. Returns the rows in which a slot was free.
 
-        An end before its start is written in one order of key with what starts: two requests
-        with halves of each other's calls would else wait for each other.
+        If an end event precedes its start, all calls are written together, in order of key. Else
+        two requests with halves of the same calls would wait for each other.
         """
         starting = [call for call in calls if call.start is not None]
         ending = [call for call in calls if call.start is None]
@@ -165,7 +165,7 @@ class Indexing:
     def _placed(
         self, candidates: Sequence[Candidate]
     ) -> tuple[list[Call], list[Repeat], set[Candidate]]:
-        """The candidates as calls of days the index has; the others, which are refused."""
+        """The candidates as calls of days the index has; their repeats; the rejected others."""
         days = {candidate.day for candidate in candidates if candidate.kind is not Kind.GAP}
         missing = self._missing_days(days)
         calls, repeats = merge(candidates)
@@ -191,7 +191,10 @@ class Indexing:
     def _settle(
         self, calls: Sequence[Call], repeats: Iterable[Repeat], changed: dict[Key, Changed]
     ) -> list[Call]:
-        """Tell new events from duplicates and conflicts; the calls that are told more fully now."""
+        """Sort events into new ones, duplicates and conflicts.
+
+        Returns the calls that get a fuller account now.
+        """
         taken: list[tuple[Call, Candidate]] = []
         for call in calls:
             row = changed.get(call.key)
@@ -216,7 +219,7 @@ class Indexing:
         return self._fuller(calls, fuller)
 
     def _fuller(self, calls: Sequence[Call], candidates: set[Candidate]) -> list[Call]:
-        """The calls of which both events are among these; the others' are conflicts."""
+        """The calls with both events in `candidates`. A single event is a conflict."""
         found = []
         for call in calls:
             events = [each for each in (call.start, call.end) if each in candidates]
@@ -230,9 +233,10 @@ class Indexing:
         return found
 
     def absorb(self, accounts: Iterable[Candidate]) -> None:
-        """Withdraw the stored calls that accounts of several spans tell as parts of theirs.
+        """Withdraw stored calls whose spans these accounts contain as parts of another call.
 
-        The middle of three layers came last, or an executor reports the call itself.
+        This happens if the middle one of three layers arrives last, or if an executor reports the
+        call itself.
         """
         told: dict[Key, bytes] = {}
         parts: dict[Key, Call] = {}
@@ -260,7 +264,7 @@ class Indexing:
     def _stored(
         self, taken: Sequence[tuple[Call, Candidate]]
     ) -> Iterator[tuple[Candidate, bytes | None]]:
-        """The bytes of the events that hold the slots of these; None for erased ones."""
+        """The bytes of the stored events in the slots of `taken`; None for erased events."""
         if not taken:
             return
         slots = self._writer.taken_slots([call for call, _ in taken])
@@ -296,14 +300,14 @@ class Indexing:
             fresh.discard(key)
 
     def _take(self, candidate: Candidate, *, is_new: bool) -> None:
-        """Count an event that is stored, now (`is_new`) or by an earlier batch."""
+        """Count an event that is stored now (`is_new`) or was stored by an earlier batch."""
         outcome = self._outcome_of(candidate)
         outcome.accepted += is_new
         outcome.duplicates += not is_new
         self._hear(candidate.event, is_new=is_new)
 
     def _hear(self, event: wire.WireEvent, *, is_new: bool) -> None:
-        """Note how far the event's producer has come."""
+        """Update the numbers seen from the event's producer."""
         if event.producer_id is None:
             return
         if isinstance(event, wire.GapEvent):
@@ -323,7 +327,8 @@ class Indexing:
         self._outcome_of(candidate).rejections.append(reject(candidate, code, message))
 
     def _outcome_of(self, candidate: Candidate) -> Outcome:
-        # Nearly always that of the one before: hashing a UUID takes longer than all the rest here.
+        # Cached, because the batch is nearly always that of the previous candidate, and hashing a
+        # UUID takes longer than the rest of this method.
         if candidate.batch_id is not self._latest[0]:
             self._latest = candidate.batch_id, self.outcomes[candidate.batch_id]
         return self._latest[1]
@@ -337,7 +342,7 @@ def _without(candidates: Sequence[Candidate], some: Sequence[Candidate]) -> Sequ
 
 
 def by_batch(candidates: Iterable[Candidate]) -> Iterator[tuple[UUID, Iterator[Candidate]]]:
-    """Candidates that come batch by batch, taken apart."""
+    """Group candidates by batch. The candidates of a batch must be adjacent."""
     return groupby(candidates, key=attrgetter("batch_id"))
 
 

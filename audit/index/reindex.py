@@ -1,18 +1,21 @@
-"""The index rebuilt from the log, beside the real one: to prove that they agree, or to mend it.
+"""Rebuild the index from the log beside the real one, to prove that they agree or to repair it.
 
-Each tenant's log is read in the order of its ledger through the same code as a batch that
-arrives (`audit.index.indexing`) into a shadow (`audit.index.shadow`); traces and rollups are
-then derived from the rebuilt calls. The first pass reads one snapshot while executors keep
-sending. A repair reads what has arrived since, with writers locked out, and changes those
-rows alone that differed. Needs the owner's connection: the application may not delete.
+Each tenant's log is read in the order of its ledger, into a shadow (`audit.index.shadow`) and
+through the same code as an arriving batch (`audit.index.indexing`). Traces and rollups are then
+derived from the rebuilt calls. The first pass reads one snapshot while executors keep sending. A
+repair locks out writers, reads what has arrived since, and changes only the rows that differed.
+Needs the owner's connection, because the application may not delete.
 
-What does not follow from the log is kept as it is: calls of which an event has been erased or
-cannot be read, with their violations, and producers and gaps of a log with such events; and
-days whose partitions are gone, or for which the tenant keeps no index any more. Two things are
-told by the moment of arrival: a start and an end that put a call on different days and were on
-their way at the same time (each found no row of the other: two calls, where the log read in
-order makes one), and which of identical ADK calls of one request an event belongs to, if another
-of them was refused.
+What cannot be rebuilt from the log stays as it is: calls with an event that was erased or cannot be
+read, and their violations; producers and gaps of a log with such events; days whose partitions are
+gone, or for which the tenant keeps no index any more.
+
+Two results depend on the moment of arrival and can differ from the log:
+
+- A start and an end event put a call on different days and arrived at the same time. Neither found
+  the row of the other, so the index has two calls. Reading the log in order makes one.
+- An event belongs to one of several identical ADK calls of a request. Which one it is can differ if
+  another event of them was rejected.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,15 +47,15 @@ from tenants.scope import tenant_scope
 
 _BATCHES_AT_ONCE = 20
 _CALLS_AT_ONCE = 5_000
-_FROM_EVENTS_ALONE = ("producer", "gap")  # no row of theirs leads back to an event
+_FROM_EVENTS_ALONE = ("producer", "gap")  # their rows have no reference to an event
 
 type Progress = Callable[[int, int], None]
-"""Called with how many events have been read, and of how many."""
+"""Called with the number of events read so far, and the total."""
 
 
 @dataclass(slots=True)
 class Report:
-    """What reading one tenant's log again has shown."""
+    """The result of reading one tenant's log again."""
 
     batches: int = 0
     events: int = 0
@@ -60,15 +63,15 @@ class Report:
     erased: int = 0
     """Events whose payload was erased."""
     unreadable: int = 0
-    """Events that are in the log and that nothing can be made of."""
+    """Events in the log that cannot be read."""
     kept_calls: int = 0
-    """Calls that were left as they are, because of such events."""
+    """Calls that were left as they are because of erased or unreadable events."""
     log_faults: list[str] = field(default_factory=list)
-    """What is wrong with the log itself."""
+    """Faults of the log itself."""
     index_from: date | None = None
-    """The day before which the tenant keeps no index: earlier ones are not compared."""
+    """The first day for which the tenant keeps an index. Earlier days are not compared."""
     not_compared: list[str] = field(default_factory=list)
-    """Tables that do not follow from what can still be read."""
+    """Tables that cannot be rebuilt from the readable events."""
     comparison: Comparison = field(default_factory=lambda: Comparison({}, []))
     is_repaired: bool = False
 
@@ -79,16 +82,16 @@ class Report:
 
 
 def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
-    """Compare a tenant's index with its log; with `repair`, make it what the log says.
+    """Compare a tenant's index with its log. With `repair`, correct it to match the log.
 
-    Takes as long as storing all of it did, and temporary disk space as large as the index.
-    During a repair, which takes as long as what arrived meanwhile, writers of all tenants wait.
+    Takes as long as storing the whole log did, and temporary disk space as large as the index.
+    During a repair, writers of all tenants wait: as long as reading what arrived meanwhile takes.
     """
     report = Report()
     with open_shadow(OWNER) as shadow:
         replay = _Replay(tenant_id, shadow, report)
         with tenant_scope(tenant_id, using=OWNER):
-            # One moment of log and index: a batch commits both.
+            # A single snapshot of log and index: each batch commits both together.
             shadow.set_up("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             report.index_from = _index_from(tenant_id)
             days = [day for day in _days() if day >= (report.index_from or date.min)]
@@ -121,7 +124,7 @@ def _days() -> list[date]:
 
 
 class _Replay:
-    """Reads a log into a shadow, from where it stopped the last time."""
+    """Reads a log into a shadow. Each `read` continues where the last one stopped."""
 
     def __init__(self, tenant_id: UUID, shadow: Shadow, report: Report) -> None:
         self._tenant_id = tenant_id
@@ -131,7 +134,7 @@ class _Replay:
 
     def read(self, progress: Progress, *, with_totals: bool = False) -> None:
         """Index every batch that has not been read yet."""
-        # The shadow grows from nothing: a plan made for its beginning would never fit.
+        # The shadow grows from empty tables, so a plan made at the beginning would not fit later.
         self._shadow.set_up("SET LOCAL plan_cache_mode = force_custom_plan")
         sizes = self._shadow.rows("log_size")
         size = sizes[0][0] if sizes else 0
@@ -142,7 +145,7 @@ class _Replay:
                     f"batch {batch.batch_id} begins at {first_index}, not {self._next_index}"
                 )
             self._next_index = max(self._next_index, first_index + batch.event_count)
-            if not batch.is_own:  # what the server says of the log is no call
+            if not batch.is_own:  # the server's own entries about the log are no calls
                 self._index(batch, with_totals)
             self._report.batches += 1
             self._report.events += batch.event_count
@@ -151,7 +154,7 @@ class _Replay:
             self._fault(f"the ledger's head says {size} events, the log has {self._next_index}")
 
     def keep_what_was_lost(self) -> None:
-        """Put the calls whose events cannot be read into the shadow as the index has them."""
+        """Copy calls with lost events from the index into the shadow."""
         if not (self._report.erased or self._report.unreadable):
             return
         ((self._report.kept_calls,),) = self._shadow.rows("keep_calls")
@@ -164,14 +167,11 @@ class _Replay:
             self._shadow.rows(name)
 
     def derive_totals(self) -> int:
-        """Traces and rollups of the calls in the shadow; how many calls there are.
-
-        And the sums of the violations in it.
-        """
+        """Write traces, rollups and sums of violations of the shadow. Returns how many calls."""
         self._shadow.rows("forget_violation_days")
         self._shadow.rows("rebuild_violation_days")
         count, after = 0, (days_since_epoch(date.min), UUID(int=0))
-        writer = self._writer(timezone.now())  # these tables do not know it
+        writer = self._writer(timezone.now())  # these tables do not contain the time of arrival
         while True:
             rows = self._shadow.rows(
                 "rebuilt_calls",
@@ -197,7 +197,7 @@ class _Replay:
                 return
 
     def _raws(self, batch_id: UUID, event_count: int, payload: bytes | None) -> list[bytes]:
-        """A batch's events; empty for one that is erased or lost."""
+        """The events of a batch, with empty bytes for an erased or lost event."""
         if payload is None:
             self._report.erased += event_count
             return [b""] * event_count
@@ -255,7 +255,7 @@ class _Replay:
 
 
 def _name_by_leaf(batch: StoredBatch, reading: Reading) -> None:
-    """Let leaves say which of identical ADK calls an event is of: equal ones may be gone."""
+    """Take each event's call from its leaf: equal events of identical ADK calls may be gone."""
     try:
         remade = remake(batch)
     except LogPayloadError:
@@ -267,5 +267,5 @@ def _name_by_leaf(batch: StoredBatch, reading: Reading) -> None:
 
 
 def _no_days(days: set[int]) -> set[int]:
-    """The shadow takes every day: whatever is in the log had its partition once."""
+    """No day is missing: the shadow accepts every day, as each event in the log had a partition."""
     return set()

@@ -1,8 +1,8 @@
-"""A second index beside the real one, in temporary tables, and what differs between the two.
+"""A second index in temporary tables, the shadow, and its comparison with the real index.
 
-Temporary tables come first in PostgreSQL's search path: the very statements that write the
-index write the shadow here, on the owner's connection, as long as its tables exist. The real
-one is named with its schema.
+Temporary tables come first in PostgreSQL's search path. So the statements that write the index
+write the shadow instead, on the owner's connection and as long as the shadow's tables exist.
+Statements for the real index name its schema.
 """
 
 import json
@@ -27,15 +27,15 @@ KEYS: dict[str, tuple[str, ...]] = {
     "producer": ("producer_id",),
     "gap": ("producer_id", "from_seq", "to_seq"),
 }
-"""The tables that follow from the log, in the order ingest locks them, and their keys."""
+"""The tables that can be rebuilt from the log, in the order ingest locks them, and their keys."""
 
 SHOWN_ROWS = 20
-"""Differing rows of a table that are named one by one."""
+"""How many differing rows of a table are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """The statements of `sql/shadow.sql` about one table."""
+    """The statements of `sql/shadow.sql` for one table."""
 
     note: str
     show: str
@@ -109,9 +109,9 @@ _LOST = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that the index and the log tell differently.
+    """A row that differs between the index and the log.
 
-    `index` and `log` are the members they differ in, as JSON values; None: there is no row.
+    `index` and `log` have the columns that differ, as JSON values. None means there is no row.
     """
 
     table: str
@@ -122,7 +122,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How many rows of each table differ, and some of them."""
+    """The number of differing rows of each table, and examples."""
 
     counts: dict[str, int]
     examples: list[Difference]
@@ -148,7 +148,7 @@ class Shadow:
             cursor.execute(statement)
 
     def compare(self, tables: Sequence[str], days: Sequence[date]) -> Comparison:
-        """Note every row of `tables` that differs, on these days."""
+        """Find and note every row of `tables` that differs on these days."""
         counts: dict[str, int] = {}
         examples: list[Difference] = []
         for table in tables:
@@ -159,15 +159,15 @@ class Shadow:
         return Comparison(counts, examples)
 
     def repair(self, tables: Sequence[str], days: Sequence[date]) -> None:
-        """Make the rows that were noted the shadow's."""
+        """Replace the noted rows of the index by those of the shadow."""
         for table in tables:
             self.rows(_STATEMENTS[table].delete)
             self.rows(_STATEMENTS[table].insert, days=list(days))
 
     def lock_out_writers(self) -> None:
-        """Wait for whoever writes to the index, and let nobody else until the transaction ends.
+        """Wait for writers of the index, then lock out all others until the transaction ends.
 
-        In the order ingest comes to the tables, so that neither waits in a ring.
+        Locks the tables in the same order as ingest, so that no deadlock arises.
         """
         names = ", ".join(f"public.{table}" for table in KEYS)
         self.set_up(f"LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE")
@@ -175,7 +175,7 @@ class Shadow:
 
 @contextmanager
 def open_shadow(using: str) -> Iterator[Shadow]:
-    """An empty shadow; until the block ends the connection's index is the shadow."""
+    """Create an empty shadow. Until the block ends, it replaces the index on this connection."""
     shadow = Shadow(using)
     _drop(shadow)
     try:

@@ -1,7 +1,7 @@
-"""The statements that write the index, one a table and transaction.
+"""The statements that write the index: one statement per table in a transaction.
 
-Whole columns go in as binary arrays, in the order of keys so that writers cannot deadlock. What
-to write is decided elsewhere (`audit.index.indexing`).
+Whole columns are sent as binary arrays, in order of key so that writers cannot deadlock.
+`audit.index.indexing` decides what to write.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,13 +55,13 @@ _ENCODERS: dict[str, Callable[[Sequence[Any]], arrays.PgArray]] = {
 
 
 class IndexWriter(Statements):
-    """Writes the index for a tenant's batches that came at one time, inside its open scope."""
+    """Writes the index for a tenant's batches of one time of arrival, inside its open scope."""
 
     def find_near(self, calls: Sequence[Call]) -> dict[Key, tuple[int, int]]:
-        """By key, the day and start of the row each call has, on its day or a day either side."""
+        """Day and start of each call's stored row, by key; on its day, or a day before or after."""
         near: dict[Key, tuple[int, int]] = {}
         missing = calls
-        for away in (0, -1, 1):  # almost all have their row on their own day
+        for away in (0, -1, 1):  # almost all rows are on the day of the call
             by_day: dict[int, list[UUID]] = {}
             for call in missing:
                 by_day.setdefault(call.day + away, []).append(call.invocation_id)
@@ -76,7 +76,7 @@ class IndexWriter(Statements):
         return near
 
     def upsert_calls(self, calls: Sequence[Call]) -> dict[Key, Changed]:
-        """Write the calls, which are in order of key; by key the rows of which a slot was free."""
+        """Write the calls, which are in order of key. Returns rows in which a slot was free."""
         if not calls:
             return {}
         rows = [project(call) for call in calls]
@@ -93,10 +93,10 @@ class IndexWriter(Statements):
         return changed
 
     def insert_calls(self, calls: Sequence[Call]) -> dict[Key, Changed]:
-        """Write calls of which nothing is stored, as their rows; they are in order of key.
+        """Write calls that are not stored yet, which are in order of key. Returns their rows.
 
-        A fifth less than `upsert_calls` costs, and nothing is waited for. That something was stored
-        all the same is told where a result is, or at the end: a django.db.IntegrityError.
+        Costs a fifth less than `upsert_calls` and does not wait for a result. If a call is stored
+        after all, a later statement with a result or the commit raises django.db.IntegrityError.
         """
         if not calls:
             return {}
@@ -108,7 +108,10 @@ class IndexWriter(Statements):
         }
 
     def supersede_calls(self, calls: Sequence[Call]) -> tuple[list[Changed], list[Changed]]:
-        """Give calls, which have both their events, a fuller account; the rows before and after."""
+        """Replace calls by a fuller account. Each has both its events.
+
+        Returns the rows before and the rows after.
+        """
         if not calls:
             return [], []
         before = [changed_of(*row) for row in self.run("calls_as_they_are", **_keys(calls))]
@@ -117,16 +120,19 @@ class IndexWriter(Statements):
         return before, after
 
     def withdraw_calls(self, calls: Sequence[Call]) -> list[Changed]:
-        """Take calls out that another one tells now, of the keys; the rows that went.
+        """Remove calls that are now part of another call. Returns the removed rows.
 
-        Those with violations stay: no span has any.
+        Calls with violations stay, because spans never have any.
         """
         if not calls:
             return []
         return [changed_of(*row) for row in self.run("withdraw_calls", **_keys(calls))]
 
     def settle_traces(self, withdrawn: Sequence[Changed]) -> None:
-        """Tell again what no sum tells of the traces that calls were withdrawn from."""
+        """Recompute the columns that are not sums, of traces from which calls were withdrawn.
+
+        Removes traces without calls.
+        """
         if not withdrawn:
             return
         days, trace_ids = zip(*sorted({(row.day, row.trace_id) for row in withdrawn}), strict=True)
@@ -135,11 +141,11 @@ class IndexWriter(Statements):
         self.send("forget_empty_traces", **traces)
 
     def taken_slots(self, calls: Sequence[Call]) -> dict[Key, tuple[Any, ...]]:
-        """By key: start batch and position, end batch and position of the call's row."""
+        """Start batch and position, end batch and position of each call's row, by key."""
         return {(row[0], row[1].int): row[2:] for row in self.run("taken_slots", **_keys(calls))}
 
     def write_violations(self, completed: Sequence[tuple[Changed, Candidate]]) -> None:
-        """Write the violations of calls completed now, by their ends."""
+        """Write the violations in the end events of calls completed now."""
         rows = [
             (
                 row.day,
@@ -170,9 +176,7 @@ class IndexWriter(Statements):
         self.send("upsert_violation_days", **values)
 
     def write_deltas(self, deltas: Deltas) -> None:
-        """Add to traces, rollups by quarter and hour and their errors, each in the order of its
-        key.
-        """
+        """Add to traces, to rollups by quarter and hour, and to errors, each in order of key."""
         if traces := sorted(deltas.traces.items()):
             self._upsert(
                 "upsert_traces",
@@ -198,8 +202,9 @@ class IndexWriter(Statements):
             columns = _rollup_columns(quarters)
             self.send("upsert_quarter_rollups", **columns)
             hours = sorted(deltas.hours.items())
-            # Most requests are of one quarter: the same rows in the same order. Of several, tools
-            # are in another order by hour, and writers that lock rows in two orders deadlock.
+            # Most requests have a single quarter: then rows and their order are the same by hour.
+            # With several quarters, the order of tools differs by hour, and writers that lock rows
+            # in different orders deadlock.
             if quarters[0][0][:2] != quarters[-1][0][:2]:
                 columns = _rollup_columns(hours)
             begins_at = arrays.instants([key[1] for key, _ in hours])
@@ -210,7 +215,7 @@ class IndexWriter(Statements):
             )
 
     def write_gaps(self, gaps: Sequence[wire.GapEvent]) -> set[tuple[str, int, int]]:
-        """Write the losses not said before; those. `gaps` are of different keys."""
+        """Write losses not reported before. Returns their keys. `gaps` have different keys."""
         if not gaps:
             return set()
         ordered = sorted(gaps, key=lambda gap: (gap.producer_id, gap.from_seq, gap.to_seq))
@@ -225,7 +230,7 @@ class IndexWriter(Statements):
         return {(producer_id, first, last) for producer_id, first, last in rows}
 
     def write_producers(self, producers: Mapping[str, tuple[int | None, int | None, int]]) -> None:
-        """By producer: the lowest and highest number heard, and how many events are new."""
+        """Update producers: lowest and highest sequence number, and number of new events."""
         if not producers:
             return
         ordered = sorted(producers.items())
@@ -245,7 +250,7 @@ class IndexWriter(Statements):
 
 
 def _rollup_columns(deltas: Sequence[tuple[RollupKey, RollupDelta]]) -> dict[str, Any]:
-    """The parameters of both statements that write rollups; `begins_at` is the key's."""
+    """The parameters for the statements that write rollups. `begins_at` is from the key."""
     rows = [
         (
             *key,
@@ -269,13 +274,13 @@ def _rollup_columns(deltas: Sequence[tuple[RollupKey, RollupDelta]]) -> dict[str
 def changed_of(
     day: int, invocation_id: UUID, started_at: datetime, ended_at: datetime | None, *rest: Any
 ) -> Changed:
-    """A row as PostgreSQL tells it."""
+    """A row as PostgreSQL returned it."""
     ended_us = None if ended_at is None else microseconds(ended_at)
     return Changed(day, invocation_id, microseconds(started_at), ended_us, *rest)
 
 
 def _new(row: Row, took_start: bool, took_end: bool) -> Changed:
-    """A row that was not there before: as it was sent."""
+    """A row that was not stored before, as it was sent."""
     call, shared, ending = row.call, row.shared, row.ending
     return Changed(
         call.day,
@@ -364,7 +369,7 @@ def _keys(calls: Sequence[Call]) -> dict[str, Any]:
 
 def _batch_ids(calls: Sequence[Call]) -> list[UUID]:
     events = (each for call in calls for each in (call.start, call.end) if each is not None)
-    # By identity, as hashing a UUID for each event takes longer than all the rest of this.
+    # By identity: hashing a UUID for each event takes longer than the rest of this function.
     return list({id(each.batch_id): each.batch_id for each in events}.values())
 
 
