@@ -1,7 +1,7 @@
 """Day partitions of the index: which must exist, which do, and creating the missing ones.
 
-Planning is pure. Creating needs the owner's connection (`using=OWNER`). Retention drops expired
-days, not this module.
+Planning is pure. Creating needs the owner's connection (`using=OWNER`). Retention, not this module,
+drops expired days.
 """
 
 from collections.abc import Iterable

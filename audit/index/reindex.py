@@ -14,8 +14,8 @@ Two results depend on the moment of arrival and can differ from the log:
 
 - A start and an end event put a call on different days and arrived at the same time. Neither found
   the row of the other, so the index has two calls. Reading the log in order makes one.
-- An event belongs to one of several identical ADK calls of a request. Which one it is can differ if
-  another event of them was rejected.
+- An event belongs to one of several identical ADK calls of a request. Which one can differ, if
+  another event of these calls was rejected.
 """
 
 from collections.abc import Callable, Iterator
@@ -84,7 +84,7 @@ class Report:
 def reindex(tenant_id: UUID, *, repair: bool, progress: Progress) -> Report:
     """Compare a tenant's index with its log. With `repair`, correct it to match the log.
 
-    Takes as long as storing the whole log did, and temporary disk space as large as the index.
+    Takes as long as storing the whole log did. Needs temporary disk space as large as the index.
     During a repair, writers of all tenants wait: as long as reading what arrived meanwhile takes.
     """
     report = Report()

@@ -143,7 +143,7 @@ class Shadow:
         return rows(name, parameters, using=self._using)
 
     def set_up(self, statement: str) -> None:
-        """Make or drop a table of the shadow, or set how its transaction runs."""
+        """Create or drop a table of the shadow, or configure its transaction."""
         with connections[self._using].cursor() as cursor:
             cursor.execute(statement)
 

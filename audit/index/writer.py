@@ -55,7 +55,7 @@ _ENCODERS: dict[str, Callable[[Sequence[Any]], arrays.PgArray]] = {
 
 
 class IndexWriter(Statements):
-    """Writes the index for a tenant's batches of one time of arrival, inside its open scope."""
+    """Writes the index for a tenant's batches with the same arrival time, in its open scope."""
 
     def find_near(self, calls: Sequence[Call]) -> dict[Key, tuple[int, int]]:
         """Day and start of each call's stored row, by key; on its day, or a day before or after."""

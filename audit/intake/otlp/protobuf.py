@@ -42,8 +42,8 @@ def read_protobuf(body: bytes) -> Received:
     """The spans of a body. An empty one has none.
 
     Raises UnreadableTraceError if the body is not protobuf of this kind. Raises LimitExceededError
-    for more than `MAX_SPANS`, or for a resource or scope larger than `MAX_SPAN_BYTES`. If a span
-    cannot be read, or is larger than `MAX_SPAN_BYTES`, only that span is rejected.
+    for more than `MAX_SPANS` or `_MAX_MEMBERS`, or a resource or scope above `MAX_SPAN_BYTES`. If a
+    span cannot be read, or is larger than `MAX_SPAN_BYTES`, only that span is rejected.
     """
     received = Received()
     walk = _Walk(memoryview(body))
