@@ -1,15 +1,16 @@
-"""Erasure by filter, in the worker: which calls, how far, and what is gone until now.
+"""Erasure by filter, in the worker: starts, confirms, cancels and runs erasures.
 
-An erasure is a job in slices (`tenants.slices`). First its dry run finds the calls and counts;
-confirmed with a reason, it erases those and no others.
+An erasure is a job in slices (`tenants.slices`). Its dry run first finds and counts the calls.
+When it is confirmed with a reason, it erases these calls and no others.
 
-1. `find`: walk the list of calls, and note those that no hold covers. Dry runs alone.
-2. `calls`: take the events of the next calls out of the log, and what the index quotes of them.
-3. `log`: read what may hold more of their events: sent twice, or told more fully later.
-4. `inbox`: refused lines that speak of them.
+1. `find`: walk the list of calls and note those that no hold covers. Only in dry runs.
+2. `calls`: remove the events of the next calls from the log, and the index's quotes from them.
+3. `log`: read the batches that may hold more of their events: sent twice, or repeated later with
+   more members.
+4. `inbox`: rejected lines that mention the calls.
 
-What a chunk takes out of the log it declares, by an entry of the ledger in the same transaction
-(`audit.retention.event_removal`). What a hold covers by then stays.
+A chunk declares what it removes from the log by a ledger entry in the same transaction
+(`audit.retention.event_removal`). Whatever a hold covers by then stays.
 """
 
 import re
@@ -62,7 +63,7 @@ from tenants.scope import current_tenant_id, tenant_scope
 from tenants.slices import SLICE_SECONDS
 
 _ADMIN = Reader(sees_payloads=True)
-"""Only admins start an erasure; its query is stored with instants of UTC."""
+"""Only admins start an erasure. Its query is stored with UTC instants."""
 CALLS_MAX = 100_000
 DRY = (ErasureState.WAITING, ErasureState.COUNTING)
 UNDER_WAY = (*DRY, ErasureState.CONFIRMED, ErasureState.ERASING)
@@ -71,17 +72,17 @@ _CALLS = 200
 _BATCHES = 10
 _LINES = 200
 _BLANKING = ("erasure_blank_calls", "erasure_blank_violations", "erasure_forget_hits")
-"""What is done in the index to calls whose events have gone from the log."""
+"""The statements that blank calls in the index once their events are gone from the log."""
 _EARLY = timedelta(days=2)
-"""How long before its start an event of a call may come: clocks differ by a day."""
+"""How long before the start of a call its events may arrive: clocks differ by up to a day."""
 _ID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def start_erasure(tenant: Tenant, user: User, query: Query, now: datetime) -> Erasure:
-    """Note a dry run for the worker; deferring the task is the caller's. Needs the scope."""
-    lock_record(tenant.id)  # so that the keeper finds what it locks
+    """Record a dry run for the worker. The caller defers the task. Needs the scope."""
+    lock_record(tenant.id)  # creates the settings row, which the keeper locks but cannot create
     pk = new_id()
-    # Not the query: it may name somebody, and the ledger forgets nothing.
+    # Without the query: it may name a person, and the ledger cannot forget.
     record_action(tenant, user, "erasure.count", str(pk))
     return Erasure.objects.create(
         tenant_id=tenant.id,
@@ -96,9 +97,9 @@ def start_erasure(tenant: Tenant, user: User, query: Query, now: datetime) -> Er
 
 
 def confirm_erasure(tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime) -> bool:
-    """Let the worker erase what was counted; deferring the task is the caller's.
+    """Let the worker erase the counted calls. The caller defers the task.
 
-    False if it is not one that has been counted and waits. Needs the scope.
+    Returns False unless the erasure is counted and waits for confirmation. Needs the scope.
     """
     counted = Erasure.objects.for_tenant(tenant.id).filter(
         id=pk, state=ErasureState.COUNTED, call_count__gt=0
@@ -119,7 +120,10 @@ def confirm_erasure(tenant: Tenant, user: User, pk: UUID, reason: str, now: date
 
 
 def cancel_erasure(tenant: Tenant, user: User, pk: UUID, now: datetime) -> bool:
-    """Ask the worker to stop; what is gone is gone, and on record. False if nothing is to stop."""
+    """Ask the worker to stop. What is erased already stays erased and on record.
+
+    Returns False if there is nothing to stop.
+    """
     found = Erasure.objects.for_tenant(tenant.id).filter(
         id=pk, state__in=(*UNDER_WAY, ErasureState.COUNTED)
     )
@@ -130,13 +134,13 @@ def cancel_erasure(tenant: Tenant, user: User, pk: UUID, now: datetime) -> bool:
 
 
 def find_erasure(pk: UUID) -> Erasure | None:
-    """One of the tenant's."""
+    """The tenant's erasure with this id, or None."""
     return Erasure.objects.for_tenant(current_tenant_id()).filter(id=pk).first()
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
-    """Go on with an erasure for a while; True if there is more to do."""
-    targets: set[UUID] = set()  # the same in each chunk: filled by the first that needs them
+    """Continue an erasure for about `seconds`. True if there is more to do."""
+    targets: set[UUID] = set()  # the same for each chunk; the first one that needs them fills it
 
     def step(_: float) -> bool:
         with tenant_scope(tenant_id):
@@ -155,7 +159,7 @@ def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> b
 
 
 def _stored(text: str) -> CallFilter:
-    """What a stored query asks for. Raises InvalidQueryError, also if it asks for all calls."""
+    """The filter of a stored query. Raises InvalidQueryError, also if it matches all calls."""
     query = parse_pinned(text, _ADMIN)
     if not query.problems and not query.terms:
         raise InvalidQueryError("it asks for all calls.")
@@ -206,7 +210,7 @@ def _find(erasure: Erasure) -> None:
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:
-    """One chunk as the keeper; False when the erasure has come to its end."""
+    """Run one chunk as the keeper. False when the erasure has ended."""
     erasures = Erasure.objects.using(KEEPER).for_tenant(tenant_id).filter(id=pk)
     erasure = erasures.select_for_update().first()
     if erasure is None or erasure.state not in UNDER_WAY:
@@ -214,7 +218,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:
     is_dry = erasure.state in DRY
     erasure.state = ErasureState.COUNTING if is_dry else ErasureState.ERASING
     lock_record(tenant_id, using=KEEPER)
-    # By the step of the locked row: another worker may have moved it on since it was read.
+    # The step of the locked row counts: another worker may have advanced it since it was read.
     if erasure.step != "calls" and not targets:
         found = run("erasure_targets", erasure_id=pk, using=KEEPER)
         targets.update(row[0] for row in found)
@@ -230,7 +234,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, targets: set[UUID]) -> bool:
 
 
 class _Chunk:
-    """The next stretch of an erasure or its dry run, within one transaction of the keeper's."""
+    """The next chunk of an erasure or of its dry run, in one transaction as the keeper."""
 
     def __init__(
         self,
@@ -274,8 +278,8 @@ class _Chunk:
         left: set[tuple[UUID, int]] = set()
 
         def keeping(batch: StoredBatch, events: Sequence[LoggedEvent]) -> set[int]:
-            # What else the batch has of these calls goes along: what the server found in an
-            # end cannot be told whose it is without that end.
+            # Also remove every other event of these calls in the batch: without the end event,
+            # a violation that the server found in it can no longer be assigned to its call.
             ours = places[batch.batch_id] | {
                 event.position for event in events if event.invocation_id in free
             }
@@ -365,12 +369,12 @@ class _Chunk:
         return {event.position for event in events} - going
 
     def _is_ours(self, raw: bytes, received_at: datetime) -> bool:
-        """Whether a refused line speaks of one of the calls, and is not held."""
+        """Whether a rejected line mentions one of the calls and no hold covers it."""
         if covers_line(self._holds, raw, received_at):
             return False
         if any(UUID(found.decode()) in self._targets for found in _ID.findall(raw)):
             return True
-        candidate = candidate_of(raw, received_at)  # an ADK event's id is not written in it
+        candidate = candidate_of(raw, received_at)  # an ADK event does not contain its id as text
         return candidate is not None and candidate.invocation_id in self._targets
 
     def _remove(
@@ -410,7 +414,7 @@ class _Chunk:
 
 
 def _go_to_log(erasure: Erasure, *, using: str = "default") -> None:
-    """What is looked at is what is there now: of what comes later, nothing was confirmed."""
+    """Go to the step `log`. It reads only events stored by now: later ones were not confirmed."""
     assert erasure.first_started_at is not None
     first_at = erasure.first_started_at - _EARLY
     ((begin, end),) = run(

@@ -1,7 +1,7 @@
-"""Taking events out of the log: salt and bytes go, their places and leaves stay. As the keeper.
+"""Removes events from the log, as the keeper: salt and bytes go, positions and leaves stay.
 
-What is taken out is declared by an entry of the ledger in the same transaction, without which
-whoever verifies takes it for removed by stealth.
+A ledger entry in the same transaction declares what was removed. Without it, a verifier reports
+the events as removed secretly.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -27,20 +27,20 @@ from audit.sql import arrays
 from audit.sql.run import run
 
 type Keeping = Callable[[StoredBatch, Sequence[LoggedEvent]], Collection[int]]
-"""Of a batch's events, the positions of those that stay."""
+"""Returns the positions of those of a batch's events that stay."""
 
 
 @dataclass(slots=True)
 class Removed:
-    """What was taken out, or would be."""
+    """What was removed, or would be in a dry run."""
 
     ranges: list[Run] = field(default_factory=list)
-    """Of ledger indexes, in order and apart."""
+    """Of ledger indexes: sorted, neither overlapping nor adjacent."""
     event_count: int = 0
     byte_count: int = 0
-    """Of the events as they were received."""
+    """The events' size as received."""
     unread: list[UUID] = field(default_factory=list)
-    """Batches left as they are, because their payload is damaged."""
+    """Batches left unchanged because their payload is damaged."""
 
 
 def remove_events(
@@ -51,10 +51,10 @@ def remove_events(
     using: str,
     is_dry: bool = False,
 ) -> Removed:
-    """Take all events out of some batches of executors but those that `keeping` names.
+    """Remove all events from some executors' batches except those that `keeping` names.
 
-    Needs the scope, and `declare` in the same transaction. Two statements; inflates, reads and
-    packs each batch.
+    Needs the scope, and a call of `declare` in the same transaction. Two statements; unpacks,
+    reads and packs each batch.
     """
     removed = Removed()
     days: list[int] = []
@@ -91,7 +91,7 @@ def remove_events(
 def batches_at(
     tenant_id: UUID, batch_ids: Collection[UUID], *, using: str
 ) -> Iterable[StoredBatch]:
-    """Those of executors, in the order of the log. One query."""
+    """Those of the batches that executors sent, in the order of the log. One query."""
     days = {days_since_epoch(batch_day(each)) for each in batch_ids}
     if not batch_ids:
         return
@@ -116,7 +116,10 @@ def declare(
     using: str,
     erasure_id: UUID | None = None,
 ) -> int:
-    """Append the entry that says what is gone; its index. Takes the ledger's head: last, please."""
+    """Append the ledger entry that declares what is gone. Returns its index.
+
+    Locks the ledger's head, so call it last in the transaction.
+    """
     members = {"ranges": [list(each) for each in ranges], "reason": reason, "actor": actor}
     if erasure_id is not None:
         members["erasure"] = str(erasure_id)
@@ -133,7 +136,7 @@ def declare(
 
 
 def merged(ranges: Iterable[Run]) -> list[Run]:
-    """The same ranges in order, neighbours as one."""
+    """The same ranges sorted, with overlapping and adjacent ones joined."""
     found: list[Run] = []
     for begin, end in sorted(ranges):
         if found and begin <= found[-1][1]:
@@ -144,7 +147,7 @@ def merged(ranges: Iterable[Run]) -> list[Run]:
 
 
 def _left(batch: StoredBatch, positions: Collection[int]) -> bytes | None:
-    """A batch's payload without the events at some positions; None if none is left."""
+    """A batch's payload without the events at some positions; None if no event is left."""
     assert batch.payload is not None
     events = without(unpack(batch.payload), positions)
     return pack(events) if any(raw for _, raw in events) else None

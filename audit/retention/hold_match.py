@@ -1,9 +1,9 @@
 """The rule which calls and events a hold covers. Pure.
 
-A call is judged by what the index knows of it. SQL has the same rule (`call_is_held` in
-`sql/holds.sql`); a test compares the two. An event is judged by what it says itself as well,
-since an end need not repeat its start's case, and the index may have forgotten the call. Of a
-rejected line that cannot be read, the words decide: it is better held once too often.
+A call is matched by its row in the index. SQL has the same rule (`call_is_held` in
+`sql/holds.sql`); a test compares the two. An event is also matched by its own members: an end
+event need not repeat the case of its start, and the index may no longer have the call. A rejected
+line that cannot be read is matched by its text: to hold too much is better than too little.
 """
 
 import re
@@ -27,23 +27,23 @@ _SHORT = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event of the log by what is asked of it. `candidate` is None for one nobody can read."""
+    """An event of the log, for holds and erasures. `candidate` is None if it is unreadable."""
 
     position: int
     invocation_id: UUID | None
-    """As the ledger has it; None for a gap, or if it does not follow from the bytes."""
+    """As in the ledger; None for a gap, or if it does not follow from the bytes."""
     size: int
     candidate: Candidate | None
 
 
 def read_batch(batch: StoredBatch) -> list[LoggedEvent]:
-    """The events of a batch that are there. Raises LogPayloadError where it is damaged."""
+    """The events of a batch that are not erased. Raises LogPayloadError if it is damaged."""
     remade = remake(batch)
     lines = [Line(position + 1, one.raw) for position, one in enumerate(remade) if one.raw]
     try:
         reading = read_logged(lines, batch.batch_id, batch.received_at)
         candidates = [*reading.candidates, *reading.findings]
-    except LimitExceededError:  # nothing that was let in
+    except LimitExceededError:  # intake would not have accepted it
         candidates = []
     by_position = {candidate.line - 1: candidate for candidate in candidates}
     events = []
@@ -53,7 +53,7 @@ def read_batch(batch: StoredBatch) -> list[LoggedEvent]:
         candidate = by_position.get(position)
         invocation_id = None
         if candidate is not None and isinstance(candidate.event, wire.CallEvent):
-            # Its own account, where somebody altered bytes or leaf.
+            # The event's own id, in case somebody altered bytes or leaf.
             invocation_id = candidate.invocation_id
             if one.entry is not None:
                 invocation_id = one.entry.invocation_id
@@ -68,17 +68,17 @@ def covers_call(
     tool_name: str,
     started_at: datetime,
 ) -> bool:
-    """Whether a hold covers a call that has these members."""
+    """Whether a hold covers a call with these members."""
     own = {"trace_id": trace_id, "case_id": case_id, "tool_name": tool_name}
     return _covers(hold, lambda name, wanted: own[name] == wanted, [started_at])
 
 
 def covers_event(holds: Sequence[LegalHold], candidate: Candidate | None) -> bool:
-    """Whether one of the holds covers the event; one that nobody can read is covered by any."""
+    """Whether one of the holds covers the event. Any hold covers an unreadable event."""
     if candidate is None:
         return bool(holds)
     event = candidate.event
-    if not isinstance(event, wire.CallEvent):  # of a gap only the arrival is known
+    if not isinstance(event, wire.CallEvent):  # of a gap, only the time of arrival is known
         return any(not (hold.trace_id or hold.case_id or hold.tool_name) for hold in holds)
     started_at = instant_of(candidate.started_us)
     trace_id = event.trace_id or event.turn_id
@@ -88,9 +88,10 @@ def covers_event(holds: Sequence[LegalHold], candidate: Candidate | None) -> boo
 
 
 def covers_line(holds: Sequence[LegalHold], raw: bytes, received_at: datetime) -> bool:
-    """Whether one of the holds covers a refused line: as an event, or by the hold's words.
+    """Whether one of the holds covers a rejected line: as an event, or by its text.
 
-    The words may stand anywhere in it, and its range is that of its arrival or its start.
+    The hold's values may occur anywhere in the line. Its arrival or its start must be in the
+    hold's range.
     """
     moments = [received_at]
     if candidate := candidate_of(raw, received_at):
@@ -105,7 +106,7 @@ def covers_line(holds: Sequence[LegalHold], raw: bytes, received_at: datetime) -
 
 
 def candidate_of(raw: bytes, received_at: datetime) -> Candidate | None:
-    """The call's event a line is, had it come alone then; None if it is none."""
+    """A line read as a call's event that arrived alone at that time; None if it is not one."""
     try:
         found = read_lines([Line(1, raw)], UUID(int=0), received_at).candidates
     except LimitExceededError:
@@ -114,7 +115,7 @@ def candidate_of(raw: bytes, received_at: datetime) -> Candidate | None:
 
 
 def _covers(hold: LegalHold, has: Callable[[str, str], bool], moments: Iterable[datetime]) -> bool:
-    """The rule: whatever the hold names must match, and one of the moments be in its range.
+    """The rule: every value the hold names must match, and one of the moments be in its range.
 
     `has` says whether a member (its name) has the value that the hold names.
     """
@@ -129,7 +130,7 @@ def _covers(hold: LegalHold, has: Callable[[str, str], bool], moments: Iterable[
 
 
 def _readings(raw: bytes) -> list[str]:
-    """What a line says as it stands, and with JSON's escapes read once and twice.
+    """A line's text as it is, and with JSON escapes decoded once and twice.
 
     JSON within JSON is escaped twice.
     """

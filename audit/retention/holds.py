@@ -1,7 +1,7 @@
-"""Legal holds: setting and releasing them, and asking them before anything is erased.
+"""Legal holds: set and release them, and check them before anything is erased.
 
-Whoever erases takes `lock_record` first and asks then, in the same transaction; whoever sets a
-hold takes it, too. So a hold that was answered for is one that nothing slips past.
+Code that erases first takes `lock_record`, then checks the holds in the same transaction. Setting
+a hold takes the same lock. So once a hold is set, nothing it covers can still be erased.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +27,7 @@ from tenants.scope import current_tenant_id
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Which calls a hold is to cover: what is not None must hold of one."""
+    """Which calls a hold covers: a call must match every member that is not None."""
 
     trace_id: str | None = None
     case_id: str | None = None
@@ -36,7 +36,7 @@ class Covered:
     until: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """What is asked, as an entry of the ledger and an action have it."""
+        """The members that are set, as in a ledger entry and an action."""
         asked = {
             "trace_id": self.trace_id,
             "case_id": self.case_id,
@@ -50,7 +50,7 @@ class Covered:
 def set_hold(
     tenant: Tenant, user: User, name: str, reason: str, covered: Covered, now: datetime
 ) -> LegalHold:
-    """Let nothing of these calls be erased from now on. Needs the scope."""
+    """Protect these calls from erasure from now on. Needs the scope."""
     lock_record(tenant.id)
     hold = LegalHold.objects.create(
         tenant_id=tenant.id,
@@ -79,10 +79,10 @@ def set_hold(
 def release_hold(
     tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime
 ) -> LegalHold | None:
-    """Let a hold go; None if there is none in force. Needs the scope.
+    """Release a hold. Returns None if no such hold is in force. Needs the scope.
 
-    What retention left for its sake goes in retention's next pass, which begins there again. One
-    query reads the tenant's batches up to the first of these.
+    Retention's next pass erases what it left because of the hold: it starts again at the first
+    such batch. One query reads the tenant's batches up to there.
     """
     erased_to = lock_record(tenant.id)
     holds = LegalHold.objects.for_tenant(tenant.id).filter(id=pk, released_at=None)
@@ -106,7 +106,7 @@ def release_hold(
 
 
 def all_holds() -> list[LegalHold]:
-    """The tenant's: those in force first, the newest first."""
+    """The tenant's holds: those in force first, each group newest first."""
     holds = list(LegalHold.objects.for_tenant(current_tenant_id()).order_by("-id"))
     return sorted(holds, key=lambda hold: hold.released_at is not None)
 
@@ -118,22 +118,22 @@ def holds_of_call(
     tool_name: str,
     started_at: datetime,
 ) -> list[LegalHold]:
-    """Those of some holds that cover a call, by what the index knows of it."""
+    """The given holds that cover a call, by its row in the index."""
     return [hold for hold in holds if covers_call(hold, trace_id, case_id, tool_name, started_at)]
 
 
 def holds_in_force(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> list[LegalHold]:
-    """The tenant's. One query."""
+    """The tenant's holds that are not released. One query."""
     return list(
         LegalHold.objects.using(using).for_tenant(tenant_id).filter(released_at=None).order_by("id")
     )
 
 
 def lock_record(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> int:
-    """Wait for whoever erases, or sets or releases a hold; how far retention has come.
+    """Lock out erasures and changes of holds until the scope ends. Returns `erased_to`.
 
-    Until the scope ends. Where the tenant has no settings yet they are made, which the application
-    alone may.
+    Waits for others that hold the lock. `erased_to` is how far retention has come. Creates the
+    tenant's settings if there are none yet; only the application's role may do that.
     """
     found = run("record_lock", using=using)
     if not found:
@@ -145,7 +145,7 @@ def lock_record(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> int:
 def held_positions(
     tenant_id: UUID, holds: Sequence[LegalHold], events: Sequence[LoggedEvent], *, using: str
 ) -> set[int]:
-    """Where in a batch the events lie that are held, by their calls or by themselves."""
+    """Positions in a batch of the events that a hold covers, through their call or directly."""
     held = held_calls(tenant_id, holds, events, using=using)
     return {
         event.position
@@ -157,12 +157,12 @@ def held_positions(
 def held_calls(
     tenant_id: UUID, holds: Sequence[LegalHold], events: Collection[LoggedEvent], *, using: str
 ) -> set[UUID]:
-    """The calls of some events that a hold covers, by the index. One query if there are holds."""
+    """Of the events' calls, those that a hold covers by the index. One query if there are holds."""
     days = [event.candidate.day for event in events if event.candidate is not None]
     ids = {event.invocation_id for event in events if event.invocation_id is not None}
     if not (holds and days and ids):
         return set()
-    # An end need not put its call on the day its start does.
+    # An end event may put its call on another day than its start event does.
     first, last = (day_of(day) for day in (min(days) - 1, max(days) + 1))
     found = run(
         "held_calls",

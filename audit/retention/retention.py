@@ -1,18 +1,19 @@
-"""How long what is recorded is kept: payloads in the log and rows of the index, as a tenant says.
+"""Retention: erases payloads in the log and rows of the index after the tenant's set time.
 
-- **Payloads** are blanked by the keeper, in the order of the log; leaves stay, so that the ledger
-  still proves, and `TenantSetting.erased_to` tells from which event on they are there. Refused
-  lines, which are payloads, too, lose theirs at the same age.
-- **The index** shares its day partitions among tenants, so the owner deletes rows, and drops a
-  day when it is over for every tenant. `TenantSetting.index_from` moves first: before it
-  `reindex` compares nothing.
+- **Payloads**: the keeper blanks them in the order of the log. Leaves stay, so the ledger's proofs
+  still hold. From the event `TenantSetting.erased_to` on, payloads are still there. Rejected lines
+  are payloads too and are blanked at the same age.
+- **Index**: tenants share its day partitions. So the owner's role deletes rows, and drops a day
+  once it has expired for every tenant. `TenantSetting.index_from` moves first: `reindex` compares
+  nothing before it.
 
-What a hold covers (`audit.retention.holds`) is passed by and left, with the figures of its day; of
-the index it goes as soon as it is released, of the log because its release sets `erased_to` back.
+Retention skips what a hold covers (`audit.retention.holds`), and the figures of its day. After the
+release, the index's rows go in the next pass. The log's payloads go too, because the release sets
+`erased_to` back.
 
-A slice takes a few seconds in many short transactions. Each says what it did, so whoever is
-killed has lost nothing, and the next slice goes on. What went is on record with its count: of
-payloads the spans of the ledger, of the index the calls its counters counted, which go last.
+A slice takes a few seconds in many short transactions. Each transaction records what it erased, so
+a killed worker loses nothing and the next slice continues. The record has counts: for payloads the
+ledger ranges, for the index the calls that the counters (erased last) had counted.
 """
 
 import time
@@ -42,15 +43,15 @@ from tenants.scope import tenant_scope
 from tenants.slices import SLICE_SECONDS
 
 WARN_UNDER_DAYS = 183
-"""The least a deployer of a high-risk system keeps its logs (EU AI Act, Article 26(6))."""
+"""Six months: the minimum for logs of a high-risk AI system (EU AI Act, Article 26(6))."""
 PAYLOAD_DAYS_MIN = 1
 INDEX_DAYS_MIN = partitions.DAYS_BACK
-"""Calls arrive that late: an index kept for less would take them in and lose them."""
+"""Calls may arrive this late: an index kept for less would store them and lose them."""
 DAYS_MAX = 36_500
 
 _BATCHES = 1_000
 _READ_BATCHES = 20
-"""As many where each has to be read: some of its events are held, or gone already."""
+"""Batches per step if each must be read: a hold may cover events, or some are erased already."""
 _ROWS = 5_000
 _READ_LINES = 200
 _IS_OWN, _HAS_PAYLOAD = 4, 5
@@ -63,27 +64,27 @@ _EXPIRING = (
     ("oldest_day_of_spans", "delete_day_of_spans"),
     ("oldest_day_of_violation_days", "delete_day_of_violation_days"),
 )
-"""By table of the index, the statements that find its oldest day and delete of a day what no hold
-covers: calls first, which decide about all others. `rollup` goes last, whole days at once, and
-tells how many calls that were."""
+"""For each table of the index: a statement that finds its oldest day, and one that deletes a
+day's rows that no hold covers. Calls come first, because they decide about all other rows.
+`rollup` goes last, in whole days, and says how many calls there were."""
 
 
 class CannotExpireError(Exception):
-    """The address of a role that erases is not known; the message says which."""
+    """The database URL of a role that erases is not set; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is over at some moment; None: nothing ever."""
+    """The limits before which data has expired; None if it never expires."""
 
     payloads: datetime | None
-    """Those that came before."""
+    """Payloads received before it have expired."""
     index: date | None
-    """The UTC days before."""
+    """UTC days before it have expired."""
 
 
 def limits(setting: TenantSetting, now: datetime) -> Limits:
-    """What a tenant's settings say is over, in whole UTC days."""
+    """The limits by a tenant's settings, in whole UTC days."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     payload_days, index_days = setting.payload_days, setting.index_days
     return Limits(
@@ -93,7 +94,10 @@ def limits(setting: TenantSetting, now: datetime) -> Limits:
 
 
 def run_slice(tenant_id: UUID, now: datetime, *, seconds: float = SLICE_SECONDS) -> bool:
-    """Erase what is over for a while; True if there is more to do. Raises CannotExpireError."""
+    """Erase expired data for about `seconds`. True if there is more to do.
+
+    Raises CannotExpireError.
+    """
     setting = _setting(tenant_id)
     if setting is None:
         return False
@@ -114,9 +118,9 @@ def run_slice(tenant_id: UUID, now: datetime, *, seconds: float = SLICE_SECONDS)
 
 
 def drop_empty_days() -> list[partitions.Partition]:
-    """Drop the partitions of days that are over for every tenant; as the owner.
+    """Drop the partitions of days that have expired for every tenant, as the owner.
 
-    One that somebody uses just now is left to the next time.
+    If a partition is in use, it and all later ones are left for the next run.
     """
     kept_from = _kept_from()
     if kept_from is None:
@@ -144,9 +148,10 @@ def _erase_payloads(
 
 
 def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool:
-    """Blank the next payloads and say so, in one transaction; True if there are no more.
+    """Blank the next payloads and declare it, in one transaction. True if there are no more.
 
-    Gone, told, and where to go on stand or fall together, whoever is killed.
+    The erasure, its declaration and the new `erased_to` are committed together, so a killed worker
+    leaves none of them without the others.
     """
     tenant_id = setting.tenant_id
     erased_to = lock_record(tenant_id, using=KEEPER)
@@ -172,7 +177,7 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
             lambda _, events: held_positions(tenant_id, holds, events, using=KEEPER),
             using=KEEPER,
         )
-        # A damaged payload may be of what is held, and goes whole where nothing is.
+        # A damaged payload may hold events under a hold. Without any hold it is erased whole.
         whole = [] if holds else [row for row in whole if row[1] in removed.unread]
     ranges, count = removed.ranges, removed.event_count
     if whole:
@@ -211,17 +216,18 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
 
 
 def _is_holey(tenant_id: UUID, first_index: int, end_index: int) -> bool:
-    """Whether some of these events were erased before: told is only what goes now."""
+    """Whether some of these events were erased before: only what goes now is to be declared."""
     told = LedgerErasure.objects.using(KEEPER).for_tenant(tenant_id)
     return told.filter(begin_index__lt=end_index, end_index__gt=first_index).exists()
 
 
 def _blank_refused(setting: TenantSetting, before: datetime, deadline: float) -> bool:
-    # The least UUIDv7 of that moment: ids of lines are of the moment they came.
+    # The smallest UUIDv7 of that moment: the id of a line has the time of its arrival.
     before_id = UUID(int=int(before.timestamp() * 1000) << 80)
     after, has_more = UUID(int=0), True
     ids: list[UUID] = []
-    # What is held is read again each time: the clock is looked at where something went.
+    # A slice starts at the first line again and rereads held lines. So it checks the clock only
+    # after it has erased something; otherwise it might never get past the held ones.
     while has_more and not (ids and time.monotonic() >= deadline):
         with tenant_scope(setting.tenant_id, using=KEEPER):
             lock_record(setting.tenant_id, using=KEEPER)
@@ -270,7 +276,7 @@ def _thin_index(setting: TenantSetting, before: date, deadline: float) -> bool:
             with tenant_scope(tenant_id, using=OWNER):
                 lock_record(tenant_id, using=OWNER)
                 ((deleted,),) = rows(delete_day, {"day": day, "row_limit": _ROWS}, using=OWNER)
-            if deleted < _ROWS:  # what is left is held
+            if deleted < _ROWS:  # a hold covers what is left
                 day = _oldest_day(tenant_id, oldest_day, day + timedelta(days=1), before)
     with tenant_scope(tenant_id, using=OWNER):
         ((calls,),) = rows("delete_expired_rollups", {"before": before}, using=OWNER)
@@ -294,7 +300,7 @@ def _oldest_day(tenant_id: UUID, statement: str, since: date, before: date) -> d
 
 
 def _drop_if_empty(partition: partitions.Partition) -> bool:
-    # The parent first, as whoever writes to the partition does.
+    # Lock the parent first, in the same order as writers to the partition.
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{partitions.LOCK_TIMEOUT}'")
         cursor.execute(f"LOCK TABLE {partition.table} IN ACCESS EXCLUSIVE MODE")
@@ -312,7 +318,7 @@ def _setting(tenant_id: UUID) -> TenantSetting | None:
 
 
 def _kept_from() -> date | None:
-    """The day before which no tenant has an index; None while one keeps its for ever."""
+    """The day before which no tenant has an index; None while a tenant keeps its index for ever."""
     days = TenantSetting.objects.using(OWNER).values_list("index_from", flat=True)
     known = [day for day in days if day is not None]
     return min(known) if known and len(known) == Tenant.objects.using(OWNER).count() else None
