@@ -1,4 +1,4 @@
-"""Stored calls with their events of the log, for jobs that read many of them."""
+"""Groups stored calls with their events in the log, for jobs that read many of them."""
 
 from collections.abc import Iterator, Sequence
 from uuid import UUID
@@ -7,11 +7,11 @@ from audit.log.payload import StoredEvent
 from audit.queries.replays import ReplayedCall
 
 BATCHES_AT_ONCE = 20
-"""Of the log: they are inflated one by one, and only the events that are wanted are kept."""
+"""Batches of the log per group; they are unpacked one by one, and only wanted events are kept."""
 
 
 def together(calls: Sequence[ReplayedCall]) -> Iterator[list[ReplayedCall]]:
-    """The calls in their order, as many at once as lie in a few batches of the log."""
+    """The calls in order, in groups whose events lie in at most `BATCHES_AT_ONCE` batches."""
     some: list[ReplayedCall] = []
     batches: set[UUID] = set()
     for call in calls:
@@ -26,10 +26,10 @@ def together(calls: Sequence[ReplayedCall]) -> Iterator[list[ReplayedCall]]:
 
 
 def places(call: ReplayedCall) -> list[tuple[UUID, int]]:
-    """Where in the log its events lie."""
+    """The places of a call's events in the log."""
     return [call.end] if call.start is None else [call.start, call.end]
 
 
 def raw_of(event: StoredEvent | None) -> bytes | None:
-    """The event as it was received; None if it is erased, or not there."""
+    """The event as received; None if it is erased or not there."""
     return None if event is None else event.raw

@@ -1,8 +1,8 @@
-"""What people do about refused lines: send one again, or discard it; and what they need to see.
+"""Actions on rejected lines: send one again, or discard it; and the contents of a line's page.
 
-A line is dealt with once. Sending again goes the way of every event, `audit.intake.ingest`; what is
-refused once more lies in the inbox as a line of its own, and the old one leads to it. All
-functions run inside the tenant's scope.
+A line can be resolved only once. Sending again uses the normal intake (`audit.intake.ingest`). If
+the line is rejected again, the inbox gets a new line and the old one links to it. All functions
+run inside the tenant's scope.
 """
 
 import hashlib
@@ -52,20 +52,20 @@ CODES = {
     "ended_before_started": "Ended before it started",
     "out_of_range": "Too old for the index",
 }
-"""Why lines are refused, in a few words."""
+"""Why lines are rejected, in a few words."""
 
 DISCARD_LIMIT = 10_000
-"""Lines discarded at once at most."""
+"""The most lines that are discarded at once."""
 
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 
 
 class DealtWithError(Exception):
-    """Somebody has sent the line again or discarded it before."""
+    """The line was already sent again or discarded."""
 
 
 class NotSentError(Exception):
-    """A line was not sent again, and nothing was changed; the message says why."""
+    """The line was not sent again and nothing has changed. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,39 +79,39 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """One line with everything its page shows. `raw` is None for who may not see payloads."""
+    """One line with all that its page shows. `raw` is None for users who may not see payloads."""
 
     line: RejectedEvent
     kept_bytes: int
     is_cut: bool
     """Only the first 64 KiB were kept."""
     is_expired: bool
-    """Nothing is there any more: by retention, or an erasure of its call."""
+    """The line's bytes are gone, through retention or an erasure of its call."""
     is_altered: bool
-    """What may never be stored was taken out of it."""
+    """Parts that may never be stored were removed from it."""
     raw: raw_view.RawView | None
     verdict: raw_view.Verdict
     editable: str | None
-    """The line as text that survives a text field; None if it would not."""
+    """The line as text for a text field; None if it is not UTF-8 or a browser would alter it."""
     call: CallDetail | None
-    """The call it speaks of, if one is stored."""
+    """The call the line refers to, if it is stored."""
     stored: StoredEvent | None
-    """Of a conflict: the event that holds its slot."""
+    """For a conflict: the event that occupies the slot."""
     differences: list[Difference]
     stored_as: CallDetail | None
-    """Sent again: the call it is part of now."""
+    """If sent again: the call it is part of now."""
     came_back_as: UUID | None
     answer: str
-    """Sent again: the server's answer, as JSON."""
+    """If sent again: the server's answer, as JSON."""
 
     @property
     def would_be_taken(self) -> bool:
-        """Whether sending it as it is has a chance today."""
+        """Whether the line would probably be accepted now if sent unchanged."""
         return self.verdict.candidate is not None and self.stored is None
 
 
 def gather(line: RejectedEvent, *, with_raw: bool, now: datetime) -> InboxEntry:
-    """The page of a line. Eight statements at most."""
+    """Collect the contents of a line's page. At most eight statements."""
     raw = bytes(line.raw)
     is_cut = line.raw_length > len(raw) and len(raw) >= RAW_KEPT_BYTES
     verdict = raw_view.judge(raw, line.batch_id, now)
@@ -140,22 +140,22 @@ def gather(line: RejectedEvent, *, with_raw: bool, now: datetime) -> InboxEntry:
 def send_again(
     tenant: Tenant, user: User, pk: UUID, edited: str | None, now: datetime
 ) -> RejectedEvent | None:
-    """Send a line as it is, or `edited`, through ingest; the line dealt with, None if none.
+    """Send a line unchanged, or `edited`, through ingest. Returns the line, or None if not found.
 
-    A new event is stored before this returns. Raises DealtWithError, and NotSentError where
-    the line was not kept whole, is over a limit, or the database refused for the moment.
+    A new event is stored before this returns. Raises DealtWithError. Raises NotSentError if the
+    line was not kept whole or exceeds a limit, or if the database is busy.
     """
     line = _take(pk)
     if line is None:
         return None
     if edited is None and line.raw_length > len(line.raw) >= RAW_KEPT_BYTES:
         raise NotSentError("Only the beginning of this line was kept.")
-    # A line feed ends an event, and outside of a text JSON takes any white space for another.
+    # A line feed would end the event. Outside of strings, JSON treats all white space alike.
     text = None if edited is None else _LINE_ENDS.sub(" ", edited).strip()
     body = bytes(line.raw) if text is None else text.encode()
     batch_id = new_id()
     try:
-        # A savepoint, so that what fails leaves the line as it was and the page can say so.
+        # A savepoint: after a failure the line is unchanged and the page can report the error.
         with transaction.atomic():
             lines = split_lines(body)
             digest = hashlib.sha256(body).digest()
@@ -186,9 +186,9 @@ def send_again(
 def discard(
     tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime
 ) -> RejectedEvent | None:
-    """Say that a line needs nothing more, and why; it stays. The line, None if there is none.
+    """Mark a line as discarded, with a reason. It stays stored.
 
-    Raises DealtWithError.
+    Returns the line, or None if not found. Raises DealtWithError.
     """
     line = _take(pk)
     if line is None:
@@ -202,9 +202,9 @@ def discard(
 def discard_all(
     tenant: Tenant, user: User, wanted: InboxFilter, until: UUID, reason: str, now: datetime
 ) -> int:
-    """Discard the waiting lines of the filter's code up to a line that was seen; how many.
+    """Discard the waiting lines of the filter's code up to the line `until`. Returns how many.
 
-    `DISCARD_LIMIT` at a time, the oldest first. Lines that came later stay.
+    At most `DISCARD_LIMIT` at a time, oldest first. Lines that arrived after `until` stay.
     """
     parameters = {
         "code": wanted.code,
@@ -247,7 +247,7 @@ def _resolve(line: RejectedEvent, resolution: Resolution, user: User, now: datet
 
 
 def _call_of(candidate: Candidate | None) -> CallDetail | None:
-    """The call an event speaks of, where its row is."""
+    """The call an event refers to, if the index has its row."""
     if candidate is None or candidate.kind is Kind.GAP:
         return None
     day = find_call_day(day_of(candidate.day), candidate.invocation_id)
@@ -262,7 +262,7 @@ def _holder(call: CallDetail, kind: Kind) -> StoredEvent | None:
 
 
 def _sent_again(line: RejectedEvent) -> CallDetail | None:
-    """The call that a line, sent again and not refused, is part of now."""
+    """The call that a line is part of now, if it was sent again and not rejected."""
     if line.redrive_batch_id is None or line.resolution == Resolution.REFUSED:
         return None
     place = (line.redrive_batch_id, 0)
@@ -294,13 +294,13 @@ def _editable(raw: bytes) -> str | None:
         text = raw.decode()
     except UnicodeDecodeError:
         return None
-    # A browser drops NUL and rewrites what it takes for the end of a line.
+    # A browser drops NUL and rewrites line ends.
     text = text.rstrip("\r")
     return None if "\x00" in text or "\r" in text else text
 
 
 def _differences(stored: StoredEvent | None, raw: bytes) -> list[Difference]:
-    """The members in which a conflicting line differs from the event that holds its slot."""
+    """The members in which a conflicting line differs from the event that occupies its slot."""
     if stored is None or stored.raw is None:
         return []
     ours, theirs = _members(stored.raw), _members(raw)

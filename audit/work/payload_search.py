@@ -1,8 +1,7 @@
-"""Searching payloads: the worker reads the log of the calls a query asks for, and notes hits.
+"""Payload search: the worker reads the payloads of the calls that match a query, and stores hits.
 
-A search is a job in slices (`tenants.slices`). A step reads the next calls, and their events from
-the log, and writes the hits. What a payload holds is `audit.queries.payload_match`'s; no payload
-is copied.
+A search is a job in slices (`tenants.slices`). A step reads the next calls and their events from
+the log, and writes the hits. `audit.queries.payload_match` does the matching. No payload is copied.
 """
 
 from collections.abc import Sequence
@@ -25,20 +24,20 @@ from tenants.scope import current_tenant_id, tenant_scope
 from tenants.slices import SLICE_SECONDS, UNDER_WAY, JobState, end_jobs
 
 DEFAULT_RANGE = timedelta(hours=24)
-"""What is searched when the query says no `since`: a search is of a bounded range."""
+"""The range if the query has no `since`: a search always has a bounded range."""
 MAX_RANGE = timedelta(days=35)
 MAX_HITS = 1_000
 KEPT_FOR = timedelta(days=1)
-"""How long a search is kept, with its hits: what was looked for may name somebody."""
+"""How long a search is kept with its hits: the searched text may name a person."""
 CHUNK = 250
-"""Calls read at once; their batches are inflated one by one."""
+"""Calls read at once; their batches are unpacked one by one."""
 
 _STARTED = Reader(sees_payloads=True)
-"""Whoever starts a search is shown payloads, or said why; its range is stored with it."""
+"""Users who start a search may see payloads, or gave a reason. The search stores its range."""
 
 
 def start_search(user: User, needle: str, query: Query, now: datetime) -> PayloadSearch:
-    """Note a search for the worker; deferring the task is the caller's. Needs the scope."""
+    """Record a search for the worker. The caller defers the task. Needs the scope."""
     until = min(query.wanted.to_instant(now) or now, now + AHEAD)
     since = query.wanted.from_instant(now) or until - DEFAULT_RANGE
     return PayloadSearch.objects.create(
@@ -64,31 +63,34 @@ def find_search(user: User, pk: UUID) -> PayloadSearch | None:
 
 
 def cancel_search(user: User, pk: UUID, now: datetime) -> bool:
-    """Ask the worker to stop; what was found stays. False if there is nothing to stop."""
+    """Ask the worker to stop. Hits so far stay. False if there is nothing to stop."""
     searches = PayloadSearch.objects.for_tenant(current_tenant_id())
     return end_jobs(searches.filter(user_id=user.pk, id=pk), JobState.CANCELLED, now)
 
 
 def forget_old(now: datetime) -> None:
-    """Delete the searches whose time is over, whatever became of them. Needs the scope."""
+    """Delete searches older than `KEPT_FOR`, in any state. Needs the scope."""
     searches = PayloadSearch.objects.for_tenant(current_tenant_id())
     searches.filter(created_at__lt=now - KEPT_FOR).delete()
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
-    """Go on with a search for a while; True if there is more to do."""
+    """Continue a search for about `seconds`. True if there is more to do.
+
+    Raises LogPayloadError.
+    """
     return slices.run_slice(lambda _: _run_chunk(tenant_id, pk), seconds)
 
 
 def fail_search(tenant_id: UUID, pk: UUID) -> None:
-    """Note that a search cannot go on; what was found stays."""
+    """Record that a search failed. Hits so far stay."""
     with tenant_scope(tenant_id):
         searches = PayloadSearch.objects.for_tenant(tenant_id).filter(id=pk)
         end_jobs(searches, JobState.FAILED, timezone.now())
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
-    """One chunk in one transaction; False when the search has come to its end."""
+    """Run one chunk in one transaction. False when the search has ended."""
     with tenant_scope(tenant_id):
         search = (
             PayloadSearch.objects.for_tenant(tenant_id).filter(id=pk).select_for_update().first()
@@ -122,7 +124,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
 
 
 def _search(search: PayloadSearch, calls: Sequence[ListedCall]) -> list[PayloadHit]:
-    """The events of some calls that hold what is searched for; counts those without payload."""
+    """Hits: the calls' events that contain the searched text. Counts events without payload."""
     places: dict[tuple[UUID, int], tuple[ListedCall, str]] = {}
     for call in calls:
         if call.start_batch_id is not None and call.start_pos is not None:

@@ -1,6 +1,6 @@
-"""Names that calls were made under, and what becomes of tools that nobody calls any more.
+"""Records which tool names are called, and retires ephemeral tools that nobody calls any more.
 
-For the worker; both need the tenant's scope.
+For the worker. Both functions need the tenant's scope.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -13,12 +13,12 @@ from tools_registry.states import StateError, retire
 from tools_registry.versions import find_version
 
 EPHEMERAL_FOR = timedelta(hours=24)
-"""How long a tool that lives for a turn stays published without being called or registered."""
+"""How long an ephemeral tool stays published without a call or a registration."""
 _LOOKS_BACK, _LOOKS_BACK_AT_FIRST = timedelta(days=2), timedelta(days=35)
 
 
 def note_tools(now: datetime) -> None:
-    """Put on record under which names calls were made lately. One statement."""
+    """Record the tool names of recent calls. One statement."""
     today = now.astimezone(UTC).date()
     parameters = {
         "first_day": today - _LOOKS_BACK,
@@ -29,9 +29,9 @@ def note_tools(now: datetime) -> None:
 
 
 def expire_ephemeral(now: datetime) -> int:
-    """Retire tools that live for a turn and were left alone for a day; how many.
+    """Retire ephemeral tools that were not called or registered for a day. Returns how many.
 
-    Registered again, they are restored (`tools_registry.attempts`).
+    Registering such a tool again restores it (`tools_registry.attempts`).
     """
     retired = 0
     for tool_id in expired_tools(now - EPHEMERAL_FOR):
@@ -43,7 +43,7 @@ def expire_ephemeral(now: datetime) -> int:
             retire(
                 version, Publisher(), reason="It lived for one turn, and was not called for a day."
             )
-        except StateError:  # by somebody else meanwhile
+        except StateError:  # somebody else has changed it meanwhile
             continue
         retired += 1
     return retired

@@ -1,6 +1,6 @@
-"""What tools really take and return, held against what is registered.
+"""Drift: compares the arguments and outputs of stored calls with the registered schemas.
 
-`declared` reads a schema, `shape` sums up stored values, `findings` says where the two differ, and
-`widened` what a schema would be that allows for it; all pure. `job` has the worker read the log,
-`callers` says who calls which version.
+`declared` reads a schema, `shape` sums up stored values, `findings` lists where the two differ, and
+`widened` proposes a schema that allows for the differences. These are pure. `job` reads the log in
+the worker.
 """

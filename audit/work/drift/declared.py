@@ -1,8 +1,8 @@
 """What a schema declares at each place of a value: names, types, listed values. Pure.
 
-A place is what all schemas say that may apply there: where alternatives are declared (`anyOf`,
-`oneOf`, `if`), what one of them declares is declared. So what is found at no place is in none.
-Nothing is judged by it, and no pattern is run: whether a value is valid is the guard's to say.
+A place combines all schemas that may apply there. With alternatives (`anyOf`, `oneOf`, `if`),
+whatever one of them declares counts as declared. So a member that no place declares is in none of
+the schemas. This does not validate values and runs no pattern: the guard validates.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,13 +14,13 @@ from tools_registry.schema_diff.keywords import TYPES, allowed_values, json_key,
 from tools_registry.schema_diff.reading import Document, Node, UndecidedError, View
 
 SCHEMAS_MAX: Final = 200
-"""That apply at one place."""
+"""The most schemas that may apply at one place."""
 DEEPER_MAX: Final = 8
-"""Levels of schemas within schemas that types and listed values are read from."""
+"""Levels of nested schemas from which types and listed values are read."""
 REST: Final = "*"
-"""Stands for all members of an object that is a map: those that are declared by no name."""
+"""The name for all members of a map, which are not declared by name."""
 MAPS: Final = ("additionalProperties", "unevaluatedProperties")
-"""Keywords that say of what: with a schema of the members, or that there are none with false."""
+"""Keywords of a map: their schema applies to its members; false allows no others."""
 
 _TOGETHER: Final = ("allOf", "anyOf", "oneOf")
 _SINGLE: Final = ("if", "then", "else")
@@ -31,18 +31,18 @@ class Place:
     """What is declared of the values at one place."""
 
     types: frozenset[str]
-    """Of JSON Schema's, `number` as `integer` and `fraction`."""
+    """Types of JSON Schema; `number` is split into `integer` and `fraction`."""
     values: frozenset[str] | None
-    """Those that are listed, as `json_key` tells them apart; None if none are."""
+    """The listed values, as keys of `json_key`; None if the schema lists none."""
     members: dict[str, tuple[Node, ...]]
     """Schemas of members by their names."""
     required: frozenset[str]
-    """Members that every one of the schemas, or the one there is, asks for."""
+    """Members that one of the place's own schemas requires; subschemas do not count."""
     rest: tuple[Node, ...]
-    """Schemas of members of a map."""
+    """Schemas of the members of a map."""
     items: tuple[Node, ...]
     is_closed: bool
-    """Whether members that are not declared are refused."""
+    """Whether undeclared members are rejected."""
 
 
 _UNREAD: Final[Node] = {"$dynamicRef": "#"}
@@ -55,22 +55,22 @@ _ANYTHING: Final = Place(
     items=(_UNREAD,),
     is_closed=False,
 )
-"""Below the top, where a schema cannot be read: nothing there differs from it."""
+"""Used below the top where a schema cannot be read: no value differs from it."""
 
 
 class Declared:
-    """A schema with its places. Raises UndecidedError for one that cannot be read at its top."""
+    """A schema with its places. Raises UndecidedError if it cannot be read at its top."""
 
     def __init__(self, schema: dict[str, Any] | bool) -> None:
         self._document = Document(schema)
         self._places: dict[tuple[int, ...], Place] = {}
-        # By node and levels left: references lead to the same node in any number of ways.
+        # Keyed by node and levels left: many references may lead to the same node.
         self._known_types: dict[tuple[int, int], frozenset[str]] = {}
         self._known_values: dict[tuple[int, int], frozenset[str] | None] = {}
         self.root = self._read((schema,))
 
     def place(self, nodes: tuple[Node, ...]) -> Place:
-        """The place at which these schemas apply, each alone."""
+        """The place where these schemas apply."""
         key = tuple(map(id, nodes))
         known = self._places.get(key)
         if known is None:
@@ -82,7 +82,7 @@ class Declared:
         return known
 
     def member(self, place: Place, name: str) -> tuple[str, Place | None]:
-        """What a member is known by, and its place; None if it is not declared."""
+        """The name a member is counted under, and its place; None if it is not declared."""
         nodes = place.members.get(name)
         if nodes is not None:
             return name, self.place(nodes)
@@ -91,11 +91,11 @@ class Declared:
         return name, None
 
     def item(self, place: Place) -> Place | None:
-        """The place of an array's items; None if nothing is declared of them."""
+        """The place of an array's items; None if the schema says nothing about them."""
         return self.place(place.items) if place.items else None
 
     def unlisted(self, value: Any, steps: Sequence[str | None]) -> Iterator[Any]:
-        """The values at a path that are none of those listed there; `*` is a map's member."""
+        """The values at a path that are not listed there; the step `*` is any member of a map."""
         found = [(value, self.root)]
         for step in steps:
             below: list[tuple[Any, Place]] = []
@@ -137,7 +137,7 @@ class Declared:
         )
 
     def _views(self, nodes: Iterable[Node]) -> Iterable[View]:
-        """The views of schemas and of all they are made of, their own first."""
+        """The views of these schemas and of all their subschemas, their own first."""
         waiting, seen = list(nodes), set[int]()
         while waiting:
             node = waiting.pop(0)
@@ -196,7 +196,7 @@ class Declared:
 
 
 def type_names(types: frozenset[str]) -> list[str]:
-    """Types as a schema names them, in order: `integer` and `fraction` are `number`."""
+    """Types as a schema names them, sorted: `integer` and `fraction` become `number`."""
     if types >= TYPES:
         return ["any"]
     found = types - {"fraction"}

@@ -1,7 +1,7 @@
-"""Where observed values differ from what is declared. Pure.
+"""Lists where observed values differ from the declared schema. Pure.
 
-A field nobody declared is told once, at its top; one that was never seen only where an object that
-could have had it was. What was redacted is held against nobody.
+An undeclared field is reported once, at its top. A declared field counts as never seen only if an
+object was seen that could have had it. Redacted values are not compared.
 """
 
 from collections.abc import Iterator
@@ -22,39 +22,39 @@ from audit.work.drift.shape import (
 )
 
 FINDINGS_MAX: Final = 300
-"""Of one side."""
+"""The most findings of one side."""
 
 Kind = Literal["undeclared", "unseen", "type", "value"]
 _ORDER: Final[dict[Kind, int]] = {"type": 0, "value": 1, "undeclared": 2, "unseen": 3}
 
 type Steps = tuple[str | None, ...]
-"""Names from the top down; None for any item of an array, `*` for any member of a map."""
+"""Names from the top down; None is any item of an array, `*` any member of a map."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One difference, in how many calls of those in which it could have been."""
+    """One difference: in `calls` calls, of the `of` calls in which it was possible."""
 
     kind: Kind
     steps: Steps
     calls: int
     of: int
     declared: str = ""
-    """The types that are; of a field that was never seen, whether it is required."""
+    """The declared types; for a field that was never seen, whether it is required."""
     seen: str = ""
-    """The types that were, most frequent first."""
+    """The observed types, most frequent first."""
     is_refused: bool = False
-    """Whether the schema has no place for a field that is not declared."""
+    """Whether the schema rejects undeclared fields here."""
     samples: tuple[CallPlace, ...] = ()
 
     @property
     def path(self) -> str:
-        """As violations write it, with `[*]` for items and `*` for the members of a map."""
+        """The path as in violations, with `[*]` for items and `*` for the members of a map."""
         return path_of(self.steps)
 
     @property
     def share(self) -> float:
-        """Of the calls in which it could have been."""
+        """The share of the calls in which it was possible, from 0 to 1."""
         return self.calls / self.of if self.of else 0.0
 
 
@@ -64,7 +64,7 @@ def path_of(steps: Steps) -> str:
 
 
 def compare(shape: Shape, declared: Declared) -> list[Finding]:
-    """What differs, what executors break first, then by how many calls it is."""
+    """The differences: wrong types first, then other values; each kind by number of calls."""
     found = list(_compare(shape, declared, declared.root, ()))
     found.sort(key=lambda one: (_ORDER[one.kind], -one.calls, one.path))
     return found[:FINDINGS_MAX]

@@ -1,7 +1,7 @@
-"""Looks at stored calls for drift: in the worker, or at once where there are few.
+"""Analyzes stored calls for drift: in the worker, or at once if there are few.
 
-A look is a job in slices (`tenants.slices`). It holds shapes: names, types, counts and ids of a few
-calls, and nothing of what the calls carried (docs/adr/0011).
+An analysis is a job in slices (`tenants.slices`). It stores shapes: names, types, counts and the
+ids of a few calls, and nothing of the payloads (docs/adr/0011).
 """
 
 import time
@@ -39,17 +39,17 @@ from tools_registry.models import Tool, ToolVersion
 from tools_registry.schema_diff.reading import UndecidedError
 
 KEPT = 5
-"""Looks at a tool that are kept."""
+"""Analyses kept per tool."""
 AT_ONCE = 500
-"""So few calls are looked at while somebody waits."""
+"""Up to this many calls are analyzed while the user waits."""
 AT_ONCE_SECONDS = 2.0
 CHUNK = 2_000
 
 
 def start_look(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> DriftLook:
-    """Note a look for the worker; deferring the task is the caller's. Needs the scope.
+    """Record an analysis for the worker. The caller defers the task. Needs the scope.
 
-    One that is under way for the same tool is stopped.
+    A running analysis of the same tool is cancelled.
     """
     tenant_id = current_tenant_id()
     looks = DriftLook.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
@@ -77,33 +77,36 @@ def start_look(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> Dr
 
 
 def last_look(tool: Tool) -> DriftLook | None:
-    """The newest look at a tool that found something, or is on its way. One query."""
+    """The newest analysis of a tool that read calls or was not cancelled. One query."""
     looks = DriftLook.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
     return looks.exclude(state=JobState.CANCELLED, read_count=0).order_by("-id").first()
 
 
 def cancel_look(tool_id: UUID, pk: UUID, now: datetime) -> bool:
-    """Ask the worker to stop; what was found stays. False if there is nothing to stop."""
+    """Ask the worker to stop. Results so far stay. False if there is nothing to stop."""
     looks = DriftLook.objects.for_tenant(current_tenant_id())
     return end_jobs(looks.filter(tool_id=tool_id, id=pk), JobState.CANCELLED, now)
 
 
 def fail_look(tenant_id: UUID, pk: UUID, problem: str) -> None:
-    """Note that a look cannot go on, and why; what was found stays."""
+    """Record that an analysis failed, and why. Results so far stay."""
     with tenant_scope(tenant_id):
         looks = DriftLook.objects.for_tenant(tenant_id).filter(id=pk)
         end_jobs(looks, JobState.FAILED, timezone.now(), problem=problem)
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
-    """Go on with a look for a while; True if there is more to do. Raises LogPayloadError."""
+    """Continue an analysis for about `seconds`. True if there is more to do.
+
+    Raises LogPayloadError.
+    """
     return slices.run_slice(partial(_run_chunk, tenant_id, pk), seconds)
 
 
 def declared_by(look: DriftLook) -> dict[Side, Declared | str | None]:
-    """What the version it is held against declares of arguments and outputs.
+    """The schemas of the version that the analysis compares with, by side. One query.
 
-    None where it has no schema, a text that says why for a schema that cannot be read. One query.
+    None if there is no schema. If a schema cannot be read: a text that says why.
     """
     versions = ToolVersion.objects.filter(tenant_id=look.tenant_id, tool_id=look.tool_id)
     version = versions.filter(number=look.base_number).first() if look.base_number else None
@@ -117,7 +120,7 @@ def declared_by(look: DriftLook) -> dict[Side, Declared | str | None]:
 
 @lru_cache(maxsize=16)
 def _declared(version_id: UUID, side: Side) -> Declared | str:
-    """Of a version, which is never altered."""
+    """One schema of a version. Cached: versions never change."""
     version = ToolVersion.objects.get(tenant_id=current_tenant_id(), id=version_id)
     schema = version.input_schema if side == "args" else version.output_schema
     try:
@@ -127,7 +130,7 @@ def _declared(version_id: UUID, side: Side) -> Declared | str:
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
-    """One chunk in one transaction; False when the look has come to its end."""
+    """Run one chunk in one transaction. False when the analysis has ended."""
     with tenant_scope(tenant_id):
         looks = DriftLook.objects.for_tenant(tenant_id)
         look = looks.filter(id=pk).select_for_update().first()
@@ -151,7 +154,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
 
 
 def _fold(look: DriftLook, calls: Sequence[ReplayedCall], deadline: float) -> int:
-    """Fold calls in until time is up, at least some; how many. Writes what the row has found."""
+    """Fold in calls until the deadline, at least a few. Returns how many. Sets `look.found`."""
     observed, declared = loads(look.found), declared_by(look)
     folds = {
         side: Fold(one if isinstance(one, Declared) else None, observed[side].shape)

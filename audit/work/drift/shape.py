@@ -1,11 +1,11 @@
-"""The shape of stored values: which members stand where, of which types, in how many calls. Pure.
+"""The shape of stored values: which members occur where, their types, in how many calls. Pure.
 
-Values are folded in one by one, and none is kept: of what is not listed by the schema a shape knows
-that it was there, how often, and a few calls to look at. Names that nobody declared and that
-masking hides (`audit.show.masking`) may be payload, too: they are one place, `*`.
+Values are folded in one by one and never kept. Of values that the schema does not list, a shape
+records only that they occurred, how often, and a few calls as samples. Undeclared names that
+masking hides (`audit.show.masking`) may be payload too: they share one place, `*`.
 
-It is bounded whatever executors send: `NODES_MAX` places, `MEMBERS_MAX` names of one object that
-are not declared, `DEPTH_MAX` levels; what is beyond is counted where it begins.
+A shape is bounded whatever executors send: `NODES_MAX` places, `MEMBERS_MAX` undeclared names of
+one object, `DEPTH_MAX` levels. Anything beyond is counted at the place where it begins.
 """
 
 import json
@@ -28,7 +28,7 @@ MEMBERS_MAX: Final = 100
 DEPTH_MAX: Final = 24
 SAMPLES_MAX: Final = 3
 REDACTED: Final = "redacted"
-"""The type of a value that was taken out: what stood there is not known."""
+"""The type of a redacted value: its real type is not known."""
 
 type CallPlace = tuple[str, str]
 """A call's UTC day and id."""
@@ -45,12 +45,12 @@ _TYPES: Final = {
 
 @dataclass(slots=True)
 class Seen:
-    """In how many calls something was, and a few of them."""
+    """In how many calls something occurred, and a few of them as samples."""
 
     calls: int = 0
     samples: list[CallPlace] = field(default_factory=list)
     last: int = 0
-    """The number of the last value that had it: each call counts once."""
+    """The number of the last call that had it, so that each call counts once."""
 
     def note(self, number: int, call: CallPlace) -> None:
         if self.last != number:
@@ -62,24 +62,24 @@ class Seen:
 
 @dataclass(slots=True)
 class Shape:
-    """What stands at one place."""
+    """What occurred at one place."""
 
     seen: Seen = field(default_factory=Seen)
     times: int = 0
-    """How often anything stands here; often in one call, within arrays."""
+    """How many values occurred here; within arrays, one call may have many."""
     types: dict[str, Seen] = field(default_factory=dict)
     objects: int = 0
-    """How often an object does."""
+    """How many of these values were objects."""
     unlisted: Seen = field(default_factory=Seen)
-    """Values of a declared type that are none of those listed."""
+    """Values of a declared type that the schema does not list."""
     members: dict[str, "Shape"] = field(default_factory=dict)
     items: "Shape | None" = None
     beyond: Seen = field(default_factory=Seen)
-    """Something below is not told apart."""
+    """Values below this place that were beyond a limit and not recorded separately."""
 
 
 class Fold:
-    """The shape of one side's values so far; `declared` is what the registered schema declares."""
+    """Builds the shape of one side's values; `declared` is the registered schema."""
 
     def __init__(self, declared: Declared | None, root: Shape | None = None) -> None:
         self.root = root or Shape()
@@ -166,7 +166,7 @@ def _count(shape: Shape) -> int:
 
 
 def dump(shape: Shape) -> list[Any]:
-    """A shape as JSON, as short as it goes: `load` reads it."""
+    """A shape as compact JSON; `load` reads it."""
     return [
         _dump_seen(shape.seen),
         shape.times,
@@ -180,7 +180,7 @@ def dump(shape: Shape) -> list[Any]:
 
 
 def load(document: list[Any]) -> Shape:
-    """What `dump` wrote."""
+    """The shape that `dump` wrote."""
     seen, times, types, objects, unlisted, members, items, beyond = document
     return Shape(
         _load_seen(seen),
@@ -196,20 +196,20 @@ def load(document: list[Any]) -> Shape:
 
 @dataclass(slots=True)
 class Observed:
-    """One side's values: their shape, and how many there was nothing to read of, by why."""
+    """One side's values: their shape, and the number of unread ones by reason."""
 
     shape: Shape = field(default_factory=Shape)
     skipped: dict[str, int] = field(default_factory=dict)
 
 
 def dumps(sides: dict[Side, Observed]) -> str:
-    """Both sides as a text, ASCII only: a name may hold what PostgreSQL has no place for."""
+    """Both sides as ASCII text: names may hold characters that PostgreSQL cannot store."""
     document = {side: [dump(one.shape), one.skipped] for side, one in sides.items()}
     return json.dumps(document, separators=(",", ":"))
 
 
 def loads(text: str) -> dict[Side, Observed]:
-    """What `dumps` wrote; of an empty text nothing was observed."""
+    """Read what `dumps` wrote; an empty text means nothing was observed."""
     document: dict[Side, Any] = json.loads(text) if text else {}
     return {
         side: Observed(load(document[side][0]), document[side][1])

@@ -1,8 +1,8 @@
-"""A schema that allows for what was observed: for a draft, which a person then looks through. Pure.
+"""Builds a schema that allows for the observed values: a draft for a person to review. Pure.
 
-What is declared stays as it was written; added are fields and types that came. Listed values are
-left alone (what came instead is payload), and so is whatever lies behind references and
-alternatives: there a person decides where it belongs.
+Declared parts stay as written; observed fields and types are added. Listed values do not change,
+because other values are payload. Parts behind references and alternatives do not change either:
+a person must decide where an addition belongs.
 """
 
 from typing import Any, Final
@@ -11,12 +11,12 @@ from audit.work.drift.declared import MAPS, REST
 from audit.work.drift.shape import REDACTED, Shape
 
 _ELSEWHERE: Final = {"$ref", "allOf", "anyOf", "oneOf", "if", "not", "patternProperties", "const"}
-"""Keywords beside which a type or a field cannot just be added."""
+"""A schema with one of these keywords cannot simply get another type or field."""
 _PARTS: Final = {"number": ("integer", "fraction")}
 
 
 def observed_schema(shape: Shape) -> dict[str, Any]:
-    """A schema of exactly what was observed: types, fields, and which are always there."""
+    """A schema of exactly what was observed: types, fields, and fields that were always present."""
     kinds = [kind for kind in shape.types if kind != REDACTED]
     schema: dict[str, Any] = {}
     if len(kinds) == len(shape.types) and kinds:
@@ -38,7 +38,7 @@ def observed_schema(shape: Shape) -> dict[str, Any]:
 
 
 def widened(schema: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """A registered schema with what came beside it."""
+    """A registered schema with the additional types and fields that were observed."""
     if not _ELSEWHERE.isdisjoint(schema):
         return schema
     found = dict(schema)
@@ -68,7 +68,7 @@ def widened(schema: dict[str, Any], shape: Shape) -> dict[str, Any]:
 
 
 def _types(kinds: list[str]) -> str | list[str]:
-    """Types as a schema names them: `integer` goes into `number`."""
+    """Types as a schema names them: `number` includes `integer`."""
     names = {"number" if kind == "fraction" else kind for kind in kinds}
     if "number" in names:
         names.discard("integer")

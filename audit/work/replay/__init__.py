@@ -1,5 +1,5 @@
-"""What would break? Stored calls of a tool judged again, by the schemas of a draft.
+"""Replay: validates stored calls against a draft's schemas, to show what would break.
 
-`judgement` says what a schema finds in one event, `tally` sums that up; both are pure. `job` has
-the worker read the log.
+`audit.events.judgement` validates one event, `tally` sums up the results; both are pure. `job`
+reads the log in the worker.
 """

@@ -1,11 +1,11 @@
-"""Replays in the worker: which calls, how far, and what was found until now.
+"""Starts, runs and cancels replays, in the worker.
 
 A replay is a job in slices (`tenants.slices`). A step reads the next calls and their events, a few
-batches of the log at a time, judges them, and writes the cursor, the counts and the findings.
+batches of the log at a time, validates them, and writes the cursor, the counts and the findings.
 
-The draft's schemas are the row's own: what is edited meanwhile is another replay's matter. How
-long judging one event takes is bounded by what the guard allows a schema to ask for; a schema that
-asks for more than `EVENT_SECONDS` of an event all the same ends its replay.
+The row has its own copy of the draft's schemas: later edits need another replay. The guard's limits
+for schemas bound the time for one event. If one event still takes more than `EVENT_SECONDS`, the
+replay fails.
 """
 
 import json
@@ -34,7 +34,7 @@ from tools_registry.models import Tool, ToolVersion
 
 CALLS_MAX = 100_000
 KEPT = 20
-"""Replays of a tool that are kept."""
+"""Replays kept per tool."""
 CHUNK = 2_000
 """Calls read at once."""
 EVENT_SECONDS = 2.0
@@ -42,7 +42,7 @@ EVENT_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What is to be tried: a draft's schemas as they are now."""
+    """The schemas to replay: those of a draft as they are now."""
 
     revision: int
     input_schema: Mapping[str, Any]
@@ -52,9 +52,9 @@ class Proposal:
 def start_replay(
     tool: Tool, proposal: Proposal, calls: ReplayRange, limit: int, user_name: str
 ) -> Replay:
-    """Note a replay for the worker; deferring the task is the caller's. Needs the scope.
+    """Record a replay for the worker. The caller defers the task. Needs the scope.
 
-    One that is under way for the same tool is stopped. Raises UnusableSchemaError.
+    A running replay of the same tool is cancelled. Raises UnusableSchemaError.
     """
     base_number = tool.current_number or None
     texts = _text(proposal.input_schema), _text(proposal.output_schema)
@@ -88,13 +88,13 @@ def start_replay(
 
 
 def cancel_replay(tool_id: UUID, pk: UUID, now: datetime) -> bool:
-    """Ask the worker to stop; what was found stays. False if there is nothing to stop."""
+    """Ask the worker to stop. Results so far stay. False if there is nothing to stop."""
     replays = Replay.objects.for_tenant(current_tenant_id())
     return end_jobs(replays.filter(tool_id=tool_id, id=pk), JobState.CANCELLED, now)
 
 
 def is_of(replay: Replay, tool: Tool, proposal: Proposal) -> bool:
-    """Whether a replay says what a draft does as both draft and current version are now."""
+    """Whether a replay still applies: draft and current version have not changed since."""
     return (
         replay.base_number == (tool.current_number or None)
         and replay.input_schema == _text(proposal.input_schema)
@@ -103,25 +103,28 @@ def is_of(replay: Replay, tool: Tool, proposal: Proposal) -> bool:
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
-    """Go on with a replay for a while; True if there is more to do."""
+    """Continue a replay for about `seconds`. True if there is more to do.
+
+    Raises LogPayloadError.
+    """
     return slices.run_slice(partial(_run_chunk, tenant_id, pk), seconds)
 
 
 def fail_replay(tenant_id: UUID, pk: UUID, problem: str) -> None:
-    """Note that a replay cannot go on, and why; what was found stays."""
+    """Record that a replay failed, and why. Results so far stay."""
     with tenant_scope(tenant_id):
         replays = Replay.objects.for_tenant(tenant_id).filter(id=pk)
         end_jobs(replays, JobState.FAILED, timezone.now(), problem=problem)
 
 
 def judges_of(replay: Replay) -> tuple[Judge, Judge]:
-    """What a replay judges outputs and arguments by. Raises UnusableSchemaError."""
+    """The judges of outputs and of arguments for a replay. Raises UnusableSchemaError."""
     base = _base_texts(replay.tool_id, replay.base_number)
     return _judges(*base, replay.input_schema, replay.output_schema)
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
-    """One chunk in one transaction; False when the replay has come to its end."""
+    """Run one chunk in one transaction. False when the replay has ended."""
     with tenant_scope(tenant_id):
         replay = Replay.objects.for_tenant(tenant_id).filter(id=pk).select_for_update().first()
         if replay is None or replay.state not in UNDER_WAY:
@@ -152,7 +155,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
 
 
 def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> int:
-    """Judge calls until time is up, at least some; how many. Writes the row's findings."""
+    """Judge calls until the deadline, at least a few. Returns how many. Sets `replay.findings`."""
     outputs, args = judges_of(replay)
     tally = Tally.load(replay.findings)
     read = 0
@@ -183,7 +186,7 @@ def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> in
 
 
 def _base_texts(tool_id: UUID, number: int | None) -> tuple[str | None, str | None]:
-    """Input and output schema of the current version; of no version neither."""
+    """Input and output schema of the base version; (None, None) if there is none."""
     if number is None:
         return None, None
     versions = ToolVersion.objects.filter(tenant_id=current_tenant_id(), tool_id=tool_id)
@@ -201,7 +204,7 @@ def _text(schema: Mapping[str, Any] | None) -> str | None:
 
 @lru_cache(maxsize=8)
 def _judges(*schemas: str | None) -> tuple[Judge, Judge]:
-    """By the text of input and output schema, of the current version and the draft."""
+    """Judges for the given schemas: input and output of the current version, then of the draft."""
     now_input, now_output, then_input, then_output = (
         None if text is None else json.loads(text) for text in schemas
     )

@@ -1,7 +1,7 @@
-"""What a replay has found so far: calls by what becomes of them, and kinds of violations. Pure.
+"""Counts the results of a replay so far: calls by outcome, and kinds of violations. Pure.
 
-Bounded, whatever the payloads hold: a path may name any member of an output, so that only the
-first `KINDS_MAX` kinds of each side are told apart, with a few calls as samples of each.
+The size is bounded whatever the payloads hold: since a path may name any member of an output, only
+the first `KINDS_MAX` kinds of each side are counted separately, each with a few sample calls.
 """
 
 import json
@@ -25,21 +25,21 @@ Change = Literal["new", "gone"]
 
 @dataclass(slots=True)
 class KindTally:
-    """One kind of violation: how many calls have it by which contract."""
+    """One kind of violation: how many calls have it under which contract."""
 
     path: str
     code: str
     new: int = 0
-    """By the draft and not by the current version."""
+    """Calls with it under the draft but not under the current version."""
     gone: int = 0
-    """By the current version and not by the draft."""
+    """Calls with it under the current version but not under the draft."""
     still: int = 0
     known: int = 0
-    """Recorded with the call, by its executor."""
+    """Calls whose executor recorded it."""
     cured: int = 0
-    """Of these, where the draft finds nothing any more."""
+    """Of these, calls where the draft no longer finds it."""
     samples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """Calls by what they are samples of, the newest: day and id."""
+    """The newest calls as samples, by `new`, `gone` and `cured`: day and id."""
 
     def sample(self, what: str, call: tuple[str, str]) -> None:
         samples = self.samples.setdefault(what, [])
@@ -49,30 +49,30 @@ class KindTally:
 
 @dataclass(slots=True)
 class SideTally:
-    """The calls of one side, each in one of the first four counts or in `skipped`."""
+    """The calls of one side: each is in one of the first four counts or in `skipped`."""
 
     passing: int = 0
     newly_violating: int = 0
     newly_passing: int = 0
     still_violating: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
-    """Calls that were not judged, by why."""
+    """Calls that were not judged, by reason."""
     known: int = 0
-    """Calls with violations on record."""
+    """Calls with recorded violations."""
     cured: int = 0
-    """Of these, the ones of which the draft finds nothing wrong."""
+    """Of these, calls in which the draft finds no violation."""
     kinds: list[KindTally] = field(default_factory=list)
     further: int = 0
-    """Times a kind beyond `KINDS_MAX` was met."""
+    """How often a kind beyond `KINDS_MAX` occurred."""
 
     @property
     def judged(self) -> int:
-        """Calls of which something can be said."""
+        """Calls that were judged."""
         return self.passing + self.newly_violating + self.newly_passing + self.still_violating
 
 
 class Tally:
-    """Both sides, while calls are added."""
+    """The counts of both sides; calls are added one by one."""
 
     def __init__(self, sides: dict[Side, SideTally] | None = None) -> None:
         self.sides: dict[Side, SideTally] = sides or {"output": SideTally(), "args": SideTally()}
@@ -131,12 +131,12 @@ class Tally:
         return found
 
     def dump(self) -> str:
-        """As JSON, ASCII only: a path may hold what PostgreSQL has no place for."""
+        """The tally as ASCII JSON: a path may hold characters that PostgreSQL cannot store."""
         return json.dumps({side: asdict(tally) for side, tally in self.sides.items()})
 
     @classmethod
     def load(cls, text: str) -> "Tally":
-        """What `dump` wrote; an empty text is an empty tally."""
+        """Read what `dump` wrote; an empty text is an empty tally."""
         document: dict[Side, dict[str, Any]] = json.loads(text) if text else {}
         return cls(
             {
