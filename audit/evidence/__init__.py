@@ -1,6 +1,6 @@
-"""Evidence bundles: a range of a tenant's ledger as one file that anyone can check.
+"""Evidence bundles: a range of a tenant's ledger as one file that anyone can verify.
 
-The format, its writer and its verifier are `tooltrail.evidence`'s, which need no server. Here is
-what goes in: `entries` reads the log as entries again, `stretch` says which of them a range of time
-is, `bundling` puts all of it in one stream.
+`tooltrail.evidence` has the format, its writer and its verifier, which need no server. This package
+collects the contents: `entries` rebuilds entries from the log, `stretch` finds the entries of a
+range of time, `bundling` writes everything to one stream.
 """

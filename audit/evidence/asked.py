@@ -1,4 +1,4 @@
-"""What an address asks for besides a range: a stored report, and checkpoints somebody has kept."""
+"""Reads two URL parameters of a bundle: a stored report, and sizes of earlier checkpoints."""
 
 import re
 from uuid import UUID
@@ -10,7 +10,7 @@ _SIZE = re.compile(r"[0-9]{1,18}")
 
 
 def report_named(text: str) -> Report | None:
-    """The stored report of this id; None if there is none. Needs the tenant's scope."""
+    """The stored report with this id; None if there is none. Needs the tenant's scope."""
     try:
         return find_report(UUID(text))
     except ValueError:
@@ -18,7 +18,7 @@ def report_named(text: str) -> Report | None:
 
 
 def read_previous(text: str) -> list[int]:
-    """The sizes of checkpoints somebody has kept. Raises ValueError saying what is wrong."""
+    """The sizes of earlier checkpoints, sorted. Raises ValueError saying what is wrong."""
     parts = text.replace(",", " ").split()
     if len(parts) > PREVIOUS_MAX or not all(_SIZE.fullmatch(part) for part in parts):
         raise ValueError(

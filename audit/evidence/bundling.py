@@ -1,7 +1,7 @@
-"""An evidence bundle as a stream: the log is read piece by piece, each in a scope of its own.
+"""Writes an evidence bundle as a stream: reads the log in pieces, each in its own scope.
 
-What the log has is written down as it is, altered or not: it is the verifier who judges. Nothing
-here raises because of it; tiles that do not fit are left out, and then the proof is missing.
+The contents of the log are written as they are, altered or not: the verifier judges them. Nothing
+here raises because of altered contents. If tiles do not fit, the proof that needs them is missing.
 """
 
 import time
@@ -40,25 +40,25 @@ from config.instants import iso
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
-_BATCHES = 10  # read at once: of the largest 200 MB, of common ones 2
+_BATCHES = 10  # read at once: up to 200 MB, commonly 2 MB
 _CHECKPOINTS_WITHIN = 50
-_VERSION_BYTES = 32 << 20  # of their schemas
+_VERSION_BYTES = 32 << 20  # the most bytes of descriptions and schemas
 _FIRST_ID = UUID(int=0)
 
-_WAITS, _WAIT_SECONDS = 15, 4.0  # together as long as an entry may wait for its signature
+_WAITS, _WAIT_SECONDS = 15, 4.0  # in all, as long as an entry may wait for its signature
 _BEHIND_ALL = 2**62
 
 type Run = tuple[int, int]
-"""Neighbouring indexes, from the first to behind the last."""
+"""Adjacent indexes: the first, and the last plus 1."""
 type Declared = tuple[EntryLine, bytes, Erased]
-"""An entry that says which payloads are gone, its bytes, and what these say."""
+"""An entry that declares which payloads are gone, its bytes, and the decoded bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A bundle: of which stretch, for which range of time or stored report, asked for by whom.
+    """The parameters of a bundle: entries, range of time, requester, optional stored report.
 
-    `previous` are sizes of earlier checkpoints the bundle shall prove to go on from.
+    `previous` has sizes of earlier checkpoints. The bundle proves that the ledger extends them.
     """
 
     tenant: Tenant
@@ -70,7 +70,7 @@ class Wanted:
     previous: Collection[int] = ()
 
     def on_record(self) -> dict[str, Any]:
-        """Its subject and details, as an action."""
+        """Subject and details for the action that records the bundle."""
         start, end = iso(self.of.start), iso(self.of.end)
         return {
             "subject": f"{start} to {end}",
@@ -83,7 +83,7 @@ class Wanted:
 
 
 def bundle(wanted: Wanted) -> Iterator[bytes]:
-    """The zip, a piece at a time; opens scopes of its own, so none may be open."""
+    """The zip in pieces. Opens its own scopes, so no scope may be open."""
     stretch, of = wanted.stretch, wanted.of
     manifest = Manifest(
         format=FORMAT,
@@ -91,7 +91,7 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
         tenant=wanted.tenant.slug,
         made_at=iso(wanted.now),
         made_by=wanted.made_by,
-        # To the microsecond: entries just outside show that none is missing.
+        # To the microsecond: the entries just outside the range prove that none is missing.
         start=of.start.astimezone(UTC).isoformat(),
         end=of.end.astimezone(UTC).isoformat(),
         report_id=None if wanted.report is None else wanted.report.id,
@@ -112,7 +112,7 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
 def _noting(
     found: Iterator[tuple[EntryLine, bytes]], missing: list[Run]
 ) -> Iterator[tuple[EntryLine, bytes]]:
-    """Passes entries on, and notes the runs of those without a payload."""
+    """Pass the entries on; add to `missing` the runs of entries without a payload."""
     for line, raw in found:
         if line.kind is None:
             if missing and missing[-1][1] == line.index:
@@ -153,7 +153,7 @@ def _batches(tenant_id: UUID, name: str, **parameters: Any) -> Iterator[StoredBa
 
 
 def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
-    """What the bundle ends with, as of one checkpoint."""
+    """The last parts of the bundle, all by one checkpoint."""
     stretch, tenant_id = wanted.stretch, wanted.tenant.id
     size, declared = _declaring(tenant_id, stretch, missing)
     with tenant_scope(tenant_id):
@@ -189,12 +189,13 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
 
 
 def _declaring(tenant_id: UUID, stretch: Stretch, missing: list[Run]) -> tuple[int, list[Declared]]:
-    """The checkpoint the bundle is proved by, and what of it declares the missing payloads gone.
+    """The size of the checkpoint for the proofs, and its entries that declare missing payloads.
 
-    That of the beginning, if it has all of that: its range ends there. Else the newest: what was
-    erased meanwhile was declared meanwhile. Where that is not signed yet the signer's next turns
-    are waited for; raises NotSignedError if they do not come, so that the file is cut off: whole,
-    it would tell of payloads that nothing accounts for. What nothing declares at all is in it.
+    The checkpoint is the stretch's own if its entries declare all missing payloads. Otherwise it
+    is the newest one: payloads erased during the export were declared during the export. If that
+    declaration is not signed yet, wait for the signer. Raises NotSignedError if the signature does
+    not come. Then the file is cut off: a complete one would show missing payloads without their
+    declaration. Payloads that no entry declares stay in the bundle as missing.
     """
     size = stretch.size
     declared = _declared(tenant_id, stretch.first_index, size, missing)
@@ -214,7 +215,7 @@ def _declaring(tenant_id: UUID, stretch: Stretch, missing: list[Run]) -> tuple[i
 
 
 def _declared(tenant_id: UUID, first_index: int, size: int, missing: list[Run]) -> list[Declared]:
-    """The entries that say that some of these payloads are gone."""
+    """The entries that declare some of these payloads as erased."""
     found: list[Declared] = []
     if not missing:
         return found
@@ -247,13 +248,13 @@ def _covers(declared: list[Declared], missing: list[Run]) -> bool:
 
 
 def file_name(tenant: Tenant, of: TimeRange) -> str:
-    """What the file is called."""
+    """The file's name."""
     start, end = of.start.astimezone(UTC), of.end.astimezone(UTC)
     return f"evidence-{tenant.slug}-{start:%Y%m%dT%H%M}-{end:%Y%m%dT%H%MZ}.zip"
 
 
 def _proof(make: Any) -> list[bytes]:
-    """Hashes, or none where the tiles do not give them: then there is no proof."""
+    """The hashes of a proof; an empty list, so no proof, if the tiles do not give them."""
     try:
         hashes: list[bytes] = make()
         return hashes
@@ -262,9 +263,9 @@ def _proof(make: Any) -> list[bytes]:
 
 
 def _versions(tenant_id: UUID, of: TimeRange) -> tuple[list[RegisteredVersion], int]:
-    """The versions published before the end of the range, the oldest first; the newest 32 MB.
+    """The versions published before the end of the range, oldest first, up to 32 MB.
 
-    And how many older ones that leaves out.
+    Keeps the newest ones. Also returns how many older ones are left out.
     """
     with tenant_scope(tenant_id):
         found = run("evidence_versions", before=of.end, byte_limit=_VERSION_BYTES)

@@ -1,9 +1,9 @@
-"""Entries of the ledger from the log: what their leaves were made of.
+"""Rebuilds ledger entries from the log: the data that their leaves were computed from.
 
-Whatever stands in the log is handed on as it is. An event from which its leaf does not follow,
-because somebody altered one of them, goes out with its bytes and without kind or ids: it will not
-fit, and whoever verifies finds it. Of a payload that cannot be read nothing goes out, as of one
-that was erased: no entry says that it was.
+The contents of the log are passed on as they are. If an event does not match its leaf, because
+somebody altered one of them, it goes out with its bytes but without kind and ids. It will not fit,
+and the verifier reports it. An unreadable payload goes out empty, like an erased one; the verifier
+reports it, because no entry declares it erased.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _UNKNOWN = 0
 
 
 def entries_of(batch: StoredBatch) -> Iterator[tuple[EntryLine, bytes]]:
-    """A batch's entries with their events' bytes, in order; erased ones are an index and a leaf."""
+    """A batch's entries with their bytes, in order. Erased ones have only an index and a leaf."""
     for position, one in enumerate(_remade(batch)):
         index = batch.first_index + position
         if not one.raw and not one.salt:

@@ -1,4 +1,4 @@
-"""The text a bundle begins with: what it is and how it is checked, for whoever opens it."""
+"""The readme at the start of a bundle: what the bundle is and how to verify it."""
 
 from tooltrail.evidence import Manifest
 
@@ -51,7 +51,7 @@ _FIGURES = (
 
 
 def readme(manifest: Manifest, *, has_report: bool, versions_left_out: int = 0) -> str:
-    """Put the bundle's own facts in."""
+    """The readme's text with the facts of this bundle."""
     left_out = (
         f",\n                     but for the {versions_left_out} oldest, which are too much for it"
     )

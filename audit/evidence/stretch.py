@@ -1,4 +1,4 @@
-"""Which stretch of the ledger a bundle is of."""
+"""Finds the ledger entries that a bundle must contain."""
 
 from dataclasses import dataclass
 from datetime import UTC, timedelta
@@ -8,12 +8,12 @@ from audit.sql.run import run
 
 
 class NotSignedError(Exception):
-    """There is nothing to prove anything by yet; the message says so."""
+    """The entries are not signed yet, so nothing can be proved. The message says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """From `first_index` up to but without `end_index`, as signed in the checkpoint of `size`."""
+    """The entries from `first_index` to before `end_index`, signed in the checkpoint of `size`."""
 
     epoch: int
     origin: str
@@ -23,11 +23,11 @@ class Stretch:
 
 
 def stretch_of(of: TimeRange) -> Stretch:
-    """The signed entries received in a range of time, and those of the calls that began in it.
+    """The signed entries received in a range of time, and those of the calls that started in it.
 
-    With the nearest on either side that was received outside of the range, if there is: by these
-    it can be told that nothing of the range lies beyond them. Needs the tenant's scope; reads all
-    of the tenant's batches but for what is large in them. Raises NotSignedError.
+    Includes the nearest entry on either side that was received outside the range, if there is one.
+    They prove that the range has no entries beyond them. Needs the tenant's scope. Reads all of the
+    tenant's batches, without their payloads and leaves. Raises NotSignedError.
     """
     epoch, origin, size = newest_checkpoint()
     ((first, before, front, behind),) = run(
@@ -46,7 +46,10 @@ def stretch_of(of: TimeRange) -> Stretch:
 
 
 def newest_checkpoint(epoch: int | None = None) -> tuple[int, str, int]:
-    """Epoch, origin and size; of one epoch or the newest. Raises NotSignedError."""
+    """Epoch, origin and size of the newest checkpoint, of one epoch if given.
+
+    Raises NotSignedError.
+    """
     found = run("evidence_head", epoch=epoch)
     if not found:
         raise NotSignedError(

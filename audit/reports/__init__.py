@@ -1,6 +1,6 @@
 """Reports of a tenant over a day, a week, a month or any range.
 
-`figures` asks the pages' own queries, `stored` keeps what they answered with the size of the
-ledger at that moment, `layout` says how a report reads; the page, `pdf` and `export` show it.
-`schedule` is what the worker makes by itself.
+`figures` runs the queries of the pages. `stored` stores their results with the size of the ledger
+at that moment. `layout` has the parts of a report; the page and `pdf` show them, `export` writes
+files. `schedule` makes reports automatically in the worker.
 """

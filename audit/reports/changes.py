@@ -1,4 +1,4 @@
-"""What differs between two reports of one range: which figures, from what to what. Pure."""
+"""Lists the figures that differ between two reports of one range. Pure."""
 
 from typing import Any
 
@@ -30,11 +30,11 @@ HEADLINES: dict[str, tuple[str, str, str]] = {
     "Silent producers": ("completeness", "silent", "count"),
     "Exports": ("exports", "exports", "count"),
 }
-"""Every single figure of a report: where it is, and what it counts."""
+"""Every single figure of a report, by name: its section, its member and its unit."""
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
-    """The figures that differ, each `{figure, unit, before, now}`; None is not known."""
+    """The figures that differ, each `{figure, unit, before, now}`; None means unknown."""
     found = []
     for name, (section, member, unit) in HEADLINES.items():
         then, today = before.get(section, {}).get(member), now.get(section, {}).get(member)

@@ -1,4 +1,4 @@
-"""From a stored report to how it reads, in the report's own time zone. Pure."""
+"""Builds the layout of a stored report, in the report's own time zone. Pure."""
 
 from datetime import datetime
 from typing import Any
@@ -25,7 +25,7 @@ from config.instants import local, short_day, to_the_minute
 
 
 def lay_out(report: Report, tenant_name: str) -> Layout:
-    """The report as it reads, in its own time zone."""
+    """The layout of a report, in its own time zone."""
     found, zone = report.figures, report.of.zone
     by = {"person": report.made_by, "key": f"the API key {report.made_by}"}
     made_by = by.get(report.made_as, "the schedule")

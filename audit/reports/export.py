@@ -1,4 +1,4 @@
-"""A report as a file: JSON, the whole document; CSV, a figure a row; PDF (`audit.reports.pdf`)."""
+"""A report as a file: the JSON document, CSV with one figure per row, or `audit.reports.pdf`."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,19 +11,19 @@ from audit.reports.queries import Report
 from config.instants import iso
 
 COLUMNS = ("section", "list", "position", "figure", "value")
-"""Of the CSV. A single figure has neither list nor position; positions count from 1."""
+"""The CSV's columns. A single figure has neither list nor position. Positions start at 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of export: what writes it for a tenant's name, and what it is called."""
+    """A file format: the function that writes it (report, tenant's name), and its content type."""
 
     write: Callable[[Report, str], bytes]
     content_type: str
 
 
 def head(report: Report) -> dict[str, Any]:
-    """What is told of a report beside its figures; instants are RFC 3339 in UTC."""
+    """A report's metadata, without its figures; instants are RFC 3339 in UTC."""
     return {
         "id": str(report.id),
         "created_at": iso(report.created_at),
@@ -40,12 +40,12 @@ def head(report: Report) -> dict[str, Any]:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """A whole report as JSON values: the file's, and the API's."""
+    """A whole report as JSON values, for the file and the API."""
     return {**head(report), "figures": report.figures}
 
 
 def csv_documents(report: Report) -> Iterator[dict[str, Any]]:
-    """A row a figure, first those of the report itself; null is an empty cell."""
+    """One row per figure, the report's metadata first; null becomes an empty cell."""
     for name, value in head(report).items():
         yield _row("report", None, None, name, value)
     for section, members in report.figures.items():
@@ -82,4 +82,4 @@ FORMS = {
     "csv": Form(_csv, "text/csv; charset=utf-8"),
     "json": Form(_json, "application/json"),
 }
-"""By the ending of the file's name."""
+"""By file name extension."""

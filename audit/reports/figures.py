@@ -1,9 +1,9 @@
-"""The figures of a report: what the pages and the API say of the same range, at one moment.
+"""Gathers the figures of a report: those that pages and API show for the range at one moment.
 
-Nothing is computed here: each figure is that of the query behind the page of its name, so that
-a report cannot say otherwise. The document is JSON and goes into the database as it is; what
-lists hold is cut to the worst or most frequent, beside the number of all. `format` is raised
-when a member changes its meaning, for stored reports stay as they are.
+Nothing is computed here: each figure comes from the query of the page with the same name, so a
+report cannot differ from the pages. The document is JSON and is stored unchanged. Lists hold only
+the worst or most frequent items, next to the total count. `format` is raised when the meaning of a
+member changes, because stored reports stay as they are.
 """
 
 from datetime import datetime
@@ -26,15 +26,15 @@ from config.instants import iso
 
 FORMAT = 1
 TOOLS, VERSIONS, ERRORS, KINDS = 50, 50, 25, 50
-"""Rows a report holds of each, the worst or most frequent."""
+"""The most rows of each list: the worst or most frequent."""
 REPEATS, PUBLISHED, EXPORTS, PRODUCERS = 20, 100, 100, 50
 
 
 def gather(of: TimeRange, now: datetime) -> dict[str, Any]:
     """The figures of a range, as the pages would show them now. About 25 statements.
 
-    Instants are RFC 3339 in UTC, durations milliseconds, shares from 0 to 1, what is not known
-    is null.
+    Instants are RFC 3339 in UTC, durations are in milliseconds, shares are from 0 to 1. Unknown
+    values are null.
     """
     found = over_time(of)
     spent = latency(of, ToolFilter())
@@ -191,7 +191,7 @@ def _registry(of: TimeRange) -> dict[str, Any]:
 
 
 def _completeness(lost: Losses) -> dict[str, Any]:
-    # Whatever is missing comes first: a list that is cut must not hide it.
+    # Producers with missing events come first: cutting the list must not hide them.
     listed = sorted(
         lost.producers, key=lambda one: (-one.missing, -one.given_up, not one.is_silent)
     )

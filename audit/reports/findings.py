@@ -1,4 +1,4 @@
-"""What a report says first: a few sentences about what deserves a look, and what is fine. Pure."""
+"""The sentences at the top of a report: what needs attention, and what is fine. Pure."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from audit.show.figures import count, counted, share
 from audit.show.tiles import points, relative
 
 type Finding = tuple[str, Look]
-"""A sentence and how it looks."""
+"""A sentence and its style."""
 
 _MUCH = 0.1
-"""A change of volume that is worth a word, as a share."""
+"""A change of volume by at least this share is mentioned."""
 
 
 def findings(found: dict[str, Any]) -> list[Finding]:
-    """The sentences, the gravest first; never none."""
+    """The sentences, in the order of the report. There is at least one."""
     if not found["volume"]["calls"]:
         said: list[Finding] = [("No call ended in this range.", "open")]
     else:

@@ -1,7 +1,7 @@
-"""What a report is made of: tiles, findings, a chart and sections, as texts. Pure.
+"""The parts of a report: tiles, findings, a chart and sections, as texts. Pure.
 
-The page and the PDF show one layout, so neither can say what the other does not. Texts of agents
-stand in it as they are: what shows them makes them harmless (`audit.show.text.visible`,
+The page and the PDF show the same layout, so they cannot differ in content. Texts from agents are
+in it unchanged. The code that shows them makes them harmless (`audit.show.text.visible`,
 `audit.reports.pdf`).
 """
 
@@ -18,7 +18,7 @@ Look = Literal["", "failed", "violation", "ok", "open", "dim", "mono"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text and how it looks."""
+    """A text and its style."""
 
     text: str
     look: Look = ""
@@ -26,7 +26,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's head; numbers are on the right, long texts get more room."""
+    """A column's head; numbers are right-aligned, wide columns are for long texts."""
 
     head: str
     is_number: bool = False
@@ -35,7 +35,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under heads; `more` says what is not listed. The first column is the widest."""
+    """Rows under heads; `more` says how many are not listed. The first column is the widest."""
 
     caption: str
     columns: list[Column]
@@ -50,7 +50,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report: single figures, then tables; `note` says what they are of."""
+    """A part of a report: single figures, then tables; `note` explains them."""
 
     id: str
     title: str
@@ -61,7 +61,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A headline figure, and how it differs from the range before."""
+    """A headline figure and its change from the range before."""
 
     name: str
     value: str
@@ -72,30 +72,30 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Calls of a part of the range: places from the top of a chart 100 high and wide."""
+    """The calls of one part of the range, as a bar in a chart of 100 by 100 units."""
 
     name: str
     x: float
     width: float
     failed: float
-    """The height of the failed, and of the others above them."""
+    """The height of the failed calls; `ok` is that of the other calls, drawn above them."""
     ok: float
     title: str
 
     @property
     def failed_y(self) -> float:
-        """Where the failed begin, from the top."""
+        """The top of the failed calls, measured from the chart's top."""
         return round(100 - self.failed, 3)
 
     @property
     def ok_y(self) -> float:
-        """Where the others begin."""
+        """The top of the other calls, measured from the chart's top."""
         return round(100 - self.failed - self.ok, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars over the range; `top` is the number of calls at its full height."""
+    """Bars over the range; `top` is the number of calls of a full-height bar."""
 
     title: str
     top: str
@@ -123,7 +123,7 @@ class Layout:
 
 
 def with_rows(*tables: Table) -> list[Table]:
-    """The tables that have any."""
+    """The tables that have rows."""
     return [table for table in tables if table.rows]
 
 
@@ -133,7 +133,7 @@ def numbers(*heads: str) -> Iterator[Column]:
 
 
 def more(total: int, listed: Sized, noun: str) -> str:
-    """What a list does not hold."""
+    """How many items are not listed; '' if none."""
     rest = total - len(listed)
     return f"{counted(rest, noun)} more." if rest > 0 else ""
 
@@ -144,7 +144,7 @@ def bad(number: int, look: Look) -> Cell:
 
 
 def limited(number: int, most: int, look: Look) -> Cell:
-    """A number that is counted up to `most`."""
+    """A number that is counted only up to `most`."""
     text = f"{most:,} or more" if number >= most else count(number)
     return Cell(text, look if number else "dim")
 

@@ -1,8 +1,8 @@
-"""A report as PDF: its layout as JSON into `templates/reports/report.typ`, set by Typst.
+"""A report as PDF: Typst renders `templates/reports/report.typ` with the layout as JSON.
 
-Whatever agents wrote reaches the template as strings of that JSON, never as markup; the template
-evaluates nothing. Typst runs in this process, reads no file outside the template's folder and
-no font but Inter, which lies there, and those it brings along; it has no network.
+Texts from agents reach the template as strings of that JSON, never as markup; the template
+evaluates nothing. Typst runs in this process and has no network. It reads no file outside the
+template's folder, and uses no fonts except Inter from that folder and its own built-in ones.
 """
 
 import json
@@ -21,10 +21,10 @@ from audit.show.text import plain
 
 _FOLDER = Path(settings.BASE_DIR) / "templates" / "reports"
 _LONGEST = 400
-"""Characters of a text in a PDF: a cell must fit on a page."""
+"""The most characters of a text in a PDF: a cell must fit on a page."""
 
-# What Inter and DejaVu Sans Mono have no picture of would be an empty box. Scripts that are
-# written from right to left would turn around the line they stand in.
+# Characters without a glyph in Inter and DejaVu Sans Mono would be empty boxes. Right-to-left
+# scripts would reverse the line they are in.
 _UNDRAWN = re.compile(
     "[^\\u0020-\\u024f\\u0259\\u02b0-\\u02ff\\u0300-\\u036f\\u0370-\\u0377\\u037a-\\u037f"
     "\\u0384-\\u038a\\u038c\\u038e-\\u03a1\\u03a3-\\u03ff\\u0400-\\u052f\\u1e00-\\u1eff"
@@ -37,14 +37,14 @@ _BREAK = "\N{ZERO WIDTH SPACE}"
 
 
 def pdf(report: Report, tenant_name: str) -> bytes:
-    """The report on A4, tagged for readers. The same report gives the same bytes."""
+    """The report as A4 PDF, tagged for screen readers. The same report gives the same bytes."""
     found = _set(report, tenant_name, "pdf")
     assert isinstance(found, bytes)
     return found
 
 
 def png(report: Report, tenant_name: str) -> list[bytes]:
-    """Its pages as pictures, to be looked at."""
+    """The report's pages as PNG images, for visual checks."""
     found = _set(report, tenant_name, "png")
     return [found] if isinstance(found, bytes) else found
 
@@ -62,7 +62,7 @@ def _set(report: Report, tenant_name: str, form: Literal["pdf", "png"]) -> bytes
 
 
 def _drawn(value: Any) -> Any:
-    """The same with texts that can be set: what hides or has no picture is written as escapes."""
+    """The value with printable texts: invisible characters and those without glyph are escaped."""
     match value:
         case str():
             short = value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…"
@@ -81,7 +81,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _breakable(found: re.Match[str]) -> str:
-    """A long name may be parted after its signs, and else every dozen letters."""
+    """A long name with break points after its punctuation, otherwise every 12 characters."""
     parts = _SIGN.split(found[0])
     return _BREAK.join(part[n : n + 12] for part in parts for n in range(0, len(part), 12))
 

@@ -1,4 +1,4 @@
-"""Days, weeks and months by the clock of a zone, and what a report asks for. Pure.
+"""Days, weeks and months in a time zone, and reading and naming a report's range. Pure.
 
 Weeks begin on Monday (ISO 8601). A day has 23 or 25 hours when clocks change.
 """
@@ -15,7 +15,7 @@ KINDS = {
     "month": "Monthly report",
     "range": "Report",
 }
-"""What a report is of, and what it is called."""
+"""The kinds of reports, and their titles."""
 SCHEDULED = ("day", "week", "month")
 
 _DAY = timedelta(days=1)
@@ -27,14 +27,14 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 
 def first_day(kind: str, day: date) -> date:
-    """The first day of the day, week or month that a day is in."""
+    """The first day of the day, week or month that contains a day."""
     if kind == "week":
         return day - timedelta(days=day.weekday())
     return day.replace(day=1) if kind == "month" else day
 
 
 def next_first_day(kind: str, day: date) -> date:
-    """The first day of the one after it."""
+    """The first day of the next day, week or month."""
     first = first_day(kind, day)
     if kind == "month":
         return (first + timedelta(days=32)).replace(day=1)
@@ -42,23 +42,23 @@ def next_first_day(kind: str, day: date) -> date:
 
 
 def period(kind: str, day: date, zone: tzinfo) -> TimeRange:
-    """The day, week or month that a day is in. Raises OverflowError at the end of all days."""
+    """The day, week or month that contains a day. Raises OverflowError beyond the year 9999."""
     return TimeRange(
         _midnight(first_day(kind, day), zone), _midnight(next_first_day(kind, day), zone), zone
     )
 
 
 def last_whole(kind: str, now: datetime, zone: tzinfo) -> date:
-    """The first day of the last one that was over by then."""
+    """The first day of the last day, week or month that was over at `now`."""
     today = local(now, zone).date()
     return first_day(kind, first_day(kind, today) - _DAY)
 
 
 def read_asked(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> tuple[str, TimeRange]:
-    """The kind and range asked for: `kind` day, week or month with a `day` in it, else a range.
+    """The requested kind and range: `kind` day, week or month with a `day` in it, else a range.
 
-    Of a range `from` and `to` are as in the address of a page (`audit.queries.time_range.read`), or
-    `range` is one of its lengths. Raises ValueError saying what is wrong.
+    A range has `from` and `to` as in a page's URL (`audit.queries.time_range.read`), or one of its
+    lengths as `range`. Raises ValueError saying what is wrong.
     """
     kind = asked.get("kind", "") or "range"
     if kind not in KINDS:
@@ -86,7 +86,7 @@ def read_asked(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> tupl
 
 
 def in_words(kind: str, of: TimeRange) -> str:
-    """What a report is of, in its zone: `Friday, 20 November 2026`, `November 2026`."""
+    """A report's period in its zone: `Friday, 20 November 2026`, `November 2026`."""
     start, last = local(of.start, of.zone), local(of.end - timedelta(microseconds=1), of.zone)
     if kind == "day":
         return f"{_DAYS[start.weekday()]}, {_long(start)}"
@@ -101,7 +101,7 @@ def in_words(kind: str, of: TimeRange) -> str:
 
 
 def short_words(kind: str, of: TimeRange) -> str:
-    """The same for narrow places."""
+    """The period in a short form, for narrow places."""
     start, last = local(of.start, of.zone), local(of.end - timedelta(microseconds=1), of.zone)
     if kind == "month":
         return in_words(kind, of)
@@ -115,7 +115,7 @@ def short_words(kind: str, of: TimeRange) -> str:
 
 
 def zone_words(of: TimeRange) -> str:
-    """Whose clock a report goes by: `Europe/Berlin, UTC+1`; both offsets when it changes."""
+    """A report's time zone: `Europe/Berlin, UTC+1`; both offsets if it changes in the range."""
     offsets = list(
         dict.fromkeys(
             offset(local(at, of.zone)) for at in (of.start, of.end - timedelta(microseconds=1))
@@ -126,7 +126,7 @@ def zone_words(of: TimeRange) -> str:
 
 
 def _midnight(day: date, zone: tzinfo) -> datetime:
-    """When a day begins, in UTC: where clocks skip midnight, when they do."""
+    """When a day begins, in UTC. If clocks skip midnight, the moment of the skip."""
     return datetime.combine(day, time(), zone).astimezone(UTC)
 
 

@@ -1,4 +1,4 @@
-"""Stored reports and their schedule, and what only reports ask: registry changes, exports."""
+"""Queries for stored reports, their schedule, registry changes and exports."""
 
 import json
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ type Figures = dict[str, Any]
 """The document of `audit.reports.figures`."""
 
 MadeAs = Literal["person", "key", "schedule"]
-"""Who made a report: a member, a program with an API key, or the worker by itself."""
+"""Who made a report: a member, a program with an API key, or the worker on schedule."""
 
 _LAST_ID = UUID(int=2**128 - 1)
-_CLOCKS_DIFFER = timedelta(minutes=2)  # between an instant and the id made with it
+_CLOCKS_DIFFER = timedelta(minutes=2)  # between an instant and the time in an id created with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +31,28 @@ class Report:
     id: UUID
     created_at: datetime
     made_by: str
-    """A user's or a key's name, copied; '' for the schedule."""
+    """A copy of the user's or key's name; '' for the schedule."""
     made_as: MadeAs
     kind: str
-    """Of `audit.reports.periods.KINDS`."""
+    """A key of `audit.reports.periods.KINDS`."""
     of: TimeRange
     ledger_size: int
     """Events in the log when it was made."""
     query: str
-    """Of its calls."""
+    """The query for the report's calls."""
     again_of: UUID | None
-    """The report it was made again from; that may be gone."""
+    """The report that this one repeats; it may be deleted."""
     figures: Figures
-    """In a list, the headline figures alone."""
+    """In lists, only the headline figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """A page of a list, newest first, and the ids that lead to the pages beside it."""
+    """A page of a list, newest first, and the ids for the links to the pages around it."""
 
     reports: list[Report]
     newer: UUID | None
-    """Reports after this id are the newer page's; the nil id where that is the first page."""
+    """The newer page has the reports before this id; the nil id stands for the first page."""
     older: UUID | None
 
 
@@ -86,20 +86,20 @@ def ledger_size() -> int:
 
 
 def registry_changes(of: TimeRange, *, limit: int) -> tuple[list[Published], int, int]:
-    """Versions published in a range, the newest first; how many, and of new tools."""
+    """Versions published in a range, newest first; how many in all, and how many of new tools."""
     found = rows("registry_changes", {"start": of.start, "end": of.end, "limit": limit})
     counts = (found[0][6], found[0][7]) if found else (0, 0)
     return [Published(*row[:6]) for row in found], *counts
 
 
 def exports_made(of: TimeRange, *, limit: int) -> tuple[list[Exported], int]:
-    """Who exported what in a range, the newest first; how many exports there were."""
+    """Exports in a range, newest first, and how many there were in all."""
     found = rows("exports_made", {"start": of.start, "end": of.end, "limit": limit})
     return [Exported(*row[:5]) for row in found], found[0][5] if found else 0
 
 
 def insert_report(report: Report, *, period: str | None) -> bool:
-    """Store a report; False if one of that kind and period is there already."""
+    """Store a report. False if a report of that kind and period is stored already."""
     return bool(
         rows(
             "report_insert",
@@ -123,7 +123,7 @@ def insert_report(report: Report, *, period: str | None) -> bool:
 
 
 def find_report(pk: UUID) -> Report | None:
-    """A report with all its figures; None if the tenant has none of that id."""
+    """A report with all its figures; None if the tenant has no report with that id."""
     return next((_report(row) for row in rows("report_by_id", {"id": pk})), None)
 
 
@@ -139,23 +139,23 @@ def report_page(*, before: UUID | None = None, size: int = 50) -> ReportPage:
 
 
 def scheduled_reports(kinds: Iterable[str], periods: Iterable[str]) -> set[tuple[str, str]]:
-    """Which of some periods have a scheduled report, as kind and first day. One statement."""
+    """Of some periods, those with a scheduled report, as (kind, first day). One statement."""
     return set(rows("reports_of_periods", {"kinds": list(kinds), "periods": list(periods)}))
 
 
 def forget_reports(until: datetime) -> int:
-    """Delete the reports made before an instant; how many there were. One statement."""
+    """Delete the reports made before an instant. Returns how many. One statement."""
     before = first_id_of(until + _CLOCKS_DIFFER)
     return len(rows("reports_forget", {"until": until, "before": before}))
 
 
 def read_schedule() -> tuple[list[str], str, int] | None:
-    """The tenant's schedule: kinds, time zone, days a report is kept; None if there is none."""
+    """The tenant's schedule: kinds, time zone, days that reports are kept; None if not set."""
     return next(((row[0], row[1], row[2]) for row in rows("report_schedule_read", {})), None)
 
 
 def write_schedule(kinds: Iterable[str], time_zone: str, keep_days: int) -> None:
-    """Change it. One statement."""
+    """Set the tenant's schedule. One statement."""
     rows(
         "report_schedule_write",
         {"kinds": list(kinds), "time_zone": time_zone, "keep_days": keep_days},
@@ -165,7 +165,7 @@ def write_schedule(kinds: Iterable[str], time_zone: str, keep_days: int) -> None
 def _report(row: tuple[Any, ...]) -> Report:
     pk, created_at, made_by, made_as, kind, start, end, zone, *rest, figures = row
     of = TimeRange(start.astimezone(UTC), end.astimezone(UTC), zone_named(zone))
-    # Django's connections hand jsonb on as text.
+    # Django's connections return jsonb as text.
     size, query, again_of = rest
     return Report(
         pk, created_at, made_by, made_as, kind, of, size, query, again_of, json.loads(figures)

@@ -1,7 +1,8 @@
-"""Reports that the worker makes by itself: daily, weekly, monthly; and how long any are kept.
+"""Scheduled reports (daily, weekly, monthly) that the worker makes, and how long reports are kept.
 
-Of each kind the last whole period is due until it is there, so a worker that was away makes up
-for it; those before it are not made up. A period has one scheduled report: the database says so.
+For each kind, the report of the last whole period is due until it exists, so a worker that was
+down makes it later. Earlier missed periods are not made up. The database allows one scheduled
+report per period.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +21,16 @@ from audit.reports.stored import create_report
 from tenants.zones import zone_named
 
 KEEP_DAYS = 400
-"""How long reports are kept where nobody said."""
+"""How long reports are kept by default."""
 LEAST_DAYS, MOST_DAYS = 40, 3_660
-"""Shorter than a month and a bit, and what was just forgotten would be due again."""
+"""If `LEAST_DAYS` were shorter than about a month, a just deleted report would be due again."""
 SETTLING = timedelta(minutes=15)
-"""So long after a period's end its report is made: calls end, and executors ship what they hold."""
+"""A report waits this long after its period: calls end, and executors send queued events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What a tenant's admin decided; `kinds` of `SCHEDULED`."""
+    """A tenant's settings for reports; `kinds` are from `SCHEDULED`."""
 
     kinds: Sequence[str] = ()
     time_zone: str = "UTC"
@@ -37,24 +38,24 @@ class Schedule:
 
     @property
     def zone(self) -> tzinfo:
-        """Whose days, weeks and months they are."""
+        """The zone that decides when days, weeks and months begin."""
         return zone_named(self.time_zone)
 
 
 def schedule() -> Schedule:
-    """The tenant's, or what holds where there is none. One statement."""
+    """The tenant's schedule, or the default one. One statement."""
     found = read_schedule()
     return Schedule() if found is None else Schedule(*found)
 
 
 def change_schedule(wanted: Schedule) -> None:
-    """Decide what is made by itself. One statement."""
+    """Set the tenant's schedule. One statement."""
     kinds = [kind for kind in SCHEDULED if kind in wanted.kinds]
     write_schedule(kinds, wanted.time_zone, wanted.keep_days)
 
 
 def due(now: datetime) -> Mapping[str, date]:
-    """The first days of the periods whose reports are to be made, by kind. Two statements."""
+    """The periods whose reports are due, as first days by kind. Two statements."""
     decided = schedule()
     wanted = {kind: last_whole(kind, now - SETTLING, decided.zone) for kind in decided.kinds}
     if not wanted:
@@ -64,7 +65,7 @@ def due(now: datetime) -> Mapping[str, date]:
 
 
 def create_due(kind: str, now: datetime) -> Report | None:
-    """Make the report of this kind that is due; None if none is, or not any more.
+    """Make the due report of this kind. None if none is due, or another worker has made it.
 
     Runs after `audit.reports.stored.of_one_moment`, in the same scope.
     """
@@ -76,5 +77,5 @@ def create_due(kind: str, now: datetime) -> Report | None:
 
 
 def forget_old(now: datetime) -> int:
-    """Delete the reports whose time is over; how many there were. Two statements."""
+    """Delete reports older than the schedule keeps them. Returns how many. Two statements."""
     return forget_reports(now - timedelta(days=schedule().keep_days))

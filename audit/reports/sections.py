@@ -1,4 +1,4 @@
-"""The sections of a report, each made of the stored document's member of its name. Pure."""
+"""The sections of a report, each from its members of the stored document. Pure."""
 
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ from config.instants import local, to_the_minute
 
 
 def reliability(found: dict[str, Any]) -> Section:
-    """How much ran, and what failed."""
+    """How many calls ran, and which failed."""
     own = found["reliability"]
     tools = Table(
         "Tools, most failed and violating calls first",
@@ -69,7 +69,7 @@ def reliability(found: dict[str, Any]) -> Section:
 
 
 def violations(found: dict[str, Any], report: Report) -> Section:
-    """What broke its schema where, and what guards made of it."""
+    """Schema violations by tool and path, and guard outcomes."""
     own = found["violations"]
     kinds = Table(
         "What breaks where, the most frequent first",
@@ -159,7 +159,7 @@ def latency(found: dict[str, Any]) -> Section:
 
 
 def open_executions(found: dict[str, Any]) -> Section:
-    """What has not ended."""
+    """Calls that have not ended."""
     own = found["open"]
     most = own["counted_up_to"]
     return Section(
@@ -264,7 +264,7 @@ def registry(found: dict[str, Any], report: Report) -> Section:
 
 
 def completeness(found: dict[str, Any], report: Report) -> Section:
-    """Whether anything was lost."""
+    """Whether events were lost."""
     own, zone = found["completeness"], report.of.zone
     gaps = Table(
         "Declared gaps, by reason",
@@ -310,7 +310,7 @@ def completeness(found: dict[str, Any], report: Report) -> Section:
 
 
 def exports(found: dict[str, Any], report: Report) -> Section:
-    """Who took what out."""
+    """Who exported what."""
     own = found["exports"]
     table = Table(
         "Exports, the newest first",

@@ -1,4 +1,4 @@
-"""Making reports: figures and the size of the ledger of one moment, stored for ever."""
+"""Makes reports: stores figures and the size of the ledger, both of one moment."""
 
 from datetime import datetime
 from typing import Any
@@ -21,10 +21,10 @@ from tenants.models import new_id
 
 
 def of_one_moment() -> None:
-    """Let all that the scope's transaction reads from here on be of one moment.
+    """Make the scope's transaction read everything as of one moment (REPEATABLE READ).
 
-    First of all in a scope. Without it a batch that is stored meanwhile would be in some of a
-    report's figures and not in others, nor in its ledger size.
+    Must be the first statement in a scope. Without it, a batch stored in the meantime would count
+    in some of a report's figures, but not in others and not in its ledger size.
     """
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -40,9 +40,9 @@ def create_report(
     period: str | None = None,
     again: Report | None = None,
 ) -> Report | None:
-    """Make a report and store it; None if the schedule's of that kind and period is there.
+    """Make and store a report. None if the scheduled one of that kind and period exists.
 
-    `again` is an earlier one of the same range: what arrived since is stored with the new one.
+    `again` is an earlier report of the same range: the new report also stores what changed since.
     Runs after `of_one_moment`, in the same scope.
     """
     size = ledger_size()
@@ -64,7 +64,7 @@ def create_report(
     try:
         return report if insert_report(report, period=period) else None
     except OperationalError as error:
-        # Another worker has stored it since our moment.
+        # Another worker has stored it since our snapshot.
         if isinstance(error.__cause__, SerializationFailure):
             return None
         raise
