@@ -1,4 +1,4 @@
-"""What the worker does for `audit`, on its own time."""
+"""The worker's tasks for `audit`, periodic and deferred."""
 
 import logging
 from contextlib import suppress
@@ -35,11 +35,11 @@ _LEFT_BEHIND = timedelta(minutes=5)
 _LEFT_BEHIND_MAX = timedelta(hours=1)
 
 
-# Hourly, though two weeks lie ahead: a worker that was away for long catches up soon.
+# Hourly, although partitions exist two weeks ahead: a worker that was down for long catches up.
 @app.periodic(cron="7 * * * *")
 @app.task(queueing_lock="keep_partitions_ahead")
 def keep_partitions_ahead(timestamp: int) -> None:
-    """Make the day partitions that should exist and do not. Needs the owner's address."""
+    """Create the missing day partitions. Needs DATABASE_OWNER_URL."""
     if OWNER not in connections:
         _log.warning("DATABASE_OWNER_URL is not set: partitions must be made by others")
         return
@@ -52,7 +52,7 @@ def keep_partitions_ahead(timestamp: int) -> None:
 
 @app.task(retry=AGAIN)
 def search_payloads(tenant_id: str, search_id: str) -> None:
-    """Go on with a search of payloads for a few seconds, then let other tasks have their turn."""
+    """Continue a payload search for a few seconds, then let other tasks run."""
     tenant, search = UUID(tenant_id), UUID(search_id)
     try:
         if payload_search.run_slice(tenant, search):
@@ -64,7 +64,7 @@ def search_payloads(tenant_id: str, search_id: str) -> None:
 
 @app.task(retry=AGAIN)
 def replay_calls(tenant_id: str, replay_id: str) -> None:
-    """Go on with a replay for a few seconds, then let other tasks have their turn."""
+    """Continue a replay for a few seconds, then let other tasks run."""
     tenant, replay = UUID(tenant_id), UUID(replay_id)
     try:
         if replay_job.run_slice(tenant, replay):
@@ -76,7 +76,7 @@ def replay_calls(tenant_id: str, replay_id: str) -> None:
 
 @app.task(retry=AGAIN)
 def look_for_drift(tenant_id: str, look_id: str) -> None:
-    """Go on with a look for drift for a few seconds, then let other tasks have their turn."""
+    """Continue a drift analysis for a few seconds, then let other tasks run."""
     tenant, look = UUID(tenant_id), UUID(look_id)
     try:
         if drift_job.run_slice(tenant, look):
@@ -86,18 +86,18 @@ def look_for_drift(tenant_id: str, look_id: str) -> None:
         drift_job.fail_look(tenant, look, f"A payload of the log {error}.")
 
 
-# Not at midnight: tenants have midnights of their own, and a worker may have been away.
+# Not only at midnight: tenants have their own midnights, and a worker may have been down.
 @app.periodic(cron="*/5 * * * *")
 @app.task(queueing_lock="keep_reports")
 def keep_reports(timestamp: int) -> None:
-    """Delete the reports whose time is over, and see to those that are due."""
+    """Delete old reports, and defer a task for each report that is due."""
     now = timezone.now()
     for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
         with tenant_scope(tenant_id):
             forget_old(now)
             kinds = list(due(now))
         for kind in kinds:
-            with suppress(AlreadyEnqueued):  # it waits for its turn
+            with suppress(AlreadyEnqueued):  # it is queued already
                 make_report.configure(queueing_lock=f"report {kind} {tenant_id}").defer(
                     tenant_id=str(tenant_id), kind=kind
                 )
@@ -105,7 +105,7 @@ def keep_reports(timestamp: int) -> None:
 
 @app.task(queue="reports")
 def make_report(tenant_id: str, kind: str) -> None:
-    """Make the report of this kind that a tenant's schedule says is due."""
+    """Make the report of this kind that is due by the tenant's schedule."""
     with tenant_scope(UUID(tenant_id)):
         of_one_moment()
         made = create_due(kind, timezone.now())
@@ -119,7 +119,7 @@ def make_report(tenant_id: str, kind: str) -> None:
 @app.periodic(cron="*/5 * * * *")
 @app.task(queueing_lock="keep_tools")
 def keep_tools(timestamp: int) -> None:
-    """Note which tools are called, and retire those of one turn that nobody calls any more."""
+    """Record which tools are called, and retire ephemeral tools that nobody calls any more."""
     now = timezone.now()
     for tenant_id in Tenant.objects.filter(suspended_at=None).values_list("id", flat=True):
         with tenant_scope(tenant_id):
@@ -129,13 +129,13 @@ def keep_tools(timestamp: int) -> None:
             _log.info("retired %d ephemeral tools of tenant %s", retired, tenant_id)
 
 
-# Hourly, though only days are ever over: what could not be finished goes on, in slices.
+# Hourly, although limits are whole days: work that was not finished continues.
 @app.periodic(cron="37 * * * *")
 @app.task(queueing_lock="keep_to_retention")
 def keep_to_retention(timestamp: int) -> None:
-    """See to what is over by each tenant's settings, and drop days that are over for all.
+    """Defer a task to erase each tenant's expired data; drop days that expired for all tenants.
 
-    Searches in payloads are over after a day, whatever the settings say.
+    Also deletes payload searches older than a day, whatever the settings are.
     """
     now = timezone.now()
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
@@ -148,7 +148,7 @@ def keep_to_retention(timestamp: int) -> None:
 
 @app.task
 def expire(tenant_id: str) -> None:
-    """Erase what is over of a tenant for a few seconds, then let others have their turn."""
+    """Erase a tenant's expired data for a few seconds, then let other tasks run."""
     try:
         if retention.run_slice(UUID(tenant_id), timezone.now()):
             _expire_soon(tenant_id)
@@ -157,15 +157,15 @@ def expire(tenant_id: str) -> None:
 
 
 def _expire_soon(tenant_id: str) -> None:
-    with suppress(AlreadyEnqueued):  # it waits for its turn
+    with suppress(AlreadyEnqueued):  # it is queued already
         expire.configure(queueing_lock=f"expire {tenant_id}").defer(tenant_id=tenant_id)
 
 
-# With the seconds as sixth: an entry is signed within a minute, on a busy worker, too.
+# The sixth field is seconds: entries are signed within a minute, even on a busy worker.
 @app.periodic(cron="* * * * * */10")
 @app.task(queue="ledger", queueing_lock="keep_ledgers")
 def keep_ledgers(timestamp: int) -> None:
-    """Enter what people did in each tenant's ledger, fold what came, and sign what is due."""
+    """For each tenant: add new actions to the ledger, fold new entries, and sign when due."""
     if KEEPER not in connections:
         _log.warning("DATABASE_KEEPER_URL is not set: ledgers must be signed by others")
         return
@@ -173,14 +173,14 @@ def keep_ledgers(timestamp: int) -> None:
         try:
             _keep_ledger(tenant_id)
         except (OperationalError, InterfaceError):
-            raise  # the database is away for all of them
+            raise  # the database is down for all tenants
         except Exception:
-            _log.exception("ledger of tenant %s: nothing is signed", tenant_id)  # the others' is
+            _log.exception("ledger of tenant %s: nothing is signed", tenant_id)  # others go on
 
 
 @app.task(queue="ledger")
 def keep_ledger(tenant_id: str) -> None:
-    """Go on with one tenant's ledger, of which much came at once."""
+    """Continue with one tenant's ledger after many entries arrived at once."""
     _keep_ledger(UUID(tenant_id))
 
 
@@ -196,7 +196,7 @@ def _keep_ledger(tenant_id: UUID) -> None:
         _log.error("ledger of tenant %s: nothing is signed: %s", tenant_id, error)
         return
     if has_more or waiting:
-        with suppress(AlreadyEnqueued):  # it waits for its turn
+        with suppress(AlreadyEnqueued):  # it is queued already
             keep_ledger.configure(queueing_lock=f"ledger {tenant_id}").defer(
                 tenant_id=str(tenant_id)
             )
@@ -204,7 +204,7 @@ def _keep_ledger(tenant_id: UUID) -> None:
 
 @app.task(retry=AGAIN)
 def erase_calls(tenant_id: str, erasure_id: str) -> None:
-    """Go on with an erasure or its dry run for a few seconds, then let others have their turn."""
+    """Continue an erasure or its dry run for a few seconds, then let other tasks run."""
     if KEEPER not in connections:
         _log.warning("DATABASE_KEEPER_URL is not set: nothing is erased")
         return
@@ -214,23 +214,23 @@ def erase_calls(tenant_id: str, erasure_id: str) -> None:
 
 @app.task(retry=AGAIN)
 def check_ledger(tenant_id: str, check_id: str) -> None:
-    """Go on reading a whole ledger for a few seconds, then let other tasks have their turn."""
+    """Continue the check of a whole ledger for a few seconds, then let other tasks run."""
     if checks.run_slice(UUID(tenant_id), UUID(check_id)):
         check_ledger.defer(tenant_id=tenant_id, check_id=check_id)
 
 
-# A worker that was killed leaves its task as under way for ever; each of ours can be run again.
+# The task of a killed worker stays marked as running for ever. All our tasks can be run again.
 @app.periodic(cron="* * * * *")
 @app.task(queueing_lock="retry_stalled_jobs")
 async def retry_stalled_jobs(timestamp: int) -> None:
-    """Give the tasks of workers that are gone to those that are here.
+    """Retry the tasks of workers that are gone.
 
-    The more often one has been tried, the later, within the hour: it may be what they died of.
+    The delay grows with each attempt, up to an hour: the task itself may have killed the workers.
     """
     for job in await app.job_manager.get_stalled_jobs():
         try:
             again_at = timezone.now() + min(job.attempts * _LEFT_BEHIND, _LEFT_BEHIND_MAX)
             await app.job_manager.retry_job(job, again_at)
-        except UniqueViolation:  # the same waits for its turn already
+        except UniqueViolation:  # the same task is queued already
             await app.job_manager.finish_job(job, Status.ABORTED, delete_job=True)
         _log.warning("task %s was left behind by a worker that is gone: again", job.task_name)

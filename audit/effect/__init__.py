@@ -1,5 +1,5 @@
-"""What a version changed: calls that failed, broke their schema, took long; before it and after.
+"""The effect of a version: compares failures, schema violations and latency before and after it.
 
-`statistics` knows numbers alone, `comparison` what they say of two versions' calls; both are pure.
-The calls are counted by `audit.effect.queries`.
+`statistics` has tests on plain numbers, `comparison` applies them to the calls of two versions;
+both are pure. `queries` counts the calls, `shown` prepares the page.
 """

@@ -1,8 +1,8 @@
-"""Two versions' calls held against each other: which windows, which figures, what they say. Pure.
+"""Compares the calls of two versions: windows, figures, verdicts. Pure.
 
-The windows end and begin where the version was published, and are of one length: as long as was
-asked for, or as long as the version has been there. What differs is said to differ only if a test
-at `ALPHA` says so.
+One window ends when the version was published, the other begins then. Both have the same length:
+the requested one, or the version's age if that is shorter. A figure counts as different only if a
+test at `ALPHA` is significant.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +17,9 @@ from audit.queries.time_range import TimeRange
 
 ALPHA: Final = 0.01
 CALLS_MIN: Final = 30
-"""On either side; below nothing is said."""
+"""The fewest calls on each side; with fewer there is no verdict."""
 PERCENTILE_CALLS_MIN: Final = 150
-"""Of a p95: of fewer calls the bootstrap finds differences where there are none (docs/adr/0019)."""
+"""The same for p95: with fewer calls the bootstrap finds false differences (docs/adr/0019)."""
 SHARE: Final = 0.95
 
 LENGTHS: Final[dict[str, tuple[str, timedelta]]] = {
@@ -28,37 +28,37 @@ LENGTHS: Final[dict[str, tuple[str, timedelta]]] = {
     "7d": ("7 d", timedelta(days=7)),
     "30d": ("30 d", timedelta(days=30)),
 }
-"""How long before and after a version was published, by their names in an address."""
+"""Lengths of a window, by their names in a URL: label and length."""
 DEFAULT: Final = "7d"
 
 Which = Literal["named", "all"]
-"""The calls that name the version, or all calls of the tool, whatever they name."""
+"""Only calls that name the version, or all calls of the tool."""
 
 _VALUES_MS: Final = [histogram.middle_us(n) / 1000 for n in range(histogram.BUCKET_COUNT)]
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Two stretches of one length that meet where a version was published."""
+    """Two ranges of the same length that meet when a version was published."""
 
     before: TimeRange
     after: TimeRange
     is_short: bool
-    """Whether the version has not been there for as long as was asked for."""
+    """Whether the version is younger than the requested length."""
 
     @property
     def bounds(self) -> tuple[datetime, ...]:
-        """Those of the parts of both, one behind the other."""
+        """The bounds of the parts of both windows, in order."""
         return (*self.before.bounds, *self.after.bounds[1:])
 
     @property
     def parts_before(self) -> int:
-        """How many of the parts lie before."""
+        """The number of parts in the window before."""
         return len(self.before.bounds) - 1
 
 
 def windows(at: datetime, length: timedelta, now: datetime, zone: tzinfo) -> Windows | None:
-    """The windows about an instant; None while it is not past."""
+    """The windows around an instant; None until 1 s after it."""
     there = min(length, now - at)
     if there < timedelta(seconds=1):
         return None
@@ -78,12 +78,12 @@ class Calls:
 
     @property
     def p95_ms(self) -> float | None:
-        """Milliseconds, off by at most 5 %; None without a call."""
+        """The p95 in milliseconds, off by at most 5 %; None without calls."""
         found = histogram.percentile(self.latency, SHARE)
         return None if found is None else found / 1000
 
     def plus(self, other: "Calls", sign: int = 1) -> "Calls":
-        """Both together, or without the other."""
+        """The sum of both; with `sign` -1 the difference."""
         return Calls(
             self.calls + sign * other.calls,
             self.failed + sign * other.failed,
@@ -94,18 +94,18 @@ class Calls:
 
 @dataclass(slots=True)
 class Counted:
-    """Calls by part of both windows, and by whose they are: `before`, `after`, …"""
+    """Calls by part of the windows and side: version `before` or `after`, `other` or `unsaid`."""
 
     windows: Windows
     parts: dict[tuple[int, str], Calls] = field(default_factory=dict)
 
     def add(self, part: int, side: str, calls: Calls, sign: int) -> None:
-        """Count calls in, or out again."""
+        """Add calls to a part; with `sign` -1, subtract them."""
         known = self.parts.get((part, side), Calls())
         self.parts[part, side] = known.plus(calls, sign)
 
     def of_part(self, part: int, *sides: str) -> Calls:
-        """The calls of a part that are these sides', by default all."""
+        """The calls of a part of these sides, by default of all."""
         found = Calls()
         for (place, side), calls in self.parts.items():
             if place == part and (side in sides or not sides):
@@ -113,7 +113,7 @@ class Counted:
         return found
 
     def total(self, *sides: str, is_after: bool) -> Calls:
-        """The calls of one window that are these sides', by default all."""
+        """The calls of one window of these sides, by default of all."""
         middle = self.windows.parts_before
         found = Calls()
         for (part, side), calls in self.parts.items():
@@ -123,7 +123,7 @@ class Counted:
 
 
 class Verdict(StrEnum):
-    """What a test says; more is worse of each measure."""
+    """The result of a test. For every measure, higher is worse."""
 
     NOT_ENOUGH = "not_enough_data"
     SAME = "no_significant_difference"
@@ -133,22 +133,22 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One measure before and after, and whether it differs."""
+    """One measure before and after, and whether the two differ."""
 
     name: Literal["error_rate", "violation_rate", "p95_ms"]
     before: float | None
     after: float | None
     verdict: Verdict
     needs: int
-    """Calls on either side, to say anything."""
+    """The fewest calls on each side for a verdict."""
     test: ShareTest | None = None
     interval: Interval | None = None
-    """Of the difference in milliseconds, with a confidence of 1 − `ALPHA`."""
+    """The interval of the difference in milliseconds, with a confidence of 1 − `ALPHA`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """All measures of two sides' calls."""
+    """The calls of both sides, and all measures compared."""
 
     before: Calls
     after: Calls
@@ -156,7 +156,7 @@ class Effect:
 
 
 def effect_of(counted: Counted, which: Which) -> Effect:
-    """What is to be said of the calls before and after."""
+    """Compare the calls before and after."""
     sides = (("before",), ("after",)) if which == "named" else ((), ())
     before = counted.total(*sides[0], is_after=False)
     after = counted.total(*sides[1], is_after=True)

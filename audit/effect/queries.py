@@ -1,5 +1,7 @@
-"""The calls before a version was published and after: how many failed, broke their schema, how
-long they took; exactly, of any two stretches, as in `audit.queries.over_time`.
+"""Counts the calls before and after a version was published.
+
+Failures, schema violations and latency, exactly, for any two ranges, as in
+`audit.queries.over_time`.
 """
 
 from django.db.models import Q
@@ -12,7 +14,7 @@ from tools_registry.models import ChangeKind, ToolChange, ToolVersion
 
 
 def version_before(version: ToolVersion) -> ToolVersion | None:
-    """The one that was current when a version was published; None for the first. Two queries."""
+    """The version that was current before this one was published, or None. Two queries."""
     changes = ToolChange.objects.filter(tenant=version.tenant_id, tool=version.tool_id)
     published = changes.filter(kind=ChangeKind.PUBLISHED, number=version.number).first()
     numbers = Q(number=version.number - 1)
@@ -25,14 +27,14 @@ def version_before(version: ToolVersion) -> ToolVersion | None:
 
 
 def names_of(version: ToolVersion | None) -> list[str]:
-    """How executors may name a version: its number or its digest."""
+    """The names that executors may use for a version: its number and its digest."""
     return [] if version is None else [str(version.number), version.digest]
 
 
 def count_calls(
     windows: Windows, tool_name: str, before: ToolVersion | None, after: ToolVersion
 ) -> Counted:
-    """The calls of both windows, part by part. One statement."""
+    """The calls of both windows, by part. One statement."""
     found = Counted(windows)
     parameters = slot_parameters(windows.bounds)
     named = {"tool": tool_name, "before": names_of(before), "after": names_of(after)}

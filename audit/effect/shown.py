@@ -1,6 +1,6 @@
-"""What the page says of a version's effect: a line for each measure, and charts. Pure.
+"""Prepares the page of a version's effect: a row for each measure, and charts. Pure.
 
-Nothing is called better or worse unless a test says that it differs.
+A measure is called improved or worse only if a test is significant.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _MINUS: Final = "\N{MINUS SIGN}"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measure in words: before, after, the difference, what a test says and by what."""
+    """One measure as texts: before, after, difference, verdict and the test behind it."""
 
     name: str
     before: str
@@ -52,10 +52,10 @@ def effect_rows(effect: Effect) -> list[Row]:
 
 
 def charts(counted: Counted, which: Which, names: tuple[str, str]) -> list[Chart]:
-    """Each measure over both windows; `names` are those of the two versions.
+    """A chart of each measure over both windows; `names` are those of the two versions.
 
-    Of the calls that name a version both versions are drawn throughout: while executors change
-    over, both are called.
+    With `which` "named", both versions are drawn over both windows: while executors change over,
+    both are called.
     """
     slots = [*time_slots(counted.windows.before), *time_slots(counted.windows.after)]
     return [_chart(counted, which, names, slots, *line) for line in _LINES]

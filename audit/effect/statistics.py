@@ -1,13 +1,14 @@
-"""Whether two shares differ, and two percentiles: tests that are right for few calls, too. Pure.
+"""Tests whether two shares or two percentiles differ, correct for few calls too. Pure.
 
-Shares are compared by the two-proportion z-test with a pooled variance, and where fewer than
-`EXPECTED_MIN` calls are expected in one of its four cells, for which that is not made, by Fisher's
-exact test. Both are two-sided.
+Shares are compared by the two-proportion z-test with a pooled variance. It does not hold if fewer
+than `EXPECTED_MIN` calls are expected in one of its four cells; then Fisher's exact test is used.
+Both are two-sided.
 
-Percentiles are compared by the bootstrap. A resample of n calls has its k-th smallest in one of
-the first buckets if k or more of its calls fall there, so that the share of such resamples is a
-binomial tail: what drawing a million of them would come near to is worked out, the same every
-time. Source: B. Efron, The Jackknife, the Bootstrap and Other Resampling Plans (1982), 10.3.
+Percentiles are compared by the bootstrap. The k-th smallest call of a resample of n calls is in one
+of the first buckets if k or more of its calls are. The share of such resamples is a binomial tail.
+So the result is computed exactly and is the same every time, while drawing a million resamples
+would only approximate it.
+Source: B. Efron, The Jackknife, the Bootstrap and Other Resampling Plans (1982), 10.3.
 """
 
 from collections.abc import Sequence
@@ -18,23 +19,23 @@ from typing import Final, Literal
 
 EXPECTED_MIN: Final = 5
 _NEAR: Final = 1 + 1e-7
-"""What differs by less is as likely: sums of logarithms are not exact."""
+"""Probabilities within this factor count as equal: sums of logarithms are not exact."""
 _EPSILON: Final = 1e-14
 _TINY: Final = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
 class ShareTest:
-    """How likely shares at least as different are if nothing has changed."""
+    """The probability `p` of a difference at least as large if nothing has changed."""
 
     p: float
     by: Literal["z", "fisher"]
     z: float | None = None
-    """More than 0 if the second share is the larger one; None for Fisher's test."""
+    """Positive if the second share is larger; None for Fisher's test."""
 
 
 def compare_shares(hits: int, calls: int, hits_after: int, calls_after: int) -> ShareTest:
-    """Whether two shares of calls differ. Raises ValueError without calls on either side."""
+    """Test whether two shares of calls differ. Raises ValueError if a side has no calls."""
     if not (0 <= hits <= calls and 0 <= hits_after <= calls_after and calls and calls_after):
         raise ValueError("shares are of calls, and there are no more than all")
     pooled = (hits + hits_after) / (calls + calls_after)
@@ -46,8 +47,8 @@ def compare_shares(hits: int, calls: int, hits_after: int, calls_after: int) -> 
 
 
 def _fisher(hits: int, calls: int, hits_after: int, calls_after: int) -> float:
-    """The probability of all tables with these margins that are no likelier than this one."""
-    # The rarer outcome and the smaller side: the fewest tables, and as many either way.
+    """The total probability of all tables with these margins at most as likely as this one."""
+    # Count the rarer outcome on the smaller side: the fewest tables, and symmetric results.
     found = hits + hits_after
     if 2 * found > calls + calls_after:
         hits, hits_after = calls - hits, calls_after - hits_after
@@ -70,14 +71,14 @@ def _log_choose(n: int, k: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where a difference lies, with the confidence that was asked for."""
+    """The confidence interval of a difference."""
 
     low: float
     high: float
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether there is a difference, by that confidence."""
+        """Whether the difference is significant at that confidence."""
         return self.low > 0 or self.high < 0
 
 
@@ -89,11 +90,11 @@ def compare_percentiles(
     share: float,
     alpha: float,
 ) -> Interval:
-    """The bootstrap's interval of a percentile's difference, after less before.
+    """The bootstrap interval of a percentile's difference, after minus before.
 
-    Both sides are counts by bucket, `values` are what stands for each, ascending. The interval is
-    the percentile bootstrap's: `alpha / 2` of all pairs of resamples lie below, as many above.
-    Raises ValueError for a side without calls.
+    Both sides are counts by bucket; `values` has the value of each bucket, ascending. The interval
+    is that of the percentile bootstrap: `alpha / 2` of all pairs of resamples are below it, and
+    `alpha / 2` above. Raises ValueError if a side has no calls.
     """
     sides = [_resampled(counts, share) for counts in (before, after)]
     differences = sorted(
@@ -113,7 +114,7 @@ def compare_percentiles(
 
 
 def _resampled(counts: Sequence[int], share: float) -> list[tuple[int, float]]:
-    """The buckets in which a resample's percentile may lie, and how likely it does."""
+    """The buckets that may hold a resample's percentile, each with its probability."""
     calls = sum(counts)
     if not calls:
         raise ValueError("a percentile is one of calls")
@@ -130,7 +131,7 @@ def _resampled(counts: Sequence[int], share: float) -> list[tuple[int, float]]:
 
 
 def upper_tail(n: int, p: float, k: int) -> float:
-    """The probability that k or more of n happen, each with the probability p."""
+    """The probability of k or more successes in n trials with probability p."""
     if k <= 0 or p >= 1:
         return 1.0
     if k > n or p <= 0:
@@ -139,9 +140,9 @@ def upper_tail(n: int, p: float, k: int) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised one, by its continued fraction. Source: DLMF 8.17.22, Lentz's method."""
+    """The regularised incomplete beta function. Source: DLMF 8.17.22, by Lentz's method."""
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x))
-    if x > (a + 1) / (a + b + 2):  # there the other tail's converges
+    if x > (a + 1) / (a + b + 2):  # there, the other tail's fraction converges fast
         return 1 - front * _fraction(b, a, 1 - x) / b
     return front * _fraction(a, b, x) / a
 
