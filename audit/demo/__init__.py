@@ -1,5 +1,5 @@
-"""A demonstration executor: real tools doing real work, recorded through the SDK over HTTP.
+"""A demo executor: real tools doing real work, recorded through the SDK over HTTP.
 
-It is a program of its own (`python -m audit.demo`, started by `manage.py up --demo`) that
-knows the server only by its URL and an API key, as any executor would. No Django here.
+It is a separate program (`python -m audit.demo`, started by `manage.py up --demo`). Like any
+executor, it knows only the server's URL and an API key. It does not use Django.
 """

@@ -25,10 +25,10 @@ from audit.demo.library import Library
 from audit.demo.tools import RELEASES, make_tools
 from audit.demo.upstream import Upstream
 
-HISTORY_PACE = 40.0  # a day's 2,000 calls, lived through in well under a minute
-RELEASED_AGO = timedelta(hours=8)  # since then the history has the tools' second release
-CALLS_PER_TRACE = 7  # about; how many traces make the history asked for
-WATCHED_CALLS = 40  # at the speed of life, on either side of the release: its effect shows at once
+HISTORY_PACE = 40.0  # so a day's 2,000 calls take well under a minute
+RELEASED_AGO = timedelta(hours=8)  # from then on, the history uses the tools' second release
+CALLS_PER_TRACE = 7  # roughly; gives the number of traces for the requested calls
+WATCHED_CALLS = 40  # in real time, before and after the release: its effect is visible at once
 _SEED = 20
 
 
@@ -41,7 +41,7 @@ def main() -> int:
     options = parser.parse_args()
     if not (os.environ.get("TOOLTRAIL_URL") and os.environ.get("TOOLTRAIL_API_KEY")):
         parser.error("TOOLTRAIL_URL and TOOLTRAIL_API_KEY must be set")
-    # The guard's word on each output repaired on purpose is not for a newcomer's terminal.
+    # Hide the guard's warnings about outputs that are repaired on purpose.
     logging.getLogger("tooltrail.guard").setLevel(logging.ERROR)
     trail = Trail(clock=clock.now)
     library = Library()
@@ -60,8 +60,8 @@ def main() -> int:
 
 
 def _calls_on_record() -> int:
-    """How many calls of the last day the server has: a second start adds no second history."""
-    request = urllib.request.Request(  # noqa: S310  the server we were told to use
+    """The server's number of calls in the last 24 h, so that a restart adds no second history."""
+    request = urllib.request.Request(  # noqa: S310  the configured server
         os.environ["TOOLTRAIL_URL"].rstrip("/") + "/api/v1/summary?range=24h",
         headers={"Authorization": f"Bearer {os.environ['TOOLTRAIL_API_KEY']}"},
     )
@@ -69,17 +69,17 @@ def _calls_on_record() -> int:
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
             return int(json.load(answer)["calls"])
     except (OSError, ValueError, KeyError):
-        return 0  # not reached, or a key that may not read: events are kept until it is
+        return 0  # not reached, or the key may not read; the SDK keeps events meanwhile
 
 
 def _live_through_history(
     trail: Trail, library: Library, calls: int, stop: threading.Event
 ) -> None:
-    """Execute a day's traces for real, at `HISTORY_PACE` and with the clock set back."""
+    """Really execute a day's traces, at `HISTORY_PACE` and with the clock set back."""
     upstream = Upstream(library.documents, HISTORY_PACE)
     rng = random.Random(_SEED)  # noqa: S311
     now = datetime.now(UTC)
-    # More by day than by night: the smaller of two draws leans towards now.
+    # The smaller of two draws makes recent moments more frequent.
     moments = sorted(
         now - timedelta(hours=24 * min(rng.random(), rng.random() + 0.2))
         for _ in range(calls // CALLS_PER_TRACE)
@@ -98,7 +98,7 @@ def _live_through_history(
                 if (at > now - RELEASED_AGO) == (release == RELEASES[-1]):
                     pool.submit(live, number, at, rng.getrandbits(32))
         _watch_release(trail, library, release, stop)
-        trail.flush(timeout=30)  # the registry numbers versions in the order they come
+        trail.flush(timeout=30)  # the registry numbers versions in order of arrival
     with clock.living_at(now - timedelta(hours=3), 1):
         agents.leave_hanging(len(moments))
     upstream.close()
@@ -107,7 +107,7 @@ def _live_through_history(
 
 
 def _watch_release(trail: Trail, library: Library, release: int, stop: threading.Event) -> None:
-    """Call the release's weather now: the registry publishes now, whatever the history's clock."""
+    """Call a release's weather tool in real time, since the registry publishes it in real time."""
     upstream = Upstream(library.documents, pace=1.0)
     agents = Agents(trail, make_tools(trail, library, upstream, release))
     with ThreadPoolExecutor(8) as pool:
@@ -118,7 +118,7 @@ def _watch_release(trail: Trail, library: Library, release: int, stop: threading
 
 
 def _trickle(trail: Trail, library: Library, stop: threading.Event) -> None:
-    """A trace every few seconds, at the speed of life."""
+    """Run a trace every few seconds, in real time."""
     upstream = Upstream(library.documents, pace=1.0)
     agents = Agents(trail, make_tools(trail, library, upstream))
     rng = random.Random()  # noqa: S311
@@ -128,7 +128,7 @@ def _trickle(trail: Trail, library: Library, stop: threading.Event) -> None:
 
 
 def _make_a_process_die(stop: threading.Event) -> None:
-    """Let another executor be killed in the middle of a call: a start without an end."""
+    """Start another executor that is killed in the middle of a call: a start without an end."""
     if not stop.is_set():
         subprocess.run(  # noqa: S603
             [sys.executable, "-m", "audit.demo", "--die", f"demo-{int(time.time()):x}"],
@@ -142,7 +142,7 @@ def _die(trail: Trail, trace_id: str) -> int:
         trail.trace(trace_id, run_id="graph_run_killed"),
         trail.record("export_report", {"format": "pdf", "pages": 12}),
     ):
-        # Give the start time to be sent; what is not is adopted by the next executor.
+        # Wait until the start event is sent. If it is not, the next executor sends it.
         time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGKILL)
     return 1

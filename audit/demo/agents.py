@@ -1,7 +1,7 @@
-"""What the demo's agents do with their tools: each function is one trace.
+"""The demo's agents: each of their functions is one trace.
 
-The agents are tools themselves (`answer_question`, `plan_trip` …), so that what they call
-is nested below them. Which of them runs, and what goes wrong, is chance with a fixed seed.
+The agents are tools themselves (`answer_question`, `plan_trip` …), so the calls they make are
+nested below them. Chance with a seed decides which agent runs and what goes wrong.
 """
 
 import random
@@ -30,16 +30,16 @@ QUESTIONS = (
 CITIES = ("London", "Berlin", "Lagos", "Lima", "Osaka", "Tromso")
 JOBS = ("reindex", "export", "backup")
 FILES = ("README.md", "pyproject.toml", "docs/glossary.md", "manage.py")
-Agent = Callable[[int], Any]  # takes a seed: the call's argument, so that calls differ
+Agent = Callable[[int], Any]  # takes a seed as argument, so that calls differ
 
 
 class Agents:
-    """The agents over one set of tools. `run` picks one and gives it a trace."""
+    """The agents with one set of tools. `run` picks an agent and runs it in a trace."""
 
     def __init__(self, trail: Trail, tools: Tools) -> None:
         self.trail = trail
         self.tools = tools
-        # In turn instead of by chance, so that every one of them occurs.
+        # In turn, not by chance, so that every flaw occurs.
         self._flaws = {tool: cycle(FLAWS) for tool in (tools.get_weather, tools.get_forecast)}
         self._weighted: list[tuple[Agent, int]] = [
             (trail.tool(version="1", name="answer_question")(self._answer_question), 38),
@@ -50,7 +50,7 @@ class Agents:
         ]
 
     def run(self, number: int, rng: random.Random) -> None:
-        """Live through trace `number`. What the tools raise has been recorded, and ends here."""
+        """Run trace `number`. Suppresses what the tools raise, since it is recorded already."""
         agents, weights = zip(*self._weighted, strict=True)
         agent = rng.choices(agents, weights)[0]
         with (
@@ -67,7 +67,7 @@ class Agents:
             agent(rng.getrandbits(32))
 
     def watch_weather(self, number: int) -> None:
-        """Ask for the weather alone, in trace `number`; each fifth answer has a flaw."""
+        """Call only the weather tool, in trace `number`; every fifth answer has a flaw."""
         flaw = next(self._flaws[self.tools.get_weather]) if number % 5 == 0 else None
         with suppress(Exception), self.trail.trace(f"demo-watch-{number:03x}"):
             self.tools.get_weather(CITIES[number % len(CITIES)], flaw)
@@ -94,7 +94,7 @@ class Agents:
             tools.lookup_term(question.split()[0])
         if rng.random() < 0.05:
             with suppress(Exception):
-                tools.search_docs(f'"{question}')  # an agent that forgot a quotation mark
+                tools.search_docs(f'"{question}')  # the agent forgot a quotation mark
         found = self._parallel(
             lambda: tools.search_docs(question.replace(" ", " OR "), 4),
             lambda: tools.search_docs(question.split()[-1], 3),
@@ -126,7 +126,7 @@ class Agents:
         if warmth:
             tools.calculate(f"round(({' + '.join(map(str, warmth))}) / {len(warmth)}, 2)")
         if rng.random() < 0.1:
-            tools.calculate(f"{len(warmth)} > 2")  # a question where a number was meant
+            tools.calculate(f"{len(warmth)} > 2")  # a boolean instead of a number
         if rng.random() < 0.06:
             tools.calculate("1 / 0")
         return {"cities": cities, "known": len(warmth)}

@@ -1,7 +1,7 @@
-"""A clock that can stand in the past and run faster than life.
+"""A clock that can be set to the past and run faster than real time.
 
-History is really executed, only at another time and another speed: each run gets a
-moment of its own, and what takes one real millisecond is recorded as `pace` of them.
+History is really executed, but at another time and speed: each run gets its own moment, and one
+real millisecond is recorded as `pace` milliseconds.
 """
 
 import time
@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 @dataclass(frozen=True)
 class Moment:
-    """Where a run's clock stands: `at` corresponds to `monotonic` seconds, times `pace`."""
+    """A run's clock: it shows `at` at `monotonic` seconds and runs `pace` times as fast."""
 
     at: datetime
     monotonic: float
@@ -25,7 +25,7 @@ _moment: ContextVar[Moment | None] = ContextVar("moment", default=None)
 
 
 def now() -> datetime:
-    """The time a call is recorded with, UTC."""
+    """The time to record calls with, in UTC."""
     moment = _moment.get()
     if moment is None:
         return datetime.now(UTC)
@@ -34,7 +34,7 @@ def now() -> datetime:
 
 @contextmanager
 def living_at(at: datetime, pace: float) -> Iterator[None]:
-    """Let the clock stand at `at` and run `pace` times as fast until the block ends."""
+    """Set the clock to `at` and let it run `pace` times as fast until the block ends."""
     token = _moment.set(Moment(at, time.monotonic(), pace))
     try:
         yield

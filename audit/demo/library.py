@@ -1,7 +1,7 @@
-"""The demo's own knowledge: this repository's documents, searchable through SQLite.
+"""The data for the demo's tools: this repository's documents, searchable through SQLite.
 
-What the tools work on, not the tools: an index built in memory from the Markdown and
-Python files at hand, a reader that stays inside the folder, a count of tokens.
+It has an in-memory index of the Markdown and Python files, a reader that stays inside the folder,
+a summary, and a count of tokens.
 """
 
 import re
@@ -16,7 +16,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
 class Library:
-    """Full-text search over the documents below `root`; safe to use from several threads."""
+    """Full-text search over the documents below `root`; thread-safe."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self.root = root
@@ -40,7 +40,7 @@ class Library:
     def search(self, query: str, limit: int) -> list[dict[str, str | float]]:
         """The best pages for an FTS5 query, with a snippet each.
 
-        Raises ValueError where SQLite cannot read the query.
+        Raises ValueError if SQLite cannot parse the query.
         """
         with self._lock:
             try:
@@ -67,7 +67,7 @@ class Library:
 
 
 def summarise(text: str, sentences: int) -> str:
-    """The sentences that hold most of a text's frequent words, in their order."""
+    """The sentences with most of a text's frequent words, in their original order."""
     weights = Counter(word.lower() for word in _WORD.findall(text))
     parts = [part.strip() for part in _SENTENCE.split(text) if part.strip()][:400]
 
@@ -80,5 +80,5 @@ def summarise(text: str, sentences: int) -> str:
 
 
 def count_tokens(text: str) -> int:
-    """About as many tokens as a language model would count: words and punctuation marks."""
+    """An estimate of a language model's token count: words and punctuation marks."""
     return len(re.findall(r"\w+|[^\w\s]", text))

@@ -1,7 +1,7 @@
-"""The demo's tools: each does real work, and each is one decorated function.
+"""The demo's tools: each does real work and is one decorated function.
 
-What they are made of is elsewhere: documents in `library`, the web in `upstream`. They
-fail the way tools do, by raising, or by returning the contracts' error envelope.
+They use documents from `library` and the web server in `upstream`. They fail as real tools do: they
+raise, or return the error envelope of the contracts.
 """
 
 import http.client
@@ -21,7 +21,7 @@ from audit.demo.library import Library, count_tokens, summarise
 from audit.demo.upstream import Upstream
 
 RELEASES = (1, 2)
-"""The weather tools were released twice: the second time with a stricter schema."""
+"""Releases of the weather tools: the second one has a stricter schema."""
 
 
 def _weather_schema(**stricter: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ _CALCULATION = "import sys, json, math; print(json.dumps(eval(sys.argv[1], vars(
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools by name, as an agent would be handed them."""
+    """The tools by name, as an agent gets them."""
 
     search_docs: Callable[..., Any]
     read_file: Callable[..., Any]
@@ -88,9 +88,9 @@ class Tools:
 def make_tools(
     trail: Trail, library: Library, upstream: Upstream, release: int = RELEASES[-1]
 ) -> Tools:
-    """Make the tools of a release, recorded by `trail`, working on `library` and `upstream`.
+    """Create the tools of a release. `trail` records them; they use `library` and `upstream`.
 
-    The versions are the numbers that the registry gives them.
+    Their versions are the numbers that the registry will give them.
     """
     terms: dict[str, list[dict[str, str | float]]] = {}
 
@@ -101,7 +101,7 @@ def make_tools(
             ) as answer:
                 body: bytes = answer.read()
                 return body
-        except OSError as error:  # urllib wraps the time-out of connecting, not that of reading
+        except OSError as error:  # urllib wraps timeouts of connecting, not of reading
             if isinstance(getattr(error, "reason", error), TimeoutError):
                 raise TimeoutError(f"no answer within {timeout_ms:,} ms from /{path}") from error
             raise
@@ -204,7 +204,7 @@ def make_tools(
         trail.current().token_usage = {"prompt": prompt, "completion": completion}
         upstream.sleep(180 + completion * 3)
         answer: dict[str, Any] = {"summary": summary, "tokens": completion}
-        if completion % 5 == 0:  # a model that adds what nobody asked for, now and then
+        if completion % 5 == 0:  # sometimes the model adds an undeclared member
             answer["model"] = "frequency-1"
         return answer
 

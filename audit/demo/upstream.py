@@ -1,8 +1,8 @@
-"""The small web server the demo's tools fetch from: pages, weather, jobs, and their moods.
+"""The small web server for the demo's tools: pages, weather and jobs, with faults on request.
 
-Serves the repository's own documents. Misbehaves where it is asked to in the URL, the way
-real upstreams do: 503 until tried again, 429 with Retry-After, answers that come too late,
-connections that break, JSON that is not what was promised.
+It serves the repository's own documents. The URL can request a fault as real upstreams have them:
+503 until a retry, 429 with Retry-After, late answers, broken connections, JSON that breaks its
+schema.
 """
 
 import json
@@ -46,7 +46,7 @@ def _is_impossible(report: Weather) -> None:
     report["humidity"] = 140
 
 
-# By the name of the flaw a weather report is asked to have; each breaks its schema in one way.
+# Flaws of a weather report, by their names in the URL; each breaks the schema in one way.
 FLAWS: dict[str, Callable[[Weather], None]] = {
     "text": _is_text,
     "prose": _is_prose,
@@ -61,7 +61,7 @@ FLAWS: dict[str, Callable[[Weather], None]] = {
 class Upstream:
     """The server, on a free loopback port, until `close()`.
 
-    `pace` divides every delay: history is lived through at a multiple of its speed.
+    `pace` divides every delay, because history runs faster than real time.
     """
 
     def __init__(self, documents: list[Path], pace: float) -> None:
@@ -89,7 +89,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Be quiet: a client that gave up waiting is what `mood=slow` is for."""
+        """Print nothing: with `mood=slow`, clients are meant to give up waiting."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "weather":
                 self._weather(options)
             case "jobs":
-                # A scheduler with a state of its own, which the tool's schema does not know.
+                # The scheduler has a state (`held`) that the tool's schema does not list.
                 self._json(200, {"job": name, "state": "held" if name == "backup" else "running"})
             case _:
                 self._json(404, {"error": "no such page"})
@@ -162,4 +162,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Be quiet: the demo's own output is what people read."""
+        """Print nothing, so that only the demo's own output is visible."""

@@ -1,4 +1,4 @@
-"""`manage.py ledger status | rotate-key | new-epoch`: what is signed, and by which key."""
+"""`manage.py ledger status | rotate-key | new-epoch`: shows and changes how ledgers are signed."""
 
 import json
 from argparse import ArgumentParser
@@ -25,7 +25,7 @@ _SLICE_S = 5.0
 
 
 class Command(BaseCommand):
-    """For the operator, on the machine whose worker signs: it reads the private key."""
+    """For the operator, on the machine whose worker signs: the command reads the private key."""
 
     help = "Show what is signed of each tenant's ledger, change the key, begin an epoch."
 
@@ -54,8 +54,11 @@ class Command(BaseCommand):
             each.add_argument("--json", action="store_true", help="the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError without the keeper's or owner's address, for an unknown tenant, and
-        with what is in the way; `status` with the exit code 1 where the signer refuses.
+        """Run the subcommand.
+
+        Raises CommandError if DATABASE_KEEPER_URL is not set (for `new-epoch` also
+        DATABASE_OWNER_URL), for an unknown tenant, or if keys or epoch cannot be changed; with
+        exit code 1 if the signer refuses to sign (`status`, `new-epoch`).
         """
         if KEEPER not in connections:
             raise CommandError("set DATABASE_KEEPER_URL: the ledger is the keeper's")

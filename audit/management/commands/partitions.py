@@ -11,19 +11,19 @@ from django.utils import timezone
 from audit.index import partitions
 from config.postgresql.aliases import OWNER
 
-_BACK_MAX = 400  # days; five tables each, and every look without a date visits them all
+_BACK_MAX = 400  # days; a query without a date reads all partitions of a table
 
 
 class Command(BaseCommand):
-    """Show which partitions are missing, or make them. The worker does the same every hour.
+    """List the missing partitions, or create them. The worker creates them every hour.
 
-    Calls are taken of days that have partitions: `--import` opens the index for older ones.
+    The index accepts only calls of days with partitions; `--import` opens it for older days.
     """
 
     help = "Plan or make the day partitions from 35 days back to 14 days ahead."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """`plan` prints, `apply` makes and prints."""
+        """`plan` lists the missing partitions, `apply` creates and lists them."""
         parser.add_argument("action", choices=["plan", "apply"])
         parser.add_argument(
             "--import",
@@ -34,8 +34,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError without the owner's address, for too early a day, or where not
-        all could be made just now.
+        """Run the action.
+
+        Raises CommandError if DATABASE_OWNER_URL is not set, if `--import` goes back too far, or
+        if a table is in use and not all partitions were created.
         """
         if OWNER not in connections:
             raise CommandError("set DATABASE_OWNER_URL: partitions are the owner's")

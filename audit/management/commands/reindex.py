@@ -1,4 +1,4 @@
-"""`manage.py reindex [--check]`: the index rebuilt from the log, or proved to agree with it."""
+"""`manage.py reindex [--check]`: rebuilds the index from the log, or checks that they agree."""
 
 import json
 from argparse import ArgumentParser
@@ -15,7 +15,7 @@ from tenants.models import Tenant
 
 
 class Command(BaseCommand):
-    """Read each tenant's log again and make the index what it says, or say where they differ."""
+    """Read each tenant's log again and rebuild the index from it, or list where they differ."""
 
     help = (
         "Read the log again, in the order of the ledger, and make the index what it says: calls,"
@@ -33,8 +33,10 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError without the owner's address, for an unknown tenant, and with the
-        exit code 1 when index and log differ and were not made to agree.
+        """Rebuild or check the index.
+
+        Raises CommandError if DATABASE_OWNER_URL is not set or the tenant is unknown; with exit
+        code 1 if index and log still differ, or the log is faulty.
         """
         if OWNER not in connections:
             raise CommandError("set DATABASE_OWNER_URL: the index is the owner's")
@@ -82,7 +84,7 @@ class Command(BaseCommand):
         for table, count in counts.items():
             shown = [each for each in report.comparison.examples if each.table == table]
             for each in shown:
-                # As JSON, which shows control characters of hostile text as escapes.
+                # As JSON, which escapes control characters in hostile text.
                 key = " ".join(json.dumps(value) for value in each.key.values())
                 index, log = (
                     "no row" if side is None else json.dumps(side)
