@@ -142,7 +142,7 @@ def _die(trail: Trail, trace_id: str) -> int:
         trail.trace(trace_id, run_id="graph_run_killed"),
         trail.record("export_report", {"format": "pdf", "pages": 12}),
     ):
-        # Wait until the start event is sent. If it is not, the next executor sends it.
+        # Give the start event time to be sent. If it is not, the next executor sends it.
         time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGKILL)
     return 1

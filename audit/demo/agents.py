@@ -1,7 +1,8 @@
 """The demo's agents: each of their functions is one trace.
 
 The agents are tools themselves (`answer_question`, `plan_trip` …), so the calls they make are
-nested below them. Chance with a seed decides which agent runs and what goes wrong.
+nested below them. Chance decides which agent runs and what goes wrong, in the history with a fixed
+seed.
 """
 
 import random

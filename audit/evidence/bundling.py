@@ -83,7 +83,10 @@ class Wanted:
 
 
 def bundle(wanted: Wanted) -> Iterator[bytes]:
-    """The zip in pieces. Opens its own scopes, so no scope may be open."""
+    """The zip in pieces. Opens its own scopes, so no scope may be open.
+
+    Raises NotSignedError after the entries if the declaration of an erasure stays unsigned.
+    """
     stretch, of = wanted.stretch, wanted.of
     manifest = Manifest(
         format=FORMAT,

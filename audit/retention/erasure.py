@@ -99,7 +99,7 @@ def start_erasure(tenant: Tenant, user: User, query: Query, now: datetime) -> Er
 def confirm_erasure(tenant: Tenant, user: User, pk: UUID, reason: str, now: datetime) -> bool:
     """Let the worker erase the counted calls. The caller defers the task.
 
-    Returns False unless the erasure is counted and waits for confirmation. Needs the scope.
+    Returns False unless the erasure has counted calls and waits for confirmation. Needs the scope.
     """
     counted = Erasure.objects.for_tenant(tenant.id).filter(
         id=pk, state=ErasureState.COUNTED, call_count__gt=0

@@ -1,4 +1,4 @@
-"""The rule which calls and events a hold covers. Pure.
+"""The rule for which calls and events a hold covers. Pure.
 
 A call is matched by its row in the index. SQL has the same rule (`call_is_held` in
 `sql/holds.sql`); a test compares the two. An event is also matched by its own members: an end

@@ -11,7 +11,7 @@ from django.utils import timezone
 from audit.index import partitions
 from config.postgresql.aliases import OWNER
 
-_BACK_MAX = 400  # days; a query without a date reads all partitions of a table
+_BACK_MAX = 400  # days, one partition per table each; a query without a date reads them all
 
 
 class Command(BaseCommand):
