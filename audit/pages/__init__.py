@@ -1,1 +1,1 @@
-"""The pages of `audit`, one module a page."""
+"""The pages of `audit`: one module per page."""

@@ -100,7 +100,7 @@ urlpatterns = [
     path("calls/<day:started_on>/<uuid:invocation_id>", call_detail, name="call_detail"),
     path("calls/<day:started_on>/<uuid:invocation_id>/reveal", call_reveal, name="call_reveal"),
     path("calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>", call_event, name="call_event"),
-    # /tools; one tool's pages are the registry's
+    # /tools; the registry has the pages of one tool
     path("tools/", tool_list, name="tool_list"),
     # /violations
     path("violations/", violation_list, name="violation_list"),
@@ -146,7 +146,7 @@ urlpatterns = [
     path("inbox/<uuid:pk>/reveal", inbox_reveal, name="inbox_reveal"),
     path("inbox/<uuid:pk>/send", inbox_send, name="inbox_send"),
     path("inbox/<uuid:pk>/discard", inbox_discard, name="inbox_discard"),
-    # /tools, where the log is read
+    # /tools, pages that read the log
     path("tools/<uuid:pk>/draft/review", draft_review, name="draft_review"),
     path("tools/<uuid:pk>/draft/publish", draft_publish, name="draft_publish"),
     path("tools/<uuid:pk>/replays", replay_start, name="replay_start"),

@@ -1,4 +1,4 @@
-"""What people and programs did, over the API."""
+"""The audit log over the API: actions of people and programs."""
 
 from typing import Any, cast
 from uuid import UUID

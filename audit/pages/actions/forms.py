@@ -10,7 +10,7 @@ from audit.queries.actions import ActionFilter
 
 
 class ActionFilterForm(forms.Form):
-    """Which actions are listed. With a value that cannot be read, none."""
+    """Which actions are listed. None if a value is invalid."""
 
     RANGES: ClassVar = LIST_RANGES
 
@@ -20,7 +20,7 @@ class ActionFilterForm(forms.Form):
     subject = forms.CharField(max_length=300, required=False, strip=True)
 
     def wanted(self, now: datetime) -> ActionFilter:
-        """What the address asks for; of a form with errors, to fill it in again."""
+        """Return the filter from the URL. If the form has errors, it holds the valid values."""
         read = self.cleaned_data
         since = self.RANGES[read.get("range", "")][1]
         return ActionFilter(

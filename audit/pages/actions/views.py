@@ -1,4 +1,4 @@
-"""Who did what: the record of actions, and the same as a file."""
+"""The audit log: the list of actions, and its export."""
 
 import json
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class ListedAction:
-    """An action, its details as pairs of a name and a text, and the call it was done to."""
+    """An action with its details as pairs of name and text, and the call it is about."""
 
     action: Action
     details: list[tuple[str, str]]
@@ -34,12 +34,12 @@ class ListedAction:
 @require_safe
 @tenant_page(role=Role.AUDITOR)
 def action_list(request: TenantRequest) -> HttpResponse:
-    """The actions that match the address' filters, a page of them, newest first."""
+    """Show a page of the actions that match the URL's filters, newest first."""
     form = ActionFilterForm(request.GET)
     is_valid = form.is_valid()
     wanted = form.wanted(timezone.now())
     before = read_cursor(request.GET.get("before", ""), UUID)
-    page = NO_ACTIONS  # the rest of a filter alone may find the opposite of what was asked
+    page = NO_ACTIONS  # half a filter may match the opposite of what was meant
     if is_valid:
         page = action_page(wanted, before=before, size=PAGE_SIZE)
     context = {
@@ -57,11 +57,11 @@ def action_list(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page(role=Role.AUDITOR)
 def action_export(request: TenantRequest, kind: str) -> HttpResponseBase:
-    """Every action that matches the address' filters, as NDJSON or CSV. It is recorded."""
+    """Export all actions that match the URL's filters as NDJSON or CSV. It is recorded."""
     if kind not in FORMS:
         raise Http404("no such form of export")
     form = ActionFilterForm(request.GET)
-    if not form.is_valid():  # an export must not hold more than was asked for
+    if not form.is_valid():  # an export must not hold more than was requested
         raise Http404("no such filter")
     now = timezone.now()
     if request.method != "HEAD":
@@ -77,7 +77,7 @@ def action_export(request: TenantRequest, kind: str) -> HttpResponseBase:
 
 def _pairs(action: Action) -> list[tuple[str, str]]:
     details: Any = action.details
-    if not isinstance(details, dict):  # nothing of ours
+    if not isinstance(details, dict):  # not written by this program
         return [("", json.dumps(details))]
     return [
         (name.replace("_", " "), value if isinstance(value, str) else json.dumps(value))

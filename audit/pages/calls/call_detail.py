@@ -1,4 +1,4 @@
-"""One call: a panel inside its trace, a page of its own, and its events as they came."""
+"""One call: its panel in the trace, its own page, and its events as they were received."""
 
 from datetime import date, datetime
 from typing import Any
@@ -26,9 +26,9 @@ from tenants.models import Role
 @require_safe
 @tenant_page()
 def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponse:
-    """Arguments, output, error, violations, context and log of one call, as far as one sees.
+    """Show arguments, output, error, violations, context and log of one call.
 
-    The address of one that was merged into another leads there.
+    The member sees what their role allows. A call that was merged into another redirects there.
     """
     call = find_call(started_on, invocation_id)
     if call is None:
@@ -43,7 +43,7 @@ def call_detail(request: TenantRequest, started_on: date, invocation_id: UUID) -
 @require_POST
 @tenant_page(role=Role.AUDITOR)
 def call_reveal(request: TenantRequest, started_on: date, invocation_id: UUID) -> HttpResponseBase:
-    """Show the member this call's payloads for a while, for a reason that goes on record."""
+    """Show the member this call's payloads for an hour. The audit log records their reason."""
     call = find_call(started_on, invocation_id)
     if call is None:
         raise Http404("no such call")
@@ -67,7 +67,7 @@ def call_reveal(request: TenantRequest, started_on: date, invocation_id: UUID) -
 def call_event(
     request: TenantRequest, started_on: date, invocation_id: UUID, kind: str
 ) -> HttpResponse:
-    """The very bytes of the call's start or end, as plain text."""
+    """Return the exact bytes of the call's start or end, as plain text."""
     call = find_call(started_on, invocation_id)
     if call is None:
         raise Http404("no such call")
@@ -87,7 +87,7 @@ def call_event(
 def panel_context(
     request: TenantRequest, call: CallDetail, now: datetime, beside: Beside | None = None
 ) -> dict[str, Any]:
-    """The panel of a call as far as this member sees it; that they see it goes on record."""
+    """Return the panel with what this member may see. The audit log records shown payloads."""
     subject = str(call.invocation_id)
     with_payloads = is_shown(request, "call.reveal", subject, now)
     if with_payloads:

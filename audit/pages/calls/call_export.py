@@ -1,4 +1,4 @@
-"""The list of calls as a file."""
+"""Export of the list of calls."""
 
 from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils import timezone
@@ -13,21 +13,22 @@ from tenants.actions import record_look
 @require_safe
 @tenant_page()
 def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
-    """Every call the address' query asks for, as NDJSON, CSV or Parquet.
+    """Export all calls that match the URL's query as NDJSON, CSV or Parquet.
 
-    For every member: it holds what the pages show them, hence for who sees no payloads no
-    message of an error. It is put on record, once a minute; with messages, once a query and minute.
+    Every member may export. The file holds what the pages show the member: without the permission
+    to see payloads, it has no error messages. The audit log records an export once a minute; with
+    messages, once per query and minute.
     """
     if kind not in FORMS:
         raise Http404("no such form of export")
     query = read_query(request)
-    if query.problems:  # an export must not hold more than was asked for
+    if query.problems:  # an export must not hold more than was requested
         return HttpResponse(invalid(query, "exported"), status=400, content_type="text/plain")
     now, form = timezone.now(), FORMS[kind]
     with_messages = request.membership.sees_payloads
     found = chunks(request.tenant.id, query.wanted, now, with_messages=with_messages)
     if request.method != "HEAD":
-        # With messages it is recorded for each query; a viewer's cannot make the ledger grow.
+        # Only exports with messages are recorded per query: a viewer must not grow the ledger.
         record_look(
             request.tenant.id,
             request.user,

@@ -1,4 +1,4 @@
-"""The list of calls: whatever an engineer asks for, newest first, and as it happens."""
+"""The list of calls: those that match a query, newest first, and the live tail."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,9 +44,9 @@ from tenants.models import Membership
 
 PAGE_SIZE = 50
 TAIL_SIZE = 100
-"""Rows of the live tail; what is older than the last of them is reached by paging."""
+"""Rows of the live tail. Older calls are on the next pages."""
 TAIL_BEGINS = timedelta(minutes=2)
-"""How far back the live tail looks again: what was sent late, and calls that end, show there."""
+"""How far back the live tail reads again, so that late events and ends of calls appear."""
 
 _OF_THE_GUARD = {"VALIDATION", "GUARD"}
 _STATES = (("", "All"), ("failed", "Failed"), ("open", "Open"), ("ok", "OK"))
@@ -55,7 +55,7 @@ _RANGES = (("", "Any time"), ("15m", "15 min"), ("1h", "1 h"), ("24h", "24 h"), 
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """A call as it is listed."""
+    """A call as a row of the list."""
 
     call: ListedCall
     reason: str
@@ -74,7 +74,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A filter as a field of a form, with its value as it stands in the query."""
+    """A filter as a form field, with its value from the query."""
 
     name: FilterName
     value: str
@@ -83,7 +83,7 @@ class Field:
 @require_safe
 @tenant_page()
 def call_list(request: TenantRequest) -> HttpResponse:
-    """The calls of the session's tenant that the address' query asks for, a page of them."""
+    """Show a page of the tenant's calls that match the URL's query."""
     now = timezone.now()
     query = read_query(request)
     if filled := {name: request.GET[name] for name in FILTER_NAMES if name in request.GET}:
@@ -96,7 +96,7 @@ def call_list(request: TenantRequest) -> HttpResponse:
     if is_live:
         before = Cursor(since, UUID(int=0))
     page = found_page(query, now, before=before, after=after)
-    if after is not None and page.newer is None:  # nothing newer than this: the newest, in full
+    if after is not None and page.newer is None:  # nothing is newer: show the newest page in full
         is_first_page = True
         page = found_page(query, now)
     context = {
@@ -117,7 +117,7 @@ def call_list(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def call_tail(request: TenantRequest) -> HttpResponse:
-    """The calls since an instant, newest first: what a live page asks for again and again."""
+    """Return the calls since an instant, newest first. A live page polls this view."""
     now = timezone.now()
     try:
         since = datetime.fromisoformat(request.GET.get("since", "")).astimezone(UTC)
@@ -132,7 +132,7 @@ def call_tail(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def call_count(request: TenantRequest) -> HttpResponse:
-    """How many calls the query asks for, and whether that is all of them."""
+    """Return how many calls match the query, and whether the count is complete."""
     query, now = read_query(request), timezone.now()
     record_payload_query(request, query, now)
     found = None if query.problems else count_calls(query.wanted, now=now)
@@ -142,7 +142,7 @@ def call_count(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def call_complete(request: TenantRequest) -> HttpResponse:
-    """Ways to go on with a query that is being written."""
+    """Suggest how to continue a query that is being typed."""
     text = request.GET.get("q", "")
     known = known_values(last_name(text), now=timezone.now())
     context = {"suggestions": complete(text, known)}
@@ -156,14 +156,14 @@ def found_page(
     before: Cursor[UUID] | None = None,
     after: Cursor[UUID] | None = None,
 ) -> CallPage:
-    """A page of the calls that match; without a statement none for a query with a problem."""
+    """Return a page of the calls that match. An invalid query gives none, without SQL."""
     if query.problems:
         return NO_CALLS
     return call_page(query.wanted, now=now, before=before, after=after, size=PAGE_SIZE)
 
 
 def call_rows(calls: Sequence[ListedCall], now: datetime, membership: Membership) -> list[CallRow]:
-    """The calls as a member sees them listed. One statement if one of them breaks its schema."""
+    """Return the rows as this member may see them. One SQL statement if any has violations."""
     if not membership.sees_payloads:
         calls = without_messages(calls)
     violations = violations_of(list(calls))
@@ -178,7 +178,7 @@ def call_rows(calls: Sequence[ListedCall], now: datetime, membership: Membership
 
 
 def _bar(query: Query, now: datetime) -> dict[str, Any]:
-    """What stands above the rows: the query, what is wrong with it, and ways to change it."""
+    """Return the context above the rows: the query, its problems, and links that change it."""
     return {
         "query": query,
         "mistakes": mistakes(query),
@@ -198,7 +198,7 @@ def _bar(query: Query, now: datetime) -> dict[str, Any]:
 
 
 def _states(query: Query) -> list[Choice]:
-    """Each state, and as one more choice whatever breaks its schema."""
+    """Return a choice for each state, and one for calls with violations."""
     wanted = query.readable
     is_any_violation = wanted.violation is not None and wanted.violation.is_anything
     rest = parse(query.having("state", ""), ANYBODY)
@@ -216,7 +216,7 @@ def _states(query: Query) -> list[Choice]:
 
 
 def _tail(query: Query, since: datetime, now: datetime, membership: Membership) -> dict[str, Any]:
-    """The calls since an instant; it moves on when there are too many."""
+    """Return the calls since an instant. The instant moves forward if there are too many."""
     if query.problems:
         return {"tail_rows": [], "tail_from": since, "tail_since": since.isoformat()}
     begins = max(since, query.wanted.from_instant(now) or since)
@@ -228,9 +228,9 @@ def _tail(query: Query, since: datetime, now: datetime, membership: Membership) 
 
 
 def with_fields(query: Query, filled: Mapping[str, str]) -> str:
-    """The query with what was typed into fields in place of its own terms of those names.
+    """Return the query with its terms replaced by the values that were typed into fields.
 
-    One with a problem stays as it is: without the part at fault it would ask for something else.
+    An invalid query is returned unchanged: without the invalid part it would mean something else.
     """
     if query.problems:
         return query.text
@@ -242,7 +242,7 @@ def with_fields(query: Query, filled: Mapping[str, str]) -> str:
             and not _is_one_term(name, f"{name}:{value}")
             and _is_one_term(name, f"{name}:{quoted(value)}")
         ):
-            value = quoted(value)  # free text, as people write it
+            value = quoted(value)  # free text with spaces or quotes
         if value:
             parts.append(f"{name}:{value}")
     return " ".join(parts)
@@ -263,11 +263,11 @@ def _cursor(request: TenantRequest, name: str) -> Cursor[UUID] | None:
 
 
 def _reason(call: ListedCall, violation: FirstViolation | None, now: datetime) -> str:
-    """What is worth saying of a call, the worst first; '' for nothing."""
+    """Return what is notable about a call, the worst first; '' if nothing is."""
     parts: list[str] = []
     if call.state == "open":
         parts.append(f"for {duration((now - call.started_at) // timedelta(microseconds=1))}")
-    # What broke and where says all that the guard's own error and its sentence do.
+    # The violation already says what the guard's own error and its message say.
     if call.state == "failed" and not (violation and call.error_type in _OF_THE_GUARD):
         parts.append(
             reasons.failure(

@@ -1,4 +1,4 @@
-"""What may come next in a query of calls: names, then values of the last term. Pure."""
+"""Completion of a query of calls: names, then values of the last term. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from audit.queries.call_filter import FILTER_NAMES, Kind
 from audit.queries.call_query import parse, quoted
 
 LIMIT = 20
-"""Suggestions at most."""
+"""Maximum number of suggestions."""
 
 _EXAMPLES = {
     Kind.DURATION: (">1s", ">10s", "<100ms", "1s..5s"),
@@ -18,18 +18,19 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A query that goes on from the one that is being written."""
+    """A query that continues the one that is being typed."""
 
     query: str
-    """The whole of it."""
+    """The whole query."""
     note: str
-    """What its last term means."""
+    """Meaning of its last term."""
 
 
 def complete(text: str, known: Mapping[str, Sequence[str]]) -> list[Suggestion]:
-    """Ways to go on with a query's last term. `known` are values of names, the likeliest first.
+    """Suggest how to complete a query's last term.
 
-    Whatever is suggested begins with `text`, so that it can replace it while it is being typed.
+    `known` maps names to their values, the likeliest first. Each suggestion begins with `text`, so
+    that it can replace the text while it is being typed.
     """
     head, term = _last_term(text)
     name, colon, typed = term.partition(":")
@@ -55,13 +56,13 @@ def complete(text: str, known: Mapping[str, Sequence[str]]) -> list[Suggestion]:
 
 
 def last_name(text: str) -> str:
-    """The name whose value is being written, '' if it is a name that is."""
+    """Return the name whose value is being typed; '' if a name is being typed."""
     name, colon, _ = _last_term(text)[1].partition(":")
     return name if colon else ""
 
 
 def _last_term(text: str) -> tuple[str, str]:
-    """What stands before the last term, and the term; quotes hold white space together."""
+    """Return the text before the last term, and the term. Quotes may enclose white space."""
     start, is_quoted, is_escaped = 0, False, False
     for at, character in enumerate(text):
         if is_escaped:

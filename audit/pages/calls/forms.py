@@ -1,4 +1,4 @@
-"""The forms of calls: saved views, payload searches."""
+"""Forms of calls: saved views and payload searches."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from audit.queries.saved_views import NAME_LENGTH
 
 
 class SavedViewForm(forms.Form):
-    """The name a query of calls is kept under."""
+    """The name under which a query of calls is saved."""
 
     name = forms.CharField(max_length=NAME_LENGTH, strip=True)
 
 
 class PayloadSearchForm(forms.Form):
-    """What is searched for in payloads; an auditor, who is shown what was found, says why."""
+    """The text to search for in payloads. An auditor must give a reason."""
 
     text = forms.CharField(min_length=2, max_length=MAX_NEEDLE, strip=False)
     reason = forms.CharField(min_length=3, max_length=REVEAL_REASON_MAX, strip=True)

@@ -1,4 +1,4 @@
-"""Open executions: what runs, what is overdue, what will hardly end; and ends without a start."""
+"""Open calls: running, overdue or presumed crashed; and ends without a start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ _KINDS = {
     "crashed": ("Presumed crashed", "crashed"),
     "orphan": ("Orphan ends", "orphan"),
 }
-"""What may be asked for: its name on the page, and in the tally."""
+"""The kinds to choose from: the label on the page, and the name in the tally."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A choice of the page, with how many there are of it."""
+    """A choice of the page, with its number of calls."""
 
     value: str
     label: str
@@ -42,7 +42,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class OpenRow:
-    """An open call as it is listed, or an end without its start."""
+    """An open call, or an end without its start, as a row of the list."""
 
     call: ListedCall
     condition: Condition
@@ -54,7 +54,7 @@ class OpenRow:
 @require_safe
 @tenant_page()
 def open_list(request: TenantRequest) -> HttpResponse:
-    """The calls that have not ended, or not begun, of the kind the address asks for."""
+    """Show the calls without an end, or without a start, of the kind that the URL names."""
     now = timezone.now()
     kind = request.GET.get("kind", "")
     kind = kind if kind in _KINDS else ""

@@ -1,8 +1,8 @@
 """Everything the panel of one call shows, gathered from the index and from the log.
 
-The figures are the index', the payloads are the log's very bytes; where the log's were
-erased, the index speaks alone. Of the log, who sees no payloads is told where and when, and of
-payloads their shape.
+The figures come from the index. The payloads are the exact bytes of the log; if these were erased,
+only the index is shown. A member who may not see payloads gets the place and time of the events
+in the log, and only the shape of the payloads.
 """
 
 from dataclasses import dataclass, replace
@@ -36,30 +36,30 @@ from tenants.scope import current_tenant_id
 from tools_registry.versions import is_registered
 
 ALIKE_LIMIT = 20
-RAW_LENGTH = 4_000  # characters of an event shown in the panel; the whole has an address
+RAW_LENGTH = 4_000  # characters of an event shown in the panel; a link leads to all of it
 
-CLOCKS_AGREE = timedelta(seconds=1)  # nearer than this two clocks need not be
+CLOCKS_AGREE = timedelta(seconds=1)  # a smaller difference between two clocks is normal
 
 _SUBSTITUTING = {"fallback", "error-result"}
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """An event as it lies in the log."""
+    """An event as it is stored in the log."""
 
     kind: Kind
     ledger_index: int
     received_at: datetime
     size: int  # bytes; 0 when erased
-    text: str  # the beginning of its line; empty when withheld
+    text: str  # beginning of its line; empty if withheld
     is_cut: bool
     is_erased: bool
-    erased: ErasedBy | None  # what the ledger says of it
+    erased: ErasedBy | None  # the ledger's entry about the erasure
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A violation with the value it is about, before the guard and after, where it said so."""
+    """A violation with its value before and after the guard, if the guard reported them."""
 
     violation: CallViolation
     before: SafeString
@@ -68,7 +68,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class ContextValue:
-    """A name of the context and its value, with the query for the calls that share it."""
+    """A name and value of the context, with the query for the calls that share the value."""
 
     name: str
     value: str
@@ -77,10 +77,10 @@ class ContextValue:
 
 @dataclass(frozen=True, slots=True)
 class CallPanel:
-    """One call, ready for its template. Trees are None for what is not known."""
+    """One call, ready for its template. A tree is None if its value is unknown."""
 
     call: CallDetail
-    is_withheld: bool  # payloads are their shapes, and what quotes them is left out
+    is_withheld: bool  # payloads are reduced to shapes, and texts that quote them are left out
     reason: str
     is_overdue: bool
     running_us: int
@@ -90,31 +90,31 @@ class CallPanel:
     error_message: str
     error_more: Tree | None
     args: Tree | None
-    received: Tree | None  # what the tool returned, where its guard gave something else
+    received: Tree | None  # what the tool returned, if its guard replaced it
     output: Tree | None
-    is_output_substitute: bool  # the guard's own value, so that nothing in it broke the schema
+    is_output_substitute: bool  # the output is the guard's own value, so no violation is in it
     meta: Tree | None
     tokens: str
     context: list[ContextValue]
     alike: list[AlikeCall]
     alike_is_cut: bool
-    alike_query: str  # for all of them
+    alike_query: str  # query for all of them
     beside: Beside
     events: list[LogEvent]
     log_error: str
-    clock_note: str  # what is odd about its times; they are its producer's, and stay so
-    holds: list[LegalHold]  # those in force that cover it
-    erased: list[ErasedBy]  # when and why its payloads went
+    clock_note: str  # what is wrong with its times, which the producer set and nobody changes
+    holds: list[LegalHold]  # active holds that cover the call
+    erased: list[ErasedBy]  # when and why its payloads were erased
 
 
 def gather(
     call: CallDetail, now: datetime, beside: Beside | None = None, *, with_payloads: bool
 ) -> CallPanel:
-    """The panel of a call; `beside` where it is known. Must run inside the tenant's scope.
+    """Return the panel of a call. Pass `beside` if it is known. Needs the tenant's scope.
 
-    Without payloads arguments and output are their shapes, and it has no error message nor what
-    was received in place of what; where its events lie in the log it has. Eight statements at
-    most, and two or more for each event that was erased.
+    Without payloads, arguments and output are reduced to shapes, and the panel has no error message
+    and no received values. It still has the place of the events in the log. It runs at most eight
+    SQL statements, and two or more for each erased event.
     """
     violations = call_violations(call) if call.violation_count else []
     if not with_payloads:
@@ -159,7 +159,7 @@ def gather(
         received=_tree(received, marks),
         output=_tree(data, marks if is_marked else None),
         is_output_substitute=is_substitute,
-        # How long it took by its own account stands in the header already.
+        # The header already shows the duration that the call reported itself.
         meta=_tree(ABSENT if isinstance(meta, dict) and set(meta) <= {"took_ms"} else meta),
         tokens=reasons.tokens(call.prompt_tokens, call.completion_tokens),
         context=[*_context(call), *_reported_context(start)],
@@ -184,7 +184,7 @@ def gather(
 
 
 def _document(event: StoredEvent | None) -> dict[str, Any]:
-    """The event's members. Lines were checked on arrival: what is no object was erased."""
+    """Return the event's members. Lines were checked on arrival: a non-object was erased."""
     if event is None or event.raw is None:
         return {}
     try:
@@ -195,7 +195,7 @@ def _document(event: StoredEvent | None) -> dict[str, Any]:
 
 
 def _parts(output: Any) -> tuple[Any, dict[str, Any], Any]:
-    """Data, error and meta of an output: of an AI Core envelope, or of any other value."""
+    """Return data, error and meta of an output: an AI Core envelope, or any other value."""
     if isinstance(output, dict):
         meta = output.get("meta") or ABSENT
         error = output.get("error")
@@ -207,7 +207,7 @@ def _parts(output: Any) -> tuple[Any, dict[str, Any], Any]:
 
 
 def _member(document: dict[str, Any], name: str) -> Any:
-    """A member by its snake-case name or the ADK's camel-case one; ABSENT if it has neither."""
+    """Return a member by its snake-case name or the ADK's camel-case one, else ABSENT."""
     head, *rest = name.split("_")
     camel = head + "".join(word.capitalize() for word in rest)
     return document.get(name, document.get(camel, ABSENT))
@@ -219,7 +219,7 @@ def _received(end: dict[str, Any]) -> Any:
 
 
 def _marks(end: dict[str, Any], violations: list[CallViolation]) -> list[Mark]:
-    """A mark for each violation, with the values the guard reported where the log has them."""
+    """Return a mark per violation, with the guard's reported values if the log has them."""
     guard = end.get("guard")
     reported = guard.get("violations") if isinstance(guard, dict) else None
     values = reported if isinstance(reported, list) else []
@@ -269,7 +269,7 @@ def _error_facts(call: CallDetail, failure: dict[str, Any]) -> list[tuple[str, s
 
 
 def _clock_note(call: CallDetail, stored: dict[Kind, StoredEvent]) -> str:
-    """What its producer's clock is wrong about, as far as ours and the call itself can tell."""
+    """Return what is wrong with the producer's clock, judged by our clock and by the call."""
     times: dict[Kind, datetime | None] = {"start": call.started_at, "end": call.ended_at}
     ahead = max(
         (
@@ -316,7 +316,7 @@ def _context(call: CallDetail) -> list[ContextValue]:
 
 
 def _reported_context(start: dict[str, Any]) -> list[ContextValue]:
-    """What OTLP spans say of agent and model (`audit.intake.otlp.conventions`)."""
+    """Return agent and model as OTLP spans report them (`audit.intake.otlp.conventions`)."""
     context = start.get("context")
     if "otlp" not in start or not isinstance(context, dict):
         return []
@@ -328,7 +328,7 @@ def _reported_context(start: dict[str, Any]) -> list[ContextValue]:
 
 
 def _args(start: dict[str, Any]) -> Any:
-    """The arguments; ABSENT where an instrumentation left them out, which is its default."""
+    """Return the arguments. ABSENT if instrumentation left them out, which is its default."""
     args = start.get("args", ABSENT)
     return ABSENT if args is None and "otlp" in start else args
 

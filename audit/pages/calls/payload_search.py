@@ -1,4 +1,4 @@
-"""Searching payloads: asking for it, watching it, stopping it, and what it found."""
+"""Payload searches: start, progress, cancel and results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,20 +36,20 @@ PAGE_SIZE = 25
 
 @dataclass(frozen=True, slots=True)
 class FoundCall:
-    """A call with what was found in its start, its end or both."""
+    """A call with the matches in its start, its end or both."""
 
     row: CallRow
     excerpts: dict[str, Excerpt | None]
-    """By kind of event; None: no longer there, its payload was erased."""
+    """By kind of event. None: the payload was erased since."""
 
 
 @require_POST
 @tenant_page(needs_payloads=True)
 def search_start(request: TenantRequest) -> HttpResponseBase:
-    """Search the payloads of the calls that `q` asks for, for `text`."""
+    """Start a search for `text` in the payloads of the calls that match `q`."""
     needs_reason = not request.membership.sees_payloads
     form = PayloadSearchForm(request.POST, needs_reason=needs_reason)
-    # A search shows payloads by itself, to auditors for the reason they give here.
+    # A search itself permits reading payloads; an auditor gives the reason for it here.
     reader = Reader(timezone.get_current_timezone(), sees_payloads=True)
     query = parse(request.POST.get("q", ""), reader)
     if query.problems:
@@ -68,7 +68,7 @@ def search_start(request: TenantRequest) -> HttpResponseBase:
         request.tenant,
         request.user,
         "payload.search",
-        str(search.id),  # not what was looked for: nothing is ever removed from the ledger
+        str(search.id),  # not the search text: nothing is ever removed from the ledger
         **{name: value for name, value in told.items() if value},
     )
     search_payloads.defer(tenant_id=str(request.tenant.id), search_id=str(search.id))
@@ -78,9 +78,9 @@ def search_start(request: TenantRequest) -> HttpResponseBase:
 @require_safe
 @tenant_page(needs_payloads=True)
 def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """How far a search has come, and what it has found so far.
+    """Show the progress of a search and its matches so far.
 
-    An auditor is shown what it found for an hour, having said why; then the page offers it anew.
+    An auditor who gave a reason sees the matches for an hour. Then the page asks for it again.
     """
     search = _own(request, pk)
     now = timezone.now()
@@ -106,7 +106,7 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @tenant_page(needs_payloads=True)
 def search_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Stop a search; what it has found stays."""
+    """Cancel a search. Its matches stay."""
     _own(request, pk)
     payload_search.cancel_search(request.user, pk, timezone.now())
     return redirect("search_detail", pk)
@@ -120,7 +120,7 @@ def _own(request: TenantRequest, pk: UUID) -> PayloadSearch:
 
 
 def _percent(search: PayloadSearch) -> int:
-    """How much of the range has been searched, newest first."""
+    """Return the percentage of the range that was searched. The newest part comes first."""
     if search.cursor_at is None:
         return 0
     searched, whole = search.until - search.cursor_at, search.until - search.since
@@ -128,7 +128,7 @@ def _percent(search: PayloadSearch) -> int:
 
 
 def _hits(search: PayloadSearch, before: Cursor[UUID] | None) -> tuple[list[PayloadHit], str]:
-    """A page of hits, newest first, and the cursor to older ones; a call has one or two."""
+    """Return a page of hits, newest first, and the cursor to older ones. A call has 1 or 2."""
     hits = PayloadHit.objects.for_tenant(search.tenant_id).filter(search_id=search.id)
     if before is not None:
         hits = hits.filter(started_at__lte=before.at).exclude(
@@ -159,7 +159,7 @@ def _found(
 def _excerpts(
     calls: Sequence[ListedCall], kinds: Mapping[UUID, list[str]], search: PayloadSearch
 ) -> dict[tuple[UUID, str], Excerpt | None]:
-    """What was found, out of the log itself."""
+    """Return the excerpts with the matches, read from the log."""
     places: dict[tuple[UUID, int], tuple[UUID, str]] = {}
     for call in calls:
         for kind, batch_id, position in (

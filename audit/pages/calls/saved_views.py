@@ -1,4 +1,4 @@
-"""Keeping a query of calls under a name, and forgetting it."""
+"""Saving a query of calls under a name, and deleting it."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from tenants.access import TenantRequest, tenant_page
 @require_POST
 @tenant_page()
 def view_save(request: TenantRequest) -> HttpResponseBase:
-    """Keep the query `q` under `name`, for the signed-in user alone."""
+    """Save the query `q` under `name`. Only the signed-in user sees it."""
     form = SavedViewForm(request.POST)
     query = read_query(request, request.POST.get("q", ""))
     if query.problems:
@@ -45,7 +45,7 @@ def view_save(request: TenantRequest) -> HttpResponseBase:
 @require_POST
 @tenant_page()
 def view_delete(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Forget one of the user's own views."""
+    """Delete one of the user's own views."""
     view = delete_view(request.user, pk)
     if view is None:
         raise Http404("no such view")

@@ -1,4 +1,4 @@
-"""Evidence bundles over the API. What is in one is docs/evidence.md's."""
+"""Evidence bundles over the API. docs/evidence.md describes their contents."""
 
 from datetime import UTC
 from typing import cast

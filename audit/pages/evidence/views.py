@@ -1,4 +1,4 @@
-"""Evidence bundles: asking for one, and the file."""
+"""Evidence bundles: the form and the file."""
 
 from datetime import UTC
 
@@ -21,7 +21,7 @@ from tenants.models import Role
 @require_safe
 @tenant_page(role=Role.AUDITOR)
 def evidence_page(request: TenantRequest) -> HttpResponse:
-    """Say of which range, and how the file is checked."""
+    """Show the form for a range, and how to verify the file."""
     checkpoints = LedgerCheckpoint.objects.for_tenant(request.tenant.id)
     zone = timezone.get_current_timezone()
     context = {
@@ -35,7 +35,7 @@ def evidence_page(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page(role=Role.AUDITOR)
 def evidence_bundle(request: TenantRequest) -> HttpResponseBase:
-    """The bundle of a range of time, or of a stored report. It is put on record."""
+    """Export the bundle of a time range or of a stored report. The audit log records it."""
     now = timezone.now()
     report = None
     if text := request.GET.get("report", ""):

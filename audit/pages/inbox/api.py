@@ -1,4 +1,4 @@
-"""What may be lost: producers and their numbering, and lines that were refused."""
+"""Lost events over the API: producers with their sequence gaps, and rejected events."""
 
 import base64
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ def list_producers(request: HttpRequest, asked: Query[ProducersAsked]) -> dict[s
     before = unseal("producers", asked.cursor, _read_producer)
     page = producers(of.start, now, size=asked.limit, before=before)
     shown = page.producers
-    # A page behind the last one knows of none; what there are is told by the first.
+    # A page after the last row has no totals, so they come from the first page.
     whole = page if shown or before is None else producers(of.start, now, size=1)
     last = shown[-1] if shown and page.has_more else None
     return {

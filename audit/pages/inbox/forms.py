@@ -1,4 +1,4 @@
-"""The forms of the inbox."""
+"""Forms of the inbox."""
 
 from datetime import datetime
 from typing import ClassVar
@@ -10,7 +10,7 @@ from audit.queries.inbox import InboxFilter
 
 
 class InboxFilterForm(forms.Form):
-    """Which refused lines are listed. With a value that cannot be read, none."""
+    """Which rejected lines are listed. None if a value is invalid."""
 
     RANGES: ClassVar = LIST_RANGES
     STATES: ClassVar[dict[str, str]] = {
@@ -27,7 +27,7 @@ class InboxFilterForm(forms.Form):
     after = forms.UUIDField(required=False)
 
     def wanted(self, now: datetime) -> InboxFilter:
-        """What the address asks for; of a form with errors, to fill it in again."""
+        """Return the filter from the URL. If the form has errors, it holds the valid values."""
         read = self.cleaned_data
         since = self.RANGES[read.get("range", "")][1]
         return InboxFilter(
@@ -38,7 +38,7 @@ class InboxFilterForm(forms.Form):
 
 
 class DiscardForm(forms.Form):
-    """Why a refused line needs nothing more."""
+    """Why a rejected line is discarded."""
 
     reason = forms.CharField(
         max_length=500,
@@ -48,7 +48,7 @@ class DiscardForm(forms.Form):
 
 
 class DiscardAllForm(InboxFilterForm, DiscardForm):
-    """Why all waiting lines of one code, up to one that was seen, need nothing more."""
+    """Why all waiting lines of one code are discarded, up to the newest line that was seen."""
 
     code = forms.CharField(max_length=64, strip=True)
     until = forms.UUIDField()

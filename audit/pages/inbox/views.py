@@ -1,4 +1,4 @@
-"""The inbox: refused lines, what is wrong with each, and what somebody did about it."""
+"""The inbox: rejected lines, what is wrong with each, and how it was resolved."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -33,7 +33,7 @@ _SENT = {
 
 @dataclass(frozen=True, slots=True)
 class ListedLine:
-    """A refused line as it is listed."""
+    """A rejected line as a row of the list."""
 
     row: InboxRow
     why: str
@@ -44,13 +44,13 @@ class ListedLine:
 @require_safe
 @tenant_page()
 def inbox_list(request: TenantRequest) -> HttpResponse:
-    """The refused lines that match the address' filters, a page of them, newest first."""
+    """Show a page of the rejected lines that match the URL's filters, newest first."""
     form = InboxFilterForm(request.GET)
     is_valid = form.is_valid()
     now = timezone.now()
     wanted = form.wanted(now)
     before, after = form.cleaned_data.get("before"), form.cleaned_data.get("after")
-    page = NO_LINES  # the rest of a filter alone may find the opposite of what was asked
+    page = NO_LINES  # half a filter may match the opposite of what was meant
     if is_valid:
         page = inbox_page(
             wanted,
@@ -88,14 +88,14 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def inbox_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """One line: why it was refused, where it breaks off, and what became of it."""
+    """Show one line: why it was rejected, where the problem is, and how it was resolved."""
     return _detail(request, _found(inbox_line(pk)), DiscardForm())
 
 
 @require_POST
 @tenant_page(role=Role.AUDITOR)
 def inbox_reveal(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Show the member this line for a while, for a reason that goes on record."""
+    """Show the member this line for an hour. The audit log records their reason."""
     line = _found(inbox_line(pk))
     form = RevealForm(request.POST)
     if form.is_valid():
@@ -131,7 +131,7 @@ def inbox_send(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def inbox_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Close the line for a reason; it stays where it can be found."""
+    """Discard the line, with a reason. It stays in the list under Discarded."""
     form = DiscardForm(request.POST)
     if not form.is_valid():
         return _detail(request, _found(inbox_line(pk)), form)
@@ -147,7 +147,7 @@ def inbox_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def inbox_discard_all(request: TenantRequest) -> HttpResponseBase:
-    """Close all waiting lines of one code, up to the newest that was seen, for one reason."""
+    """Discard all waiting lines of one code up to the newest that was seen, with one reason."""
     form = DiscardAllForm(request.POST)
     now = timezone.now()
     if not form.is_valid():
@@ -163,11 +163,11 @@ def inbox_discard_all(request: TenantRequest) -> HttpResponseBase:
 @require_safe
 @tenant_page(role=Role.AUDITOR)
 def inbox_export(request: TenantRequest, kind: str) -> HttpResponseBase:
-    """Every line that matches the address' filters, as a file."""
+    """Export every line that matches the URL's filters as a file."""
     if kind not in exports.FORMS:
         raise Http404("no such form of export")
     form = InboxFilterForm(request.GET)
-    if not form.is_valid():  # an export must not hold more than was asked for
+    if not form.is_valid():  # an export must not hold more than was requested
         raise Http404("no such filter")
     written = exports.FORMS[kind]
     wanted = form.wanted(timezone.now())

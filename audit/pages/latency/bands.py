@@ -1,7 +1,7 @@
-"""The buckets of a histogram put together into as many bands as a chart can show.
+"""Groups the buckets of a histogram into as many bands as a chart can show.
 
-Pure. A band's limits are whole microseconds, so that a query for its calls finds exactly those
-the histogram counted.
+Pure. A band's limits are whole microseconds, so that a query for its calls returns exactly the
+calls that the histogram counted.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from audit.index.histogram import (
 from audit.show import figures
 
 DOUBLING = 7
-"""Buckets after which durations have doubled (2.01 times)."""
+"""Number of buckets over which durations double (2.01 times)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Neighbouring buckets: durations from `low_us` on and below `high_us`, None without end."""
+    """Adjacent buckets: durations from `low_us` to below `high_us`. None: no upper limit."""
 
     first: int
     last: int
@@ -33,12 +33,12 @@ class Band:
 
     @property
     def label(self) -> str:
-        """Where it begins: `135 ms`."""
+        """The lower limit: `135 ms`."""
         return figures.duration(self.low_us) if self.low_us else "0"
 
     @property
     def name(self) -> str:
-        """From and to: `135 ms to 272 ms`."""
+        """Both limits: `135 ms to 272 ms`."""
         if self.high_us is None:
             return f"{figures.duration(self.low_us)} and more"
         if not self.low_us:
@@ -47,21 +47,22 @@ class Band:
 
     @property
     def term(self) -> str:
-        """The term of a query for its calls."""
+        """The query term for its calls."""
         if self.high_us is None:
             return f"duration:>={self.low_us}us"
         return f"duration:{self.low_us}us..{self.high_us - 1}us"
 
     def count(self, latency: Sequence[int]) -> int:
-        """A histogram's calls in it."""
+        """Return the number of a histogram's calls in the band."""
         return sum(latency[self.first : self.last + 1])
 
 
 def bands(latency: Sequence[int], buckets: int | None = None, *, at_most: int = 48) -> list[Band]:
-    """The bands from the fastest calls of a histogram to the slowest, of so many buckets each.
+    """Return the bands from a histogram's fastest calls to its slowest, `buckets` buckets each.
 
-    Without a number of as few as make `at_most` bands. The first bucket, below 1 ms, is a band of
-    its own, and bands begin at the same durations whatever was counted.
+    By default, `buckets` is the least number that needs at most `at_most` bands. The first bucket,
+    below 1 ms, is a band of its own. The bands' edges do not depend on the counts, only on
+    `buckets`.
     """
     used = [bucket for bucket, count in enumerate(latency) if count > 0]
     if not used:
@@ -79,7 +80,7 @@ def bands(latency: Sequence[int], buckets: int | None = None, *, at_most: int = 
 
 @cache
 def first_us(bucket: int) -> int:
-    """The shortest duration that belongs to a bucket."""
+    """Return the shortest duration in a bucket, in microseconds."""
     if bucket == 0:
         return 0
     duration_us = int(LOWEST_US * exp((bucket - 1) * LOG_GROWTH)) - 1

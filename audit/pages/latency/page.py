@@ -1,4 +1,4 @@
-"""What the page of durations and tokens shows: tiles, charts, tables. Pure."""
+"""Tiles, charts and tables of the page of durations and tokens. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from audit.show.charts import (
 from audit.show.tiles import Tile, relative
 
 ORDERS = ("p50", "p90", "p95", "p99", "calls", "tokens", "cache")
-"""What the table may be sorted by, from the most."""
+"""Columns that the table can be sorted by, in descending order."""
 _SPAN_WIDTH, _SPAN_EDGE = 120, 3
 
 
@@ -34,23 +34,23 @@ class VersionRow:
     query: str
     percentiles: dict[str, float | None]
     slowest: str
-    """The query of the slowest 5 %."""
+    """The query for the slowest 5 %."""
     span: "Span | None"
 
     @property
     def of_tool(self) -> dict[str, str]:
-        """What an address says for the page of this tool alone."""
+        """URL parameters for the page of only this tool."""
         return {"tool": self.tool}
 
     @property
     def of_version(self) -> dict[str, str]:
-        """The same of this version."""
+        """URL parameters for the page of only this version."""
         return {"tool": self.tool, "version": self.version}
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a version's percentiles lie among all versions', as places of an SVG."""
+    """A version's percentiles on a scale common to all versions, as SVG coordinates."""
 
     p50: float
     p95: float
@@ -58,7 +58,7 @@ class Span:
 
     @property
     def length(self) -> float:
-        """From the median to the 99th percentile."""
+        """Distance from the median to the 99th percentile."""
         return round(self.p99 - self.p50, 1)
 
 
@@ -73,7 +73,7 @@ class ErrorRow:
 
 
 def terms(wanted: ToolFilter) -> str:
-    """The terms of a query for the calls of a tool and version; '' without."""
+    """Return the query terms for the calls of a tool and version; '' without a filter."""
     found = [f"tool:{quoted(wanted.tool)}"] if wanted.tool is not None else []
     if wanted.version:
         found.append(f"version:{quoted(wanted.version)}")
@@ -81,7 +81,7 @@ def terms(wanted: ToolFilter) -> str:
 
 
 def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
-    """The headline figures. Without a whole range before them nothing is compared."""
+    """Return the headline figures. `is_comparable`: the whole range before has figures."""
     now, before = found.total, found.previous if is_comparable else Spent()
     parts = found.of.whole(found.parts)
     within = _within(found)
@@ -125,7 +125,7 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
 
 
 def charts(found: Latency) -> dict[str, Chart]:
-    """The charts by name: over_time (a heat map), histogram, tokens."""
+    """Return the charts by name: over_time (a heat map), histogram, tokens."""
     slots, per = time_slots(found.of), f"per {found.of.step_name}"
     of_tool, latency = terms(found.wanted), found.total.latency
     heat = [
@@ -163,7 +163,7 @@ def charts(found: Latency) -> dict[str, Chart]:
 
 
 def version_rows(found: Latency, order: str) -> list[VersionRow]:
-    """Every tool and version, the one with most of `order` first."""
+    """Return every tool and version, sorted by `order` in descending order."""
 
     def most(row: VersionRow) -> tuple[float, int, str, str]:
         spent = row.spent
@@ -193,7 +193,7 @@ def version_rows(found: Latency, order: str) -> list[VersionRow]:
 
 
 def error_rows(found: Latency) -> list[ErrorRow]:
-    """Failed calls by tool and type, the most frequent first."""
+    """Return failed calls by tool and error type, the most frequent first."""
     within = range_query(found.of.start, found.of.end)
 
     def row(tool: str, error_type: str, calls: int) -> ErrorRow:
@@ -208,7 +208,7 @@ def error_rows(found: Latency) -> list[ErrorRow]:
 
 @dataclass(frozen=True, slots=True)
 class LimitRow:
-    """A tool's limit of one kind against what was used; texts with their units."""
+    """A tool's limit of one kind compared with its use. Texts include units."""
 
     tool: str
     given: str
@@ -216,13 +216,13 @@ class LimitRow:
     limit: Limit
     shares: list[float]
     query: str
-    """Of the calls that used more than they were given."""
+    """The query for the calls that exceeded their limit."""
 
 
 def limit_rows(tools: dict[str, ToolSpent], kind: str, within: str) -> list[LimitRow]:
-    """The tools whose calls have a limit, those that exceed it most first.
+    """Return the tools whose calls have a limit. The tool that exceeds it most often is first.
 
-    `kind` is `timeout` (in milliseconds, used in microseconds) or `budget` (tokens).
+    `kind` is `timeout` (limit in milliseconds, use in microseconds) or `budget` (tokens).
     """
 
     def rows() -> Iterator[LimitRow]:
@@ -253,7 +253,7 @@ def _within(found: Latency) -> str:
 
 
 def _span(percentiles: dict[str, float | None], low: float, high: float) -> Span | None:
-    """Places of three percentiles on a logarithmic scale from `low` to `high`."""
+    """Return the places of three percentiles on a logarithmic scale from `low` to `high`."""
 
     def place(ms: float) -> float:
         share = log(ms / low) / log(high / low) if high > low else 0.5

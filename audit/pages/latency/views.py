@@ -1,4 +1,4 @@
-"""Durations and tokens: how slow, how costly, by tool and version; what single calls tell."""
+"""Durations and tokens by tool and version, and figures that need single calls."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ FILTERS = {"tool": "Tool", "version": "Version"}
 @require_safe
 @tenant_page()
 def latency_page(request: TenantRequest) -> HttpResponse:
-    """Durations and tokens of the range the address asks for."""
+    """Show durations and tokens of the URL's range."""
     now = timezone.now()
     asked, wanted = asked_range(request, now), ToolFilter.read(request.GET)
     order = request.GET.get("sort", "")
@@ -66,12 +66,12 @@ def latency_page(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def latency_newest(request: TenantRequest) -> HttpResponse:
-    """What only single calls tell, of the newest of the range."""
+    """Show figures that need single calls, from the newest calls of the range."""
     now = timezone.now()
     asked, wanted = asked_range(request, now), ToolFilter.read(request.GET)
     found = newest(asked.range, wanted)
     within = _within(asked.range, wanted)
-    # Of a single tool `within` names it already; a term must not be given twice.
+    # `within` may already name a single tool, and a term must not occur twice.
     by_tool = range_query(asked.range.start, asked.range.end)
     retried = sorted(
         ((name, tool) for name, tool in found.tools.items() if tool.retries),
@@ -112,7 +112,7 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def latency_export(request: TenantRequest, kind: str) -> HttpResponse:
-    """Every tool and version of the range, as NDJSON or CSV. It is put on record."""
+    """Export every tool and version of the range as NDJSON or CSV. The audit log records it."""
     return figures_file(
         request,
         kind,

@@ -1,7 +1,7 @@
-"""The ledger: what is signed, by whom, proofs, and the tree itself as C2SP tlog-tiles.
+"""The ledger over the API: checkpoints, keys, proofs, and the tree as C2SP tlog-tiles.
 
-`/ledger/checkpoint` and `/ledger/tile/…` are a log's addresses as https://c2sp.org/tlog-tiles has
-them, with `/api/v1/ledger` as its prefix: a client of such logs needs no more than the key.
+`/ledger/checkpoint` and `/ledger/tile/…` are the URLs that https://c2sp.org/tlog-tiles defines,
+with the prefix `/api/v1/ledger`. A client of such logs needs only the key.
 """
 
 import base64

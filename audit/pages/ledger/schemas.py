@@ -1,4 +1,4 @@
-"""What the API answers about the ledger, as its description says it."""
+"""The API's responses about the ledger, as the API description shows them."""
 
 from datetime import datetime
 

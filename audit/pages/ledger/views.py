@@ -1,4 +1,4 @@
-"""The ledger: how it stands, proofs, keys, and reading all of it again."""
+"""The ledger: its state, entries, proofs, keys, and the check of the whole ledger."""
 
 import json
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ from tenants.slices import UNDER_WAY, JobState, percent
 
 PAGE_SIZE = 25
 LATE = timedelta(seconds=60)
-"""What is not signed after so long is somebody's to look after."""
+"""An entry that is unsigned for longer than this needs an operator."""
 _INDEX_MAX = (1 << 63) - 1
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """What the page says of the signer: a look, a word, and what to know of it."""
+    """The signer as the page shows it: a colour, a word, and a note."""
 
     look: str
     word: str
@@ -48,7 +48,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class ListedCheckpoint:
-    """A checkpoint with how many entries it added to the one before."""
+    """A checkpoint with the number of entries it added to the one before."""
 
     checkpoint: LedgerCheckpoint
     root: str
@@ -58,7 +58,7 @@ class ListedCheckpoint:
 @require_safe
 @tenant_page()
 def ledger_page(request: TenantRequest) -> HttpResponseBase:
-    """Size, last checkpoint, signer, recent checkpoints, keys, and how to check it all."""
+    """Show size, last checkpoint, signer, recent checkpoints, keys, and how to check it all."""
     if (wanted := _number(request.GET.get("entry", ""))) is not None:
         return redirect("ledger_entry", wanted)
     now = timezone.now()
@@ -88,7 +88,7 @@ def ledger_page(request: TenantRequest) -> HttpResponseBase:
 @require_safe
 @tenant_page()
 def ledger_entry(request: TenantRequest, index: int) -> HttpResponse:
-    """One entry, its proof against the newest checkpoint, and the call it is of."""
+    """Show one entry, its proof against the newest checkpoint, and its call."""
     view = _entry(index)
     proof: Inclusion | None = None
     problem, is_altered = "", False
@@ -119,7 +119,7 @@ def ledger_entry(request: TenantRequest, index: int) -> HttpResponse:
 
 
 def _action_of(view: EntryView) -> dict[str, Any] | None:
-    """Who did what to what, of an entry that records an action and is unaltered."""
+    """Return who did what to what. None if the entry is altered or no action."""
     if view.fault or not view.raw or view.entry is None or view.entry.kind is not Kind.ACTION:
         return None
     action: dict[str, Any] = json.loads(view.raw)
@@ -129,7 +129,7 @@ def _action_of(view: EntryView) -> dict[str, Any] | None:
 @require_safe
 @tenant_page()
 def ledger_proof(request: TenantRequest, index: int) -> HttpResponse:
-    """The same as a file: https://c2sp.org/tlog-proof."""
+    """Return the entry's proof as a file: https://c2sp.org/tlog-proof."""
     view = _entry(index)
     try:
         return proof_file(proofs.inclusion(index), view)
@@ -140,7 +140,7 @@ def ledger_proof(request: TenantRequest, index: int) -> HttpResponse:
 @require_safe
 @tenant_page()
 def ledger_consistency(request: TenantRequest) -> HttpResponse:
-    """That the log of one checkpoint begins with that of an older one; the newest, unless told."""
+    """Prove that a checkpoint's log begins with the log of an older one. Default: the newest."""
     newest = proofs.newest_checkpoint()
     old = _number(request.GET.get("old", ""))
     new = _number(request.GET.get("new", "")) or (0 if newest is None else newest.size)
@@ -167,7 +167,7 @@ def ledger_consistency(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def checkpoint_note(request: TenantRequest, epoch: int, size: int) -> HttpResponse:
-    """A checkpoint as it was signed, to be kept."""
+    """Return a checkpoint's signed note as a file."""
     found = LedgerCheckpoint.objects.for_tenant(request.tenant.id)
     one = found.filter(epoch=min(epoch, 1 << 30), size=min(size, _INDEX_MAX)).first()
     if one is None:
@@ -178,7 +178,7 @@ def checkpoint_note(request: TenantRequest, epoch: int, size: int) -> HttpRespon
 @require_safe
 @tenant_page()
 def ledger_keys(request: TenantRequest) -> HttpResponse:
-    """The public keys of this ledger as signed notes name them, one a line."""
+    """Return the public keys of this ledger as signed notes name them, one per line."""
     names = proofs.origins() or [origin_of(request.tenant.id, 0)]
     now = timezone.now()
     vkeys = [key.vkey for name in names for key in proofs.public_keys(name, now)]
@@ -188,7 +188,7 @@ def ledger_keys(request: TenantRequest) -> HttpResponse:
 @require_POST
 @tenant_page(needs_payloads=True)
 def check_start(request: TenantRequest) -> HttpResponseBase:
-    """Let the worker read the whole ledger again. Not for viewers."""
+    """Let the worker check the whole ledger. Not for viewers."""
     check = checks.start_check(request.user.get_username(), timezone.now())
     if check is None:
         messages.info(request, "The ledger is being read already.")
@@ -201,7 +201,7 @@ def check_start(request: TenantRequest) -> HttpResponseBase:
 @require_safe
 @tenant_page()
 def check_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """How far a reading has come, and what it found."""
+    """Show the progress of a check and its findings."""
     check = checks.find_check(pk)
     if check is None:
         raise Http404("no such check")
@@ -211,7 +211,7 @@ def check_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @tenant_page(needs_payloads=True)
 def check_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Stop a reading."""
+    """Cancel a check."""
     if checks.find_check(pk) is None:
         raise Http404("no such check")
     checks.cancel_check(pk, timezone.now())
@@ -261,7 +261,7 @@ def _entry(index: int) -> EntryView:
 
 
 def _call_day(view: EntryView) -> date | None:
-    """The day of the call an event is of, if the index has it."""
+    """Return the day of the event's call, if the index has it."""
     if view.is_own or view.entry is None or view.entry.invocation_id == NO_INVOCATION:
         return None
     return call_day(view.entry.invocation_id, now=timezone.now())

@@ -1,4 +1,4 @@
-"""The overview: what broke, how slow, how costly, and whether anything was lost."""
+"""The overview: failures, durations, cost, and whether any event was lost."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ _LOOKING = Budget(rows=20_000, seconds=0.02)
 @require_safe
 @tenant_page()
 def home(request: TenantRequest) -> HttpResponse:
-    """The figures of the range the address asks for, each against the range before."""
+    """Show the figures of the URL's range, each compared with the range before."""
     now = timezone.now()
     asked = asked_range(request, now)
     found = over_time(asked.range)
@@ -52,7 +52,7 @@ def home(request: TenantRequest) -> HttpResponse:
 
 
 def _latest_failures(found: OverTime, now: datetime, membership: Membership) -> list[CallRow]:
-    """The newest failed calls, looked for from the newest part that has any."""
+    """Return the newest failed calls. The search starts in the newest part that has any."""
     part = tiles.last_part_with_failures(found.parts)
     if part is None:
         return []

@@ -1,4 +1,4 @@
-"""The form of a polling tool."""
+"""The form that marks a tool as polling."""
 
 from django import forms
 
@@ -6,6 +6,6 @@ from audit.queries import polling
 
 
 class PollingToolForm(forms.Form):
-    """A tool that polls, exactly as executors name it."""
+    """The name of a polling tool, exactly as executors write it."""
 
     tool = forms.CharField(max_length=polling.NAME_LENGTH, strip=False)

@@ -1,4 +1,4 @@
-"""Repeats: identical calls, loops, what a cache would save, and tools that are meant to poll."""
+"""Repeats: identical calls, loops, what a cache would save, and tools that poll on purpose."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -47,17 +47,17 @@ LOOPS_SHOWN, REPEATS_SHOWN = 15, 20
 
 @dataclass(frozen=True, slots=True)
 class Row[R: InTrace | Repeat]:
-    """A loop or a repeat as it is listed, and the query of its calls."""
+    """A loop or a repeat as a row of the list, with the query for its calls."""
 
     one: R
     query: str
     arguments: str
-    """Of the newest call, for those who may see payloads; empty for others."""
+    """Arguments of the newest call. Empty for members who may not see payloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
-    """A repeat whose results were compared, and the query of its calls."""
+    """A repeat whose results were compared, with the query for its calls."""
 
     one: Compared
     query: str
@@ -67,7 +67,7 @@ class ComparedRow:
 @require_safe
 @tenant_page()
 def repeat_page(request: TenantRequest) -> HttpResponse:
-    """The identical calls of the range the address asks for."""
+    """Show the identical calls of the URL's range."""
     now = timezone.now()
     asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
     polling = polling_tools()
@@ -100,7 +100,7 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def repeat_results(request: TenantRequest) -> HttpResponse:
-    """Whether the results of the most frequent repeats differ: what a cache would do."""
+    """Show whether the most frequent repeats gave equal results, so that a cache would help."""
     now = timezone.now()
     asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
     polling = polling_tools()
@@ -133,7 +133,7 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def repeat_export(request: TenantRequest, kind: str) -> HttpResponse:
-    """The loops and repeats of the range, as NDJSON or CSV. It is put on record."""
+    """Export the loops and repeats of the range as NDJSON or CSV. The audit log records it."""
     return figures_file(
         request,
         kind,
@@ -147,7 +147,7 @@ def repeat_export(request: TenantRequest, kind: str) -> HttpResponse:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def polling_add(request: TenantRequest) -> HttpResponseBase:
-    """Leave a tool out of the repeats: it is meant to poll."""
+    """Exclude a tool from the repeats, because it polls on purpose."""
     form = PollingToolForm(request.POST)
     if not form.is_valid():
         messages.error(request, "Nothing was changed: say which tool.")
@@ -166,7 +166,7 @@ def polling_add(request: TenantRequest) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def polling_remove(request: TenantRequest) -> HttpResponseBase:
-    """Count a tool's repeats again."""
+    """Include a tool in the repeats again."""
     form = PollingToolForm(request.POST)
     if not form.is_valid() or not remove_polling_tool(form.cleaned_data["tool"]):
         raise Http404("no such tool polls")
@@ -177,7 +177,7 @@ def polling_remove(request: TenantRequest) -> HttpResponseBase:
 
 
 def _back(request: TenantRequest) -> HttpResponseBase:
-    """To the page, and the range it was of."""
+    """Redirect to the page with the range it had."""
     name = request.POST.get("range", "")
     address = reverse("repeat_page")
     return redirect(f"{address}?range={name}" if name in LENGTHS else address)
@@ -186,7 +186,10 @@ def _back(request: TenantRequest) -> HttpResponseBase:
 def _arguments(
     request: TenantRequest, of: TimeRange, found: Repeats, calls: Sequence[InTrace | Repeat]
 ) -> Callable[[InTrace | Repeat], str]:
-    """What says the arguments of calls, for those who may see them. It is put on record."""
+    """Return a function from a call to its arguments; '' if the member may not see payloads.
+
+    The audit log records that arguments were shown.
+    """
     texts: dict[tuple[str, str], str] = {}
     if request.membership.sees_payloads and calls:
         tool = ToolFilter.read(request.GET).tool

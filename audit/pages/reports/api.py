@@ -1,4 +1,4 @@
-"""The API's reports: the list, one of them, and making one. The same as on the pages."""
+"""Reports over the API: list, read and create, as on the pages."""
 
 from datetime import datetime
 from typing import Any, Literal, cast

@@ -1,4 +1,4 @@
-"""The form of the reports' page: what is made by itself."""
+"""The form of the reports' page: scheduled reports."""
 
 from django import forms
 
@@ -8,14 +8,14 @@ from tenants.zones import zone_named
 
 
 class ScheduleForm(forms.Form):
-    """Which reports the worker makes, whose midnight they go by, and how long all are kept."""
+    """Which reports the worker makes, in which time zone, and how long all are kept."""
 
     kinds = forms.MultipleChoiceField(choices=[(kind, kind) for kind in SCHEDULED], required=False)
     time_zone = forms.CharField(max_length=64)
     keep_days = forms.IntegerField(min_value=LEAST_DAYS, max_value=MOST_DAYS)
 
     def clean_time_zone(self) -> str:
-        """The name of a zone there is."""
+        """Return the name of the zone. Raises ValidationError for an unknown one."""
         name = str(self.cleaned_data["time_zone"]).strip()
         if str(zone_named(name)) != name:
             raise forms.ValidationError("There is no such time zone: write Europe/Berlin or UTC.")
@@ -23,6 +23,6 @@ class ScheduleForm(forms.Form):
 
     @property
     def schedule(self) -> Schedule:
-        """What was decided."""
+        """The schedule from the form."""
         found = self.cleaned_data
         return Schedule(found["kinds"], found["time_zone"], found["keep_days"])

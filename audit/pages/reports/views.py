@@ -1,4 +1,4 @@
-"""Reports: the list, one of them, making one, and what the worker makes by itself."""
+"""Reports: list, read, create, and the schedule of the worker's reports."""
 
 from datetime import datetime
 from typing import Any
@@ -28,14 +28,14 @@ _NAMES = {"day": "Daily", "week": "Weekly", "month": "Monthly"}
 
 
 def may_make(membership: Membership) -> bool:
-    """Whether this member may make reports: everybody but a viewer."""
+    """Whether this member may create reports. Only viewers may not."""
     return has_role(membership, Role.EDITOR) or has_role(membership, Role.AUDITOR)
 
 
 @require_safe
 @tenant_page()
 def report_list(request: TenantRequest) -> HttpResponse:
-    """All reports, newest first; whoever may make one is offered to."""
+    """Show all reports, newest first, and the form to create one if the member may."""
     before = _id(request.GET.get("before", ""))
     page = report_page(before=before, size=PAGE_SIZE)
     now, zone = timezone.now(), timezone.get_current_timezone()
@@ -58,7 +58,7 @@ def report_list(request: TenantRequest) -> HttpResponse:
         "scheduled": [_NAMES[kind] for kind in decided.kinds],
         "least_days": LEAST_DAYS,
         "most_days": MOST_DAYS,
-        # Whoever switches it on for the first time means the midnights of their own place.
+        # When the schedule is first switched on, the default is the tenant's or the user's zone.
         "schedule_zone": decided.time_zone
         if decided.kinds
         else request.tenant.time_zone or str(zone),
@@ -69,7 +69,7 @@ def report_list(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def report_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """A report as it was made."""
+    """Show a report as it was created."""
     report = _found(pk)
     context = {
         "report": report,
@@ -85,7 +85,7 @@ def report_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
 @require_safe
 @tenant_page()
 def report_export(request: TenantRequest, pk: UUID, kind: str) -> HttpResponse:
-    """A report as a file. It is put on record."""
+    """Export a report as a file. The audit log records it."""
     if kind not in FORMS:
         raise Http404("no such form of export")
     report = _found(pk)
@@ -106,7 +106,7 @@ def report_export(request: TenantRequest, pk: UUID, kind: str) -> HttpResponse:
 @require_POST
 @tenant_page()
 def report_create(request: TenantRequest) -> HttpResponseBase:
-    """Make a report of what the form asks for."""
+    """Create a report of the form's range."""
     now = _begin(request)
     try:
         kind, of = read_asked(request.POST.dict(), now=now, zone=timezone.get_current_timezone())
@@ -120,7 +120,7 @@ def report_create(request: TenantRequest) -> HttpResponseBase:
 @require_POST
 @tenant_page()
 def report_again(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Make a report of the same range again, which says what arrived since."""
+    """Create a new report of the same range. It lists what arrived since."""
     now = _begin(request)
     again = _found(pk)
     made = create_report(
@@ -137,7 +137,7 @@ def report_again(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.ADMIN)
 def report_schedule(request: TenantRequest) -> HttpResponseBase:
-    """Decide which reports the worker makes by itself, and how long all are kept."""
+    """Save which reports the worker makes, and how long all reports are kept."""
     form = ScheduleForm(request.POST)
     if not form.is_valid():
         said = " ".join(f"{name}: {each[0]}" for name, each in form.errors.items())
@@ -158,7 +158,7 @@ def report_schedule(request: TenantRequest) -> HttpResponseBase:
 
 
 def _begin(request: TenantRequest) -> datetime:
-    """The moment a new report is of. Raises PermissionDenied for viewers."""
+    """Return the moment of a new report. Raises PermissionDenied for viewers."""
     if not may_make(request.membership):
         raise PermissionDenied("Viewers read reports; making them is for the other roles.")
     of_one_moment()

@@ -1,4 +1,4 @@
-"""Erasures by filter: which there were, a dry run, confirming it, and watching what goes."""
+"""Erasures by filter: the list, a dry run, its confirmation, and the progress."""
 
 from typing import Any
 from uuid import UUID
@@ -27,14 +27,14 @@ _ENTRIES = 50
 @require_safe
 @tenant_page(role=Role.AUDITOR)
 def erasure_list(request: TenantRequest) -> HttpResponse:
-    """The newest erasures and dry runs; for admins, a new one of what `q` asks for."""
+    """Show the newest erasures and dry runs. Admins may start one for the query `q`."""
     return _list(request, request.GET.get("q", ""))
 
 
 @require_POST
 @tenant_page(role=Role.ADMIN)
 def erasure_start(request: TenantRequest) -> HttpResponseBase:
-    """Begin with a dry run of the calls that `q` asks for."""
+    """Start a dry run for the calls that match `q`."""
     query = read_query(request, request.POST.get("q", ""))
     if query.problems or not query.terms:
         return _list(request, query.text, is_asked=True)
@@ -46,7 +46,7 @@ def erasure_start(request: TenantRequest) -> HttpResponseBase:
 @require_safe
 @tenant_page(role=Role.AUDITOR)
 def erasure_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """What a dry run counted, how far an erasure is, and what is gone."""
+    """Show what a dry run counted, the progress of an erasure, and what was erased."""
     found = _own(pk)
     entries = LedgerErasure.objects.for_tenant(found.tenant_id).filter(erasure_id=pk)
     context: dict[str, Any] = {
@@ -65,7 +65,7 @@ def erasure_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @tenant_page(role=Role.ADMIN)
 def erasure_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Erase what a dry run found."""
+    """Erase the calls that a dry run counted."""
     _own(pk)
     form = ReasonForm(request.POST)
     if not form.is_valid():
@@ -80,7 +80,7 @@ def erasure_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.ADMIN)
 def erasure_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Stop; what is gone is gone."""
+    """Cancel an erasure. What is already erased cannot be restored."""
     _own(pk)
     erasure.cancel_erasure(request.tenant, request.user, pk, timezone.now())
     return redirect("erasure_detail", pk)
@@ -110,7 +110,7 @@ def _own(pk: UUID) -> Erasure:
 
 
 def _percent(of: Erasure) -> int:
-    """How far it is: the calls are half of an erasure, and reading the log the rest."""
+    """Return the progress. Half of an erasure is its calls, the other half reading the log."""
     read = min(of.next_index, of.end_index) / of.end_index if of.end_index else 0.0
     read = {"find": 0.0, "calls": 0.0, "log": read}.get(of.step, 1.0)
     if of.state in erasure.DRY:

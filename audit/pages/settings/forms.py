@@ -1,4 +1,4 @@
-"""The forms of a tenant's settings: what may be typed, and how it is refused."""
+"""Forms of a tenant's settings, with their validation."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ class ZoneField(forms.ChoiceField):
 
 
 class TenantForm(forms.Form):
-    """A tenant's name and zone, and how long what is recorded is kept."""
+    """A tenant's name, time zone and retention."""
 
     name = forms.CharField(
         max_length=Tenant._meta.get_field("name").max_length,
@@ -65,10 +65,10 @@ class TenantForm(forms.Form):
         super().__init__(*args, **kwargs)
         self._setting = setting
         self.shortens = False
-        """Whether less is kept than until now, which has to be confirmed."""
+        """Whether retention becomes shorter, which must be confirmed."""
 
     def clean(self) -> dict[str, Any]:
-        """Ask for a second step before anything is erased."""
+        """Require a confirmation before anything is erased."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         for name in ("payload_days", "index_days"):
             now, then = getattr(self._setting, name), cleaned.get(name)
@@ -79,18 +79,18 @@ class TenantForm(forms.Form):
 
     @property
     def short_kinds(self) -> list[str]:
-        """What is kept for less than half a year, by what the form says now."""
+        """What the form's current values keep for less than half a year."""
         found = []
         for name, words in (("payload_days", "payloads"), ("index_days", "the index")):
             value = str(self[name].value() or "").strip()
-            # Shorter than a number that int() refuses to read.
+            # The length is limited because int() raises ValueError for very long numbers.
             if len(value) <= _DIGITS_MAX and value.isdecimal() and int(value) < WARN_UNDER_DAYS:
                 found.append(words)
         return found
 
 
 class RedactionForm(forms.Form):
-    """What is taken out of events before they are stored, and a sample to try it on."""
+    """What is removed from events before they are stored, and a sample for a test."""
 
     names = forms.CharField(
         required=False,
@@ -132,11 +132,11 @@ class RedactionForm(forms.Form):
     )
 
     def clean_names(self) -> list[str]:
-        """The names. Raises for one that cannot be."""
+        """Return the names. Raises ValidationError for an invalid one."""
         return self._checked(_lines(self.cleaned_data["names"]), [])
 
     def clean_patterns(self) -> list[str]:
-        """The patterns. Raises for one the engine cannot search for."""
+        """Return the patterns. Raises ValidationError for one that the engine does not support."""
         return self._checked([], _lines(self.cleaned_data["patterns"]))
 
     def _checked(self, names: list[str], patterns: list[str]) -> list[str]:
@@ -148,16 +148,16 @@ class RedactionForm(forms.Form):
 
 
 def _lines(text: str) -> list[str]:
-    # A pattern may begin or end with a space; a line of nothing else is none.
+    # A pattern may begin or end with a space, but a line of only spaces is no pattern.
     found = (line for line in text.replace("\r\n", "\n").split("\n") if line.strip())
     return list(dict.fromkeys(found))
 
 
 def try_rules(redaction: Redaction, sample: str) -> tuple[str, int]:
-    """What would be stored of a sample, and how many values of it would be removed."""
+    """Return a sample as it would be stored, and the number of values that were removed."""
     raw = b'{"args":' + sample.encode() + b"}"
     cleaned = redaction.clean(raw)
-    if cleaned == MARK.encode():  # no JSON: a text, then
+    if cleaned == MARK.encode():  # not JSON: use it as a text
         raw = b'{"args":' + json.dumps(sample).encode() + b"}"
         cleaned = redaction.clean(raw)
     removed = cleaned.count(MARK.encode()) - raw.count(MARK.encode())

@@ -1,4 +1,4 @@
-"""The forms of holds and erasures: what may be typed, and how it is refused."""
+"""Forms of holds and erasures, with their validation."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +14,7 @@ _EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzin
 
 
 class ReasonField(forms.CharField):
-    """Why somebody does what stays on record."""
+    """The reason for an action in the audit log."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.Textarea(attrs={"class": "form-control", "rows": 2})
@@ -22,7 +22,7 @@ class ReasonField(forms.CharField):
 
 
 class ReasonForm(forms.Form):
-    """A reason alone."""
+    """A form with only a reason."""
 
     reason = ReasonField()
 
@@ -47,7 +47,7 @@ def _moment(label: str) -> forms.DateTimeField:
 
 
 class HoldForm(forms.Form):
-    """A new hold: what it is called, why, and which calls it covers. Times are the viewer's."""
+    """A new hold: name, reason, and the calls it covers. Times are in the user's time zone."""
 
     name = forms.CharField(
         max_length=_NAME_MAX,
@@ -63,7 +63,7 @@ class HoldForm(forms.Form):
     until = _moment("Started before")
 
     def clean(self) -> dict[str, Any]:
-        """Refuse a hold of everything, and a range that is none."""
+        """Reject a hold that covers everything, and an invalid range."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         since, until = cleaned.get("since"), cleaned.get("until")
         for name, moment in (("since", since), ("until", until)):
@@ -79,7 +79,7 @@ class HoldForm(forms.Form):
 
     @property
     def covered(self) -> Covered:
-        """Which calls it is to cover."""
+        """The calls that the hold covers."""
         cleaned = self.cleaned_data
         return Covered(
             trace_id=cleaned["trace_id"] or None,

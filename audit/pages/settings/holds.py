@@ -1,4 +1,4 @@
-"""Legal holds: which there are, setting one, and letting it go."""
+"""Legal holds: the list, create and release."""
 
 from dataclasses import dataclass
 from datetime import UTC
@@ -22,7 +22,7 @@ _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 
 @dataclass(frozen=True, slots=True)
 class ListedHold:
-    """A hold with the query of the calls it covers."""
+    """A hold with the query for the calls it covers."""
 
     hold: LegalHold
     query: str
@@ -31,7 +31,7 @@ class ListedHold:
 @_form_methods
 @tenant_page(role=Role.AUDITOR)
 def hold_list(request: TenantRequest) -> HttpResponseBase:
-    """The holds, those in force first; a new one."""
+    """Show the holds, active ones first, and create a new one."""
     form = HoldForm(request.POST or None)
     if form.is_valid():
         hold = holds.set_hold(
@@ -52,7 +52,7 @@ def hold_list(request: TenantRequest) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.AUDITOR)
 def hold_release(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Let a hold go, with a reason."""
+    """Release a hold, with a reason."""
     form = ReasonForm(request.POST)
     if not LegalHold.objects.for_tenant(request.tenant.id).filter(id=pk).exists():
         raise Http404("no such hold")

@@ -1,4 +1,4 @@
-"""A viewer's own preferences, in every tenant: zone, theme, range of pages of figures."""
+"""A user's preferences, for every tenant: time zone, theme, range of pages with figures."""
 
 from django import forms
 from django.contrib import messages
@@ -15,7 +15,7 @@ _RANGES = {name: f"the last {label}" for name, (label, _) in LENGTHS.items()}
 
 
 class PreferencesForm(forms.Form):
-    """What a viewer prefers; empty is what everybody has."""
+    """A user's preferences. An empty value means the default."""
 
     time_zone = ZoneField("the browser’s", help_text="In which times are written, UTC on hover.")
     theme = forms.ChoiceField(
@@ -35,7 +35,7 @@ class PreferencesForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page()
 def preferences(request: TenantRequest) -> HttpResponseBase:
-    """Show and save them."""
+    """Show and save the preferences."""
     user = request.user
     current = {name: getattr(user, name) for name in PreferencesForm.base_fields}
     form = PreferencesForm(request.POST or None, initial=current)

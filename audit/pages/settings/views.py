@@ -1,4 +1,4 @@
-"""The pages on which an admin decides about the tenant's record: what is kept, and of what."""
+"""The admin's settings of a tenant: name, time zone, retention and redaction."""
 
 from django.contrib import messages
 from django.http import HttpResponseBase
@@ -19,7 +19,7 @@ _form_methods = require_http_methods(["GET", "HEAD", "POST"])
 @_form_methods
 @tenant_page(role=Role.ADMIN)
 def tenant_settings(request: TenantRequest) -> HttpResponseBase:
-    """Name, time zone and retention. What shortens retention is confirmed first."""
+    """Show and save name, time zone and retention. A shorter retention must be confirmed."""
     tenant, setting = request.tenant, _setting(request)
     current = {
         "name": tenant.name,
@@ -61,7 +61,7 @@ def tenant_settings(request: TenantRequest) -> HttpResponseBase:
 @_form_methods
 @tenant_page(role=Role.ADMIN)
 def redaction_settings(request: TenantRequest) -> HttpResponseBase:
-    """What is removed before events are stored; tried on a sample, or saved."""
+    """Show, test and save what is removed from events before they are stored."""
     setting = _setting(request)
     current = {
         "names": "\n".join(setting.redact_names),

@@ -1,4 +1,4 @@
-"""What the API answers about figures and what may be lost, as its description says it."""
+"""The API's responses about figures and lost events, as the API description shows them."""
 
 from datetime import datetime
 from typing import Any, Literal

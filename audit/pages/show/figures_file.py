@@ -1,4 +1,4 @@
-"""Figures of a range as a file: what the exports of pages of figures share."""
+"""Figures of a range as a file. The exports of all pages with figures share it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,14 +22,16 @@ def figures_file(
     of: str,
     action: str,
 ) -> HttpResponse:
-    """The documents of the range that the address asks for, in one of the forms. It is put on
-    record as `action`; `of` begins the file's name. Raises Http404 for a form there is not.
+    """Export the documents of the URL's range in the form `kind`.
+
+    The audit log records it as `action`. The file's name begins with `of`. Raises Http404 for an
+    unknown form.
     """
     if kind not in forms:
         raise Http404("no such form of export")
     now = timezone.now()
     asked = asked_range(request, now)
-    if asked.problem:  # an export must hold what was asked for and nothing else
+    if asked.problem:  # an export must hold exactly what was requested
         return HttpResponse(asked.problem, status=400, content_type="text/plain")
     found = documents(asked.range)
     if request.method != "HEAD":

@@ -1,4 +1,4 @@
-"""How far back lists go: the choices of the range filter on lists of traces, events, actions."""
+"""Choices of the range filter on the lists of traces, rejected events and actions."""
 
 from datetime import timedelta
 
@@ -8,4 +8,4 @@ LIST_RANGES: dict[str, tuple[str, timedelta | None]] = {
     "24h": ("24 h", timedelta(hours=24)),
     "7d": ("7 d", timedelta(days=7)),
 }
-"""By its name in addresses: the label, and how far back from now; None for any time."""
+"""By name in URLs: the label, and how far to go back from now. None: any time."""

@@ -1,4 +1,4 @@
-"""The range picker of pages of figures: what the address asks for, and what the bar shows."""
+"""The range picker of pages with figures: the range from the URL, and the bar's context."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,11 +15,11 @@ from audit.queries.time_range import (
 
 _OF_THE_BAR = {"range", "from", "to", "pause"}
 _REFRESH_S = ((timedelta(hours=1), 10), (timedelta(days=1), 30), (timedelta(days=400), 60))
-"""Up to this length a page looks again after so many seconds."""
+"""Refresh interval in seconds of a page whose range has up to this length."""
 
 
 def asked_range(request: HttpRequest, now: datetime) -> Asked:
-    """The range of the address, else the viewer's own, by the viewer's clock."""
+    """Return the URL's range, else the user's preferred one, in the user's time zone."""
     asked = request.GET.dict()
     preferred = getattr(request.user, "default_range", "")
     if preferred in LENGTHS and not asked.keys() & {"range", "from", "to"}:
@@ -28,7 +28,7 @@ def asked_range(request: HttpRequest, now: datetime) -> Asked:
 
 
 def range_bar(request: HttpRequest, asked: Asked) -> dict[str, Any]:
-    """The context of `components/_range.html`, and of a page that looks again by itself."""
+    """Return the context of `components/_range.html` and of a page that refreshes itself."""
     of = asked.range
     is_live = bool(of.name) and "pause" not in request.GET
     return {
@@ -43,5 +43,5 @@ def range_bar(request: HttpRequest, asked: Asked) -> dict[str, Any]:
 
 
 def _field(of: TimeRange, at: datetime) -> str:
-    """An instant as a field of the type datetime-local holds it."""
+    """Format an instant as the value of a datetime-local field."""
     return f"{at.astimezone(of.zone):%Y-%m-%dT%H:%M}"

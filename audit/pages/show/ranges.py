@@ -1,4 +1,4 @@
-"""Stretches of time in the API's addresses: as on pages, and of any other length."""
+"""Time ranges in the API's URLs: those of the pages, and any other length."""
 
 import re
 from datetime import UTC, datetime, timedelta

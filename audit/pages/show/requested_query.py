@@ -1,4 +1,4 @@
-"""The query of calls that an address or a form asks for, read as its member means it."""
+"""The query of calls from a URL or a form, read for the current member."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ from tenants.actions import record_look
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A problem as it is shown: the query in three parts, the middle of which is at fault."""
+    """A problem as it is shown: the query in three parts. The middle part is invalid."""
 
     before: str
     wrong: str
@@ -21,8 +21,9 @@ class Mistake:
 
 
 def read_query(request: TenantRequest, text: str | None = None) -> Query:
-    """Read `text`, or the address' `q`: days and times are of the member's zone, and payloads
-    can be asked for by who sees them.
+    """Read `text`, or the URL's `q` if it is None.
+
+    Days and times are in the member's time zone. Only members who may see payloads can query them.
     """
     if text is None:
         text = request.GET.get("q", "")
@@ -30,13 +31,13 @@ def read_query(request: TenantRequest, text: str | None = None) -> Query:
 
 
 def reader_of(request: TenantRequest) -> Reader:
-    """Whoever asks."""
+    """Return the reader of queries for this member: time zone and access to payloads."""
     zone = timezone.get_current_timezone()
     return Reader(zone, sees_payloads=request.membership.sees_payloads)
 
 
 def record_payload_query(request: TenantRequest, query: Query, now: datetime) -> None:
-    """Put on record, once a minute, that values of payloads were asked for."""
+    """Record in the audit log, once a minute, that a query used values of payloads."""
     if not query.problems and query.wanted.payload:
         record_look(
             request.tenant.id, request.user, "payload.query", "calls", query=query.on_record(now)
@@ -44,7 +45,7 @@ def record_payload_query(request: TenantRequest, query: Query, now: datetime) ->
 
 
 def mistakes(query: Query) -> list[Mistake]:
-    """The problems of a query, for `components/_mistakes.html`."""
+    """Return the problems of a query, for `components/_mistakes.html`."""
     return [
         Mistake(
             query.text[: problem.start],
@@ -57,7 +58,7 @@ def mistakes(query: Query) -> list[Mistake]:
 
 
 def invalid(query: Query, done: str) -> str:
-    """A query's first problem on one line; `done` is what did not happen: "searched"."""
+    """Return a query's first problem on one line. `done` is what did not happen: "searched"."""
     problem = query.problems[0]
     where = f" At character {problem.start + 1:,}: " if query.text else " "
     return f"Invalid query. Nothing was {done}.{where}{problem.message}"

@@ -1,6 +1,7 @@
-"""Showing an auditor a payload, for a reason that stays on record (docs/adr/0011).
+"""Revealing a payload to an auditor, for a reason that the audit log keeps (docs/adr/0011).
 
-The record is the permission, too: who revealed something sees it for an hour. Needs the scope.
+The entry in the audit log is also the permission: the auditor sees the payload for an hour. Needs
+the tenant's scope.
 """
 
 from datetime import datetime, timedelta
@@ -21,18 +22,18 @@ Verb = Literal["call.reveal", "inbox.reveal", "payload.search"]
 
 
 class RevealForm(forms.Form):
-    """Why an auditor is shown a payload."""
+    """The reason to reveal a payload to an auditor."""
 
     reason = forms.CharField(min_length=3, max_length=REASON_MAX_LENGTH, strip=True)
 
 
 def reveal(request: TenantRequest, verb: Verb, subject: str, reason: str, **details: str) -> None:
-    """Put on record that this member wants to see it, and why; from now on they do."""
+    """Record that this member reveals the payload, and why. From now on they see it."""
     record_action(request.tenant, request.user, verb, subject, reason=reason, **details)
 
 
 def is_shown(request: TenantRequest, verb: Verb, subject: str, now: datetime) -> bool:
-    """Whether this member sees the payload: unasked, or having revealed it."""
+    """Whether this member sees the payload: by their role, or because they revealed it."""
     if request.membership.sees_payloads:
         return True
     if not request.membership.may_reveal:
@@ -42,13 +43,13 @@ def is_shown(request: TenantRequest, verb: Verb, subject: str, now: datetime) ->
         verb=verb,
         subject=subject,
         at__gt=now - REVEALED_FOR,
-        details__has_key="reason",  # who was an editor then searched without one
+        details__has_key="reason",  # a search made while an editor has no reason
     )
     return lately.filter(user_id=request.user.pk).exists()
 
 
 def reveals(request: TenantRequest, verb: Verb, subject: str) -> list[Action]:
-    """Who has revealed it, newest first, for whoever may read the record; the newest few."""
+    """Return the newest reveals of it, newest first. Empty if the member may not read them."""
     if not has_role(request.membership, Role.AUDITOR):
         return []
     found = Action.objects.filter(tenant_id=current_tenant_id(), verb=verb, subject=subject)

@@ -1,10 +1,11 @@
-"""The API that reads: the questions of the pages, asked by programs.
+"""The read API: the data of the pages for programs.
 
-Each operation asks `audit.queries` what its page asks, and gives what the page's export gives; what
-all have in common is `tenants.api_reads`'. Errors are problem details (`config.http.problems`).
+Each operation runs the same `audit.queries` as its page and returns the same as the page's export.
+`tenants.api_reads` has what all operations share. Errors are problem details
+(`config.http.problems`).
 """
 
 from ninja import Router
 
 router = Router()
-"""Operations are added to it by the modules of this package; `config.api` imports them."""
+"""The modules of this package add operations to it. `config.api` imports them."""

@@ -1,6 +1,6 @@
-"""What the API answers about calls and traces, as its description says it.
+"""The API's responses about calls and traces, as the API description shows them.
 
-Members of `Call` are those of every export (`audit.exports.call_document`).
+`Call` has the same members as every export (`audit.exports.call_document`).
 """
 
 from datetime import datetime

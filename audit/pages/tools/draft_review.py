@@ -1,4 +1,4 @@
-"""A draft before it is published: what it would break, and publishing it with a reason."""
+"""Review of a draft: what it would break, and publishing it with a reason."""
 
 from typing import Any
 from uuid import UUID
@@ -32,13 +32,13 @@ from tools_registry.versions import AlreadyPublishedError
 
 CHANGES_SHOWN = 30
 PLACES_MAX = 5
-"""Where something may break, that are named beside the button."""
+"""Maximum of places named per possible break, beside the button."""
 
 
 @require_safe
 @tenant_page()
 def draft_review(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """What the draft changes and would break, by its schemas and by the last replay."""
+    """Show what the draft changes and would break, by its schemas and by the last replay."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     return _page(request, tool, find_draft(tool))
 
@@ -46,7 +46,7 @@ def draft_review(request: TenantRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Publish the draft, if it is the revision that was read; what breaks needs a reason."""
+    """Publish the draft if it is still the reviewed revision. A breaking one needs a reason."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     draft = find_draft(tool)
     if draft is None:
@@ -74,7 +74,7 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 
 def _breaking(diff: ContractDiff | None, replay: Replay | None, newly_violating: int) -> list[str]:
-    """What is known to break if the draft is published, a line each."""
+    """Return what is known to break if the draft is published, one line each."""
     places: dict[str, dict[str, None]] = {}
     for one in diff.changes if diff else ():
         if one.verdict is not Verdict.COMPATIBLE:
@@ -88,7 +88,7 @@ def _breaking(diff: ContractDiff | None, replay: Replay | None, newly_violating:
 
 
 def _newly_violating(replay: Replay | None, draft: ToolDraft) -> int:
-    """How many calls a replay found to violate only now; 0 if it was of another draft."""
+    """Return how many calls newly violate by the replay; 0 if it was of another draft."""
     if replay is None or not job.is_of(replay, draft.tool, proposal_of(draft)):
         return 0
     return replay.newly_violating_count
@@ -102,7 +102,7 @@ def _listed(paths: list[str]) -> str:
 
 
 def _last_replay(tool: Tool) -> Replay | None:
-    """The newest replay that has come to its end, or is on its way."""
+    """Return the newest replay that read anything or is not cancelled."""
     replays = Replay.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
     return replays.exclude(state=JobState.CANCELLED, read_count=0).order_by("-id").first()
 

@@ -1,4 +1,4 @@
-"""Drift of a tool: what it really takes and returns, who calls which version of it."""
+"""Drift of a tool: what it really takes and returns, and who calls which version."""
 
 import json
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ from tools_registry.versions import contract_of, find_version
 
 FINDINGS_SHOWN = 100
 READ_MAX = 20
-"""Calls of which the log is read to say which values came instead of those listed."""
+"""Maximum of calls that are read from the log to show values that the schema does not list."""
 VALUE_LENGTH = 120
 
 _SIDES: dict[Side, str] = {"args": "Arguments", "output": "Outputs"}
@@ -70,7 +70,7 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
-    """A difference, calls to look at, and for who sees payloads values that were not listed."""
+    """A finding with sample calls. Unlisted values are for members who may see payloads."""
 
     finding: Finding
     what: str
@@ -80,7 +80,7 @@ class FindingRow:
 
 @dataclass(frozen=True, slots=True)
 class SideView:
-    """What was observed of the arguments, or of the outputs."""
+    """The observations of the arguments, or of the outputs."""
 
     side: Side
     name: str
@@ -89,19 +89,19 @@ class SideView:
     more: int
     skipped: list[tuple[str, int]]
     why_not: str
-    """Why nothing can be said of the schema."""
+    """Why the schema cannot be compared."""
     has_schema: bool
 
     @property
     def calls(self) -> int:
-        """Calls whose value was read."""
+        """Number of calls whose value was read."""
         return self.observed.shape.seen.calls
 
 
 @require_safe
 @tenant_page()
 def drift_page(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """What the last look at the tool's calls has found, and who calls it."""
+    """Show the findings of the last analysis of the tool's calls, and who calls it."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     look = job.last_look(tool)
     form = ReplayForm(now=timezone.now(), zone=timezone.get_current_timezone())
@@ -122,7 +122,7 @@ def drift_page(request: TenantRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def drift_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Look at the newest calls of a range: at once if they are few, else in the worker."""
+    """Analyze the newest calls of a range: few in this request, more in the worker."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     form = ReplayForm(request.POST, now=timezone.now(), zone=timezone.get_current_timezone())
     if not form.is_valid():
@@ -140,7 +140,7 @@ def drift_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def drift_cancel(request: TenantRequest, pk: UUID, look_id: UUID) -> HttpResponseBase:
-    """Stop a look; what it has found stays."""
+    """Cancel an analysis. Its findings stay."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     looks = DriftLook.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
     if not looks.filter(id=look_id).exists():
@@ -152,7 +152,7 @@ def drift_cancel(request: TenantRequest, pk: UUID, look_id: UUID) -> HttpRespons
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def drift_draft(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Begin a draft that allows for what the last look has observed."""
+    """Create a draft that allows what the last analysis observed."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     look = job.last_look(tool)
     if look is None or not look.read_count:
@@ -171,7 +171,7 @@ def drift_draft(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 
 def _has_more(look: DriftLook) -> bool:
-    """Whether the worker is to go on, after what is done at once."""
+    """Run the first slice if there are few calls. Return whether the worker must continue."""
     if look.call_count > job.AT_ONCE:
         return True
     try:
@@ -184,9 +184,9 @@ def _has_more(look: DriftLook) -> bool:
 def _proposed(
     tool: Tool, version: ToolVersion | None, observed: dict[Side, Observed]
 ) -> ToolContract:
-    """The contract of a version, or an empty one, with what came beside it. Raises ValidationError.
+    """Return a version's contract, or an empty one, widened to what was observed.
 
-    Without a value of a side its schema stays as it is.
+    A side without an observed value keeps its schema. Raises ValidationError.
     """
     args, output = observed["args"].shape, observed["output"].shape
     if version is None:
@@ -267,7 +267,7 @@ def _sides(look: DriftLook, *, with_values: bool) -> list[SideView]:
 def _values(
     look: DriftLook, shown: dict[Side, list[Finding]], calls: dict[UUID, ListedCall]
 ) -> dict[tuple[Side, Steps], list[str]]:
-    """What stood where another value was listed, in the first samples: read from the log."""
+    """Return the values of the first samples that the schema does not list, from the log."""
     wanted: dict[tuple[UUID, int], list[tuple[Side, Steps]]] = {}
     for side, findings in shown.items():
         for finding in findings:

@@ -1,4 +1,4 @@
-"""Drift of a tool, over the API: what the last look at its calls has found."""
+"""Drift of a tool, over the API: the findings of the last analysis of its calls."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, cast

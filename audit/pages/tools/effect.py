@@ -1,4 +1,4 @@
-"""What a version changed: its calls against those of the version before it."""
+"""The effect of a version: its calls compared with those of the version before it."""
 
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,7 @@ _ASKED: dict[str, Which] = {"named": "named", "all": "all"}
 @require_safe
 @tenant_page()
 def effect_page(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """Calls before a version was published and after: `?version=…`, by default the current one."""
+    """Compare calls before and after a version (`?version=…`, default: current) was published."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     numbers = list(
         ToolVersion.objects.filter(tenant=request.tenant, tool=tool)

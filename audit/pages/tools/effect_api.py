@@ -1,4 +1,4 @@
-"""What a version changed, over the API."""
+"""The effect of a version, over the API."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, cast

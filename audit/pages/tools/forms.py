@@ -1,4 +1,4 @@
-"""The forms of a draft: replay and publish."""
+"""Forms of a draft: replay and publish."""
 
 from datetime import datetime, tzinfo
 from typing import Any
@@ -12,7 +12,7 @@ from tools_registry.changes import REASON_MAX_LENGTH
 
 
 class ReplayForm(forms.Form):
-    """Which calls are replayed: the newest so many of a range."""
+    """Which calls are replayed: the newest `limit` calls of a range."""
 
     limit = forms.IntegerField(
         label="The newest calls, at most",
@@ -45,7 +45,7 @@ class ReplayForm(forms.Form):
         self._now, self._zone = now, zone
 
     def clean(self) -> dict[str, Any]:
-        """Read the range by the viewer's clock."""
+        """Read the range in the user's time zone."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("range") == "own":
             asked = {"from": cleaned.get("since", ""), "to": cleaned.get("until", "")}
@@ -61,7 +61,7 @@ class ReplayForm(forms.Form):
 
 
 class PublishForm(forms.Form):
-    """Why a draft is published; `tools_registry.drafts` says when a reason is needed."""
+    """Why a draft is published. `tools_registry.drafts` decides when a reason is needed."""
 
     revision = forms.IntegerField(widget=forms.HiddenInput, min_value=1)
     reason = forms.CharField(

@@ -1,4 +1,4 @@
-"""Replays: starting one, watching it, stopping it, and what it has found."""
+"""Replays: start, progress, cancel and findings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from tools_registry.models import Tool, ToolDraft
 
 KINDS_SHOWN = 50
 SAMPLES_SHOWN = 20
-"""Calls of which the log is read to say what is wrong with them."""
+"""Maximum of calls that are read from the log to show what is wrong with them."""
 
 _SIDES: dict[Side, str] = {"output": "Outputs", "args": "Arguments"}
 _WHY = {
@@ -46,7 +46,7 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A call that stands for others, and what the draft finds wrong in it."""
+    """An example call, and its violations against the draft."""
 
     call: ListedCall
     what: str
@@ -63,7 +63,7 @@ class KindRow:
 
 @dataclass(frozen=True, slots=True)
 class SideView:
-    """What became of the outputs, or of the arguments."""
+    """The results for the outputs, or for the arguments."""
 
     side: Side
     name: str
@@ -76,7 +76,7 @@ class SideView:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def replay_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Replay the newest calls of a range against the tool's draft as it is now."""
+    """Replay the newest calls of a range against the tool's current draft."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     draft = find_draft(tool)
     form = ReplayForm(request.POST, now=timezone.now(), zone=timezone.get_current_timezone())
@@ -107,7 +107,7 @@ def replay_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_safe
 @tenant_page()
 def replay_detail(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResponse:
-    """How far a replay has come, and what it has found so far."""
+    """Show the progress of a replay and its findings so far."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     replay = _found(tool, replay_id)
     context = {"tool": tool, **replay_context(replay, tool, find_draft(tool), request.membership)}
@@ -117,21 +117,21 @@ def replay_detail(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResp
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def replay_cancel(request: TenantRequest, pk: UUID, replay_id: UUID) -> HttpResponseBase:
-    """Stop a replay; what it has found stays."""
+    """Cancel a replay. Its findings stay."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     job.cancel_replay(tool.id, _found(tool, replay_id).id, timezone.now())
     return redirect("replay_detail", tool.pk, replay_id)
 
 
 def proposal_of(draft: ToolDraft) -> job.Proposal:
-    """What a draft would have calls judged by."""
+    """Return the draft's schemas, against which calls are validated."""
     return job.Proposal(draft.revision, draft.input_schema, draft.output_schema)
 
 
 def replay_context(
     replay: Replay, tool: Tool, draft: ToolDraft | None, membership: Membership
 ) -> dict[str, Any]:
-    """What the page shows of a replay; the log is read for samples alone, once it is over."""
+    """Return the context of a replay. The log is read only for samples, after the replay ended."""
     is_under_way = replay.state in UNDER_WAY
     sides = _sides(replay, with_words=membership.sees_payloads and not is_under_way)
     return {
@@ -206,7 +206,7 @@ def _samples(
 def _words(
     replay: Replay, shown: Mapping[Side, list[KindTally]], calls: Mapping[UUID, ListedCall]
 ) -> dict[tuple[Side, UUID], list[Broken]]:
-    """What the draft finds wrong in the first samples, in the guard's words."""
+    """Return the first samples' violations against the draft, as a guard would report them."""
     places: dict[tuple[UUID, int], tuple[Side, UUID]] = {}
     for side, kinds in shown.items():
         ids = dict.fromkeys(UUID(pk) for kind in kinds for _, pk in kind.samples.get("new", ()))

@@ -1,4 +1,4 @@
-"""The list of tools: registered ones, and names that were only called."""
+"""The list of tools: registered tools, and names that were only called."""
 
 from django import forms
 from django.http import HttpResponseBase
@@ -22,7 +22,7 @@ STATES = {
 
 
 class ToolFilterForm(forms.Form):
-    """Which tools are listed. With a value that cannot be read, none."""
+    """Which tools are listed. None if a value is invalid."""
 
     q = forms.CharField(max_length=256, required=False, strip=True)
     state = forms.ChoiceField(choices=list(STATES.items()), required=False)
@@ -32,13 +32,13 @@ class ToolFilterForm(forms.Form):
 @require_safe
 @tenant_page()
 def tool_list(request: TenantRequest) -> HttpResponseBase:
-    """Tools by name, filtered by the address; `?after=<name>` continues."""
+    """Show tools by name, filtered by the URL. `?after=<name>` continues the list."""
     form = ToolFilterForm(request.GET)
     is_valid = form.is_valid()
     read = form.cleaned_data
     wanted = ToolFilter(read.get("q", ""), read.get("state", ""), read.get("tag", ""))
     after = request.GET.get("after", "").replace("\0", "").encode(errors="replace").decode()
-    found = []  # the rest of a filter alone may find the opposite of what was asked
+    found = []  # half a filter may match the opposite of what was meant
     if is_valid:
         found = list_tools(wanted, timezone.now(), after=after, size=PAGE_SIZE + 1)
     context = {

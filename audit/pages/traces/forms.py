@@ -1,4 +1,4 @@
-"""The forms of traces: the filter of the list, filter and zoom of one timeline."""
+"""Forms of traces: the filter of the list, and filter and zoom of one timeline."""
 
 from datetime import timedelta
 from typing import ClassVar
@@ -11,7 +11,7 @@ from audit.pages.traces.waterfall import View
 
 
 class TraceFilterForm(forms.Form):
-    """Which traces are listed. With a value that cannot be read, none."""
+    """Which traces are listed. None if a value is invalid."""
 
     RANGES: ClassVar = LIST_RANGES
     STATES: ClassVar[dict[str, str]] = {
@@ -28,12 +28,12 @@ class TraceFilterForm(forms.Form):
 
     @property
     def since(self) -> timedelta | None:
-        """How far back from now; None for any time."""
+        """How far to go back from now. None: any time."""
         return self.RANGES[self.cleaned_data.get("range", "")][1]
 
 
 class TimelineForm(forms.Form):
-    """Which part of a trace is shown. An unreadable value is reported and hides nothing."""
+    """Which part of a trace is shown. An invalid value is reported and hides nothing."""
 
     ONLY: ClassVar[dict[str, str]] = {
         "": "All",
@@ -52,7 +52,7 @@ class TimelineForm(forms.Form):
     zoom_to = forms.IntegerField(min_value=1, max_value=10**17, required=False)
 
     def view(self) -> View:
-        """What the address asks for; of a form with errors, to fill it in again."""
+        """Return the view from the URL. If the form has errors, the view holds its valid values."""
         read = self.cleaned_data
         start, end = read.get("zoom_from"), read.get("zoom_to")
         return View(

@@ -1,6 +1,7 @@
 """A call's lane in the timeline as SVG: its bar, its marks, and its reason beside the bar.
 
-Pure. Shares are attributes, never styles; a template would take longer than all the rest.
+Pure. Shares are written as attributes, never as styles. Rendering a template for each lane would
+take longer than the rest of the page.
 """
 
 from dataclasses import dataclass
@@ -12,12 +13,12 @@ from django.utils.safestring import SafeString
 from audit.pages.traces.timeline import Bar
 from audit.show.text import visible
 
-_TEXT_SHARE = 1.45  # width of a character as a share of the lane, where it is narrowest
+_TEXT_SHARE = 1.45  # width of a character as a share of the narrowest lane
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The reason as it is written into a lane: from `x` on, or up to it, or in the bar."""
+    """The reason text in a lane. It starts at `x`, ends at `x`, or is inside the bar."""
 
     text: str
     x: float
@@ -25,16 +26,16 @@ class Label:
 
 
 def label(drawn: Bar, reason: str) -> Label:
-    """Where the reason finds room: right of the bar, left of it, else the roomiest place."""
+    """Place the reason right of the bar, else left of it, else where most room is."""
     needed = len(reason) * _TEXT_SHARE
     right, left = 100 - drawn.end, drawn.x
     if right >= needed or (left < needed and right >= max(left, drawn.width)):
-        return Label(reason, drawn.end, "right")  # what does not fit is cut by the lane's edge
+        return Label(reason, drawn.end, "right")  # the lane's edge cuts what does not fit
     if left >= needed:
         return Label(reason, drawn.x, "left")
     if drawn.width >= left:
         return Label(reason, drawn.x, "inside")
-    # Cut here, between its parts if it can be: the lane's edge would take the beginning.
+    # Cut the text here, between its parts if possible: the lane's edge would cut its beginning.
     kept = reason[: int(left / _TEXT_SHARE) - 1]
     whole_parts = kept.rpartition(" · ")[0]
     return Label(whole_parts or f"{kept}…", drawn.x, "left")
@@ -43,7 +44,7 @@ def label(drawn: Bar, reason: str) -> Label:
 def svg(
     look: str, drawn: Bar, written: Label, *, is_critical: bool, limit: tuple[float, str] | None
 ) -> SafeString:
-    """The drawing. `limit` is where the call's time limit lies, as a share, and what it is."""
+    """Return the lane as SVG. `limit` is the call's timeout: its place as a share, and its text."""
     if drawn.is_outside:
         return SafeString("")
     look = escape(look)

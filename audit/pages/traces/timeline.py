@@ -1,9 +1,9 @@
 """A trace's calls as a waterfall: order and nesting, bars, axis and minimap.
 
-Pure: takes calls and gives rows and shares of a width, without database, clock or HTML.
-Instants are whole microseconds of any one epoch; shares are percent, 0 to 100. Nothing a
-producer can send makes it fail: parents may be missing or form a ring, clocks may differ,
-durations may be anything from nothing to centuries.
+Pure: turns calls into rows and shares of a width, without database, clock or HTML. Instants
+are whole microseconds since one common epoch. Shares are percent, 0 to 100. No input from a
+producer makes it fail: parents may be missing or form a ring, clocks may differ, and durations
+may be anything from zero to centuries.
 """
 
 import heapq
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-INDENT = 14  # pixels a level
+INDENT = 14  # pixels per level
 ROW_HEIGHT = 26  # pixels; also --row-height in tokens.css
-MAX_INDENT_DEPTH = 6  # deeper calls are drawn at this depth, with their level in numbers
-MIN_SPAN_US = 1_000  # a window of a single instant still has a width
+MAX_INDENT_DEPTH = 6  # deeper calls are drawn at this depth, with their level as a number
+MIN_SPAN_US = 1_000  # least width of a window, even of a single instant
 _LETTER_SHARE = 1.8  # width of a label's character as a share of the narrowest axis
-_OPEN_TAIL = 0.08  # room kept for open calls after the last thing known, as a share
+_OPEN_TAIL = 0.08  # room for open calls after the last known instant, as a share
 
-# Steps a person reads easily: 1-2-5 below a second, clock steps above, then days.
+# Steps that are easy to read: 1-2-5 below a second, clock steps above, then days.
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 _STEPS = (
     [m * 10**e for e in range(6) for m in (1, 2, 5)]
@@ -32,10 +32,10 @@ _STEPS = (
 
 
 class Span(NamedTuple):
-    """What the timeline needs to know of a call; `end_us` is None while it is open.
+    """The data of a call that the timeline needs. `end_us` is None while the call is open.
 
-    `id` is a number its own; of two that begin at once the lower comes first. UUIDs, which Python
-    hashes in Python, were an eighth of the page of a long trace.
+    `id` is a unique number. Of two calls with the same start, the lower id comes first. UUIDs took
+    an eighth of the time of a long trace's page, because Python hashes them in Python code.
     """
 
     id: int
@@ -45,32 +45,32 @@ class Span(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A call's place in the tree. Rows are drawn in the order the nodes come in."""
+    """A call's place in the tree. Rows are drawn in the order of the nodes."""
 
     span: Span
     depth: int
     child_count: int
-    is_orphan: bool  # names a parent that is not here, or is its own ancestor
-    guides: tuple[bool, ...]  # for each level drawn above: does its line go on below this row?
+    is_orphan: bool  # its parent is missing, or it is its own ancestor
+    guides: tuple[bool, ...]  # for each level drawn above: its line continues below this row
 
     @property
     def level(self) -> int:
-        """Its depth as people count: the outermost calls are on level 1."""
+        """Depth counted from 1: the outermost calls are on level 1."""
         return self.depth + 1
 
     @property
     def is_deeper_than_drawn(self) -> bool:
-        """Whether its name stands further left than its depth is."""
+        """Whether the name is indented less than its depth requires."""
         return self.depth > MAX_INDENT_DEPTH
 
     @property
     def indent(self) -> int:
-        """Pixels the name is moved in."""
+        """Indent of the name in pixels."""
         return min(self.depth, MAX_INDENT_DEPTH) * INDENT
 
     @property
     def guide_path(self) -> str:
-        """The lines that tie the row to its parent, as an SVG path `indent` pixels wide."""
+        """Lines that connect the row to its parent, as an SVG path `indent` pixels wide."""
         parts: list[str] = []
         for level, goes_on in enumerate(self.guides):
             x = level * INDENT + 5
@@ -85,7 +85,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The stretch of time a width shows; `end_us` is greater than `start_us`."""
+    """The interval that a width shows. `end_us` is greater than `start_us`."""
 
     start_us: int
     end_us: int
@@ -95,7 +95,7 @@ class Window:
         return self.end_us - self.start_us
 
     def share(self, instant_us: int) -> float:
-        """Where an instant lies, clipped to 0 … 100."""
+        """Return the place of an instant as a share, clipped to 0 … 100."""
         return min(100.0, max(0.0, (instant_us - self.start_us) / self.span_us * 100))
 
 
@@ -105,8 +105,8 @@ class Bar:
 
     x: float
     width: float
-    is_open: bool  # it reaches the window's edge because no end is known
-    is_outside: bool  # nothing of it lies in the window
+    is_open: bool  # no end is known, so the bar reaches the window's edge
+    is_outside: bool  # no part of it is in the window
 
     @property
     def end(self) -> float:
@@ -115,22 +115,22 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A line of the axis."""
+    """A tick line of the axis."""
 
     x: float
     label: str
 
     @property
     def has_room(self) -> bool:
-        """Whether its label, which stands right of the line, ends before the axis does."""
+        """Whether the label, which is right of the line, ends before the axis does."""
         return self.x + len(self.label) * _LETTER_SHARE <= 100
 
 
 def arrange(spans: Iterable[Span]) -> list[Node]:
-    """The calls in the order of their rows: depth first, siblings by start.
+    """Return the calls in row order: depth first, siblings by start.
 
-    A call whose parent is not among them stands at the top. A ring of parents is opened
-    at its earliest call. Every call comes out exactly once; a repeated id is dropped.
+    A call whose parent is missing becomes a root. A ring of parents is opened at its earliest
+    call. Every call is returned exactly once; a repeated id is dropped.
     """
     by_id: dict[int, Span] = {}
     for span in spans:
@@ -152,7 +152,7 @@ def arrange(spans: Iterable[Span]) -> list[Node]:
 
 
 def _rows_below(tops: Sequence[Span], children: Mapping[int, list[Span]]) -> list[Node]:
-    """These calls and all calls inside them, except that none of these is inside another."""
+    """Return the rows of `tops` and of all calls inside them. No top is nested in another."""
     opened = {span.id for span in tops if span.parent_id is not None}
     nodes: list[Node] = []
     stack: list[tuple[Span, int, tuple[bool, ...]]] = [(span, 0, ()) for span in reversed(tops)]
@@ -163,7 +163,7 @@ def _rows_below(tops: Sequence[Span], children: Mapping[int, list[Span]]) -> lis
         is_orphan = depth == 0 and span.parent_id is not None
         nodes.append(Node(span, depth, len(below), is_orphan, guides))
         for position in range(len(below) - 1, -1, -1):
-            # Only the levels that are drawn are kept, or a chain of n would cost n² memory.
+            # Keep only the levels that are drawn: otherwise a chain of n calls takes n² memory.
             drawn = (*guides, position < len(below) - 1)[-MAX_INDENT_DEPTH:]
             stack.append((below[position], depth + 1, drawn))
     return nodes
@@ -175,7 +175,7 @@ def _ring_openers(
     children: dict[int, list[Span]],
     by_id: dict[int, Span],
 ) -> list[Span]:
-    """The earliest call of every ring: what no root leads to hangs below one of these."""
+    """Return the earliest call of every ring. Calls that no root reaches are below one of them."""
     reached: set[int] = set()
 
     def reach(span: Span) -> None:
@@ -199,7 +199,7 @@ def _ring_openers(
         while here.id not in seen:
             seen.add(here.id)
             path.append(here)
-            assert here.parent_id is not None  # or a root would have led here
+            assert here.parent_id is not None  # otherwise a root would have reached it
             here = by_id[here.parent_id]
         ring = path[path.index(here) :]
         opener = min(ring, key=lambda one: (one.start_us, one.id))
@@ -209,10 +209,10 @@ def _ring_openers(
 
 
 def window_of(spans: Iterable[Span]) -> Window:
-    """The window that shows all calls, with room after the last known end for open ones.
+    """Return the window that shows all calls, with room for open ones after the last known end.
 
-    How long an open call has run is not drawn to scale: one left open yesterday would
-    press everything else into a line.
+    Open calls are not drawn to scale: one left open since yesterday would squeeze everything
+    else into a line.
     """
     start: int | None = None
     end = 0
@@ -231,7 +231,7 @@ def window_of(spans: Iterable[Span]) -> Window:
 
 
 def bar(span: Span, window: Window) -> Bar:
-    """The call's bar in the window, clipped to it."""
+    """Return the call's bar, clipped to the window."""
     last = window.end_us if span.end_us is None else max(span.start_us, span.end_us)
     x = window.share(span.start_us)
     return Bar(
@@ -243,7 +243,7 @@ def bar(span: Span, window: Window) -> Bar:
 
 
 def ticks(window: Window, origin_us: int, *, at_most: int = 6) -> list[Tick]:
-    """The axis: round distances from `origin_us`, at least one and `at_most` + 1 of them."""
+    """Return the axis: 1 to `at_most` + 1 ticks at round distances from `origin_us`."""
     step = next((one for one in _STEPS if window.span_us / one <= at_most), _STEPS[-1])
     first = -((origin_us - window.start_us) // step) * step
     marks: list[Tick] = []
@@ -256,7 +256,7 @@ def ticks(window: Window, origin_us: int, *, at_most: int = 6) -> list[Tick]:
 
 
 def offset_label(offset_us: int) -> str:
-    """A distance from the start, exact: `0`, `250 ms`, `1.5 s`, `2 min`, `1 d 12 h`."""
+    """Format an exact distance from the start: `0`, `250 ms`, `1.5 s`, `2 min`, `1 d 12 h`."""
     if offset_us == 0:
         return "0"
     sign, rest = ("−", -offset_us) if offset_us < 0 else ("", offset_us)
@@ -275,13 +275,13 @@ def offset_label(offset_us: int) -> str:
 
 
 def pack(spans: Sequence[Span], window: Window, *, lane_count: int) -> list[int]:
-    """A lane for each call, so that overlapping ones lie apart while lanes last.
+    """Return a lane for each call, so that overlapping calls are apart while lanes last.
 
-    The calls must be sorted by start. Beyond `lane_count` at once, calls share the lane
-    that is free soonest. For the minimap, where only the outline matters.
+    The calls must be sorted by start. If more than `lane_count` run at once, a call shares the
+    lane that becomes free first. Used for the minimap, where only the outline matters.
     """
     assert all(one.start_us <= two.start_us for one, two in pairwise(spans)), "sort by start"
-    free: list[tuple[int, int]] = []  # when a lane gets free, and which it is
+    free: list[tuple[int, int]] = []  # when a lane becomes free, and its number
     lanes: list[int] = []
     for span in spans:
         last = window.end_us if span.end_us is None else max(span.start_us, span.end_us)

@@ -1,4 +1,4 @@
-"""The timeline of a trace, with one of its calls opened beside it."""
+"""The timeline of a trace, with one of its calls open beside it."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,14 +24,14 @@ from tenants.access import TenantRequest, tenant_page
 @require_safe
 @tenant_page()
 def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
-    """All calls of a trace on one axis of time. `?call=` opens one of them.
+    """Show all calls of a trace on one time axis. `?call=` opens one of them.
 
-    A window of rows at a time: `?row=` says which, and htmx gets the rows alone.
+    One window of rows is drawn at a time. `?row=` selects it; htmx requests get only the rows.
     """
     detail = _found(request, trace_id)
     now = timezone.now()
     form = TimelineForm(request.GET)
-    form.is_valid()  # what cannot be read is reported and shows everything
+    form.is_valid()  # an invalid value is reported, and everything is shown
     view = form.view()
     shown = waterfall.build(detail, view, now)
     asked = {
@@ -52,7 +52,7 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
 def _around(
     request: TenantRequest, detail: TraceDetail, shown: waterfall.Waterfall, now: datetime
 ) -> dict[str, object]:
-    """What the page has besides rows: the facts above them, and the call opened beside them."""
+    """Return the context besides rows: the facts above them and the open call's panel."""
     opened = shown.selected
     call = call_detail(opened.started_on, opened.invocation_id) if opened else None
     panel: dict[str, object] = {"panel": None}
@@ -76,7 +76,7 @@ def _around(
 @require_safe
 @tenant_page()
 def trace_as_text(request: TenantRequest, trace_id: str) -> HttpResponse:
-    """The trace in plain text, to be pasted elsewhere."""
+    """Return the trace as plain text, for pasting into other tools."""
     detail = _found(request, trace_id)
     address = request.build_absolute_uri(reverse("trace_detail", args=[trace_id]))
     text = trace_text.write(detail, address, timezone.now(), token_hex(4))
@@ -84,7 +84,7 @@ def trace_as_text(request: TenantRequest, trace_id: str) -> HttpResponse:
 
 
 def _found(request: TenantRequest, trace_id: str) -> TraceDetail:
-    """The trace, as far as the member sees it."""
+    """Return the trace with what the member may see. Raises Http404 if there is none."""
     detail = find_trace(trace_id)
     if detail is None:
         raise Http404("no such trace")

@@ -1,4 +1,4 @@
-"""The list of traces: what ran, newest first, and what went wrong in each."""
+"""The list of traces, newest first, with what went wrong in each."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +20,7 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """A trace as it is listed."""
+    """A trace as a row of the list."""
 
     trace: TraceDay
     reason_tool: str
@@ -29,7 +29,7 @@ class TraceRow:
 
     @property
     def look(self) -> str:
-        """Colour of its reason."""
+        """Colour of the reason."""
         if self.trace.failed_count:
             return "failed"
         if self.trace.violation_count:
@@ -40,7 +40,7 @@ class TraceRow:
 @require_safe
 @tenant_page()
 def trace_list(request: TenantRequest) -> HttpResponse:
-    """The traces of the session's tenant that match the address' filters, a page of them."""
+    """Show a page of the tenant's traces that match the URL's filters."""
     form = TraceFilterForm(request.GET)
     is_valid = form.is_valid()
     now = timezone.now()
@@ -51,7 +51,7 @@ def trace_list(request: TenantRequest) -> HttpResponse:
     )
     before = read_cursor(request.GET.get("before", ""), str)
     after = read_cursor(request.GET.get("after", ""), str)
-    page = NO_TRACES  # the rest of a filter alone may find the opposite of what was asked
+    page = NO_TRACES  # half a filter may match the opposite of what was meant
     if is_valid:
         page = trace_page(wanted, before=before, after=after, size=PAGE_SIZE)
     why = page.reasons

@@ -1,7 +1,7 @@
-"""Where a trace's time went: the path that decided its end, the gaps between calls, repeats.
+"""Where a trace's time went: the critical path, the gaps between calls, repeats.
 
-Pure; works on the rows of `audit.pages.traces.timeline`. The same input rules hold: clocks may
-differ, children may outlast their parents.
+Pure. It works on the rows of `audit.pages.traces.timeline` and has the same input rules: clocks
+may differ, and children may outlast their parents.
 """
 
 from collections import Counter
@@ -13,11 +13,11 @@ _NEVER = float("inf")
 
 
 def critical_path(nodes: Sequence[Node]) -> set[int]:
-    """The calls a trace would have ended sooner without, wrappers included.
+    """Return the calls without which the trace would have ended sooner, wrappers included.
 
-    From the end backwards: of the calls on one level the one that ended last, then the last of
-    those that had ended when it began, and so on; and the same inside each of them. What
-    `nodes` holds must be in the order of rows. As tracing tools draw it (Jaeger, Uber's CRISP).
+    It goes backwards from the end. On each level it takes the call that ended last, then the last
+    of those that had ended when that one began, and so on. It does the same inside each of them.
+    `nodes` must be in row order. Tracing tools draw the same path (Jaeger, Uber's CRISP).
     """
     below: dict[int, list[int]] = {}
     above: list[int] = []
@@ -31,7 +31,7 @@ def critical_path(nodes: Sequence[Node]) -> set[int]:
     waiting: list[tuple[int, float]] = [(-1, _NEVER)]
     while waiting:
         parent, until = waiting.pop()
-        cursor = _NEVER  # a child that outlasts its parent is the last one all the same
+        cursor = _NEVER  # a child that outlasts its parent still counts as the last one
         for index in sorted(below.get(parent, ()), key=ends.__getitem__, reverse=True):
             span, end = nodes[index].span, ends[index]
             if span.start_us <= until and end <= cursor:
@@ -42,9 +42,9 @@ def critical_path(nodes: Sequence[Node]) -> set[int]:
 
 
 def gaps(nodes: Iterable[Node], window: Window) -> list[tuple[int, int]]:
-    """The stretches in which no call without calls of its own ran, in microseconds.
+    """Return the intervals in which no innermost call ran, in microseconds.
 
-    What an agent spends there is not spent in tools: the model thinks, or somebody waits.
+    This time is not spent in tools: the model thinks, or somebody waits.
     """
     running = sorted((node.span for node in nodes if not node.child_count), key=_start)
     found: list[tuple[int, int]] = []
@@ -63,7 +63,7 @@ def _start(span: Span) -> int:
 
 
 def sizes(nodes: Sequence[Node]) -> list[int]:
-    """How many rows lie inside each row's call, at any depth."""
+    """Return the number of rows inside each row's call, at any depth."""
     inside = [0] * len(nodes)
     for index in range(len(nodes) - 1, -1, -1):
         depth, after = nodes[index].depth, index + 1
@@ -74,9 +74,9 @@ def sizes(nodes: Sequence[Node]) -> list[int]:
 
 
 def repeats(contents: Sequence[Hashable]) -> list[tuple[int, int] | None]:
-    """Of each call in order of start, which of how many with the same content it is.
+    """Return each call's number among calls with the same content, and how many there are.
 
-    None for a call that is alone.
+    `contents` must be in order of start. None for a call whose content is unique.
     """
     totals = Counter(contents)
     seen: Counter[Hashable] = Counter()

@@ -1,7 +1,7 @@
-"""A trace in plain text, to be pasted into a ticket or shown to a language model.
+"""A trace as plain text, for a ticket or a language model.
 
-Pure. What tools and agents wrote stands between two lines with a mark nobody could guess, and
-is said to be data: whoever reads it, person or model, is told where it ends.
+Pure. Text from tools and agents is put between two lines that carry an unguessable mark. A
+sentence before it says that it is data, so that a person or a model knows where it ends.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ from audit.show.text import plain
 from config.instants import iso_exact
 
 MAX_ROWS = 200
-"""Calls that are written; of a longer trace those that went wrong, and what they are in."""
+"""Maximum of calls written. In a longer trace, failed calls and their ancestors come first."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _INDENT_MAX = 12
 
 
 def write(detail: TraceDetail, address: str, now: datetime, mark: str) -> str:
-    """The trace as text ending in a line feed; `mark` is what nobody could guess.
+    """Return the trace as text that ends in a line feed. `mark` must be unguessable.
 
-    Texts of agents are on one line each, without control characters.
+    Each text from an agent is put on one line, without control characters.
     """
     trace = detail.summary
     counts = [
@@ -61,7 +61,7 @@ def _problems(failed: int, violations: int) -> list[tuple[int, str]]:
 
 
 def _chosen(nodes: Sequence[Node], calls: Sequence[Call]) -> set[int]:
-    """The places of the calls to write: all, or those that went wrong with what they are in."""
+    """Return the places of the calls to write: all, or first the problems with their ancestors."""
     if len(nodes) <= MAX_ROWS:
         return {node.span.id for node in nodes}
     spans = {node.span.id: node.span for node in nodes}
@@ -77,7 +77,7 @@ def _chosen(nodes: Sequence[Node], calls: Sequence[Call]) -> set[int]:
         if len(chosen) + len(line) > MAX_ROWS:
             break
         chosen.update(line)
-    for node in nodes:  # from the beginning, as far as there is room
+    for node in nodes:  # fill the remaining room from the start of the trace
         if len(chosen) >= MAX_ROWS:
             break
         chosen.add(node.span.id)

@@ -1,7 +1,7 @@
 """A trace's calls as the rows of its page: tree, bars, reasons, filter and zoom.
 
-Pure. The rules of time are `audit.pages.traces.timeline`'s, the words `audit.show.reasons`'; here
-they are put together for the template, for the part of the rows that one page shows.
+Pure. `audit.pages.traces.timeline` has the rules of time and `audit.show.reasons` the texts. This
+module combines them for the template, for the window of rows that one page shows.
 """
 
 from collections import Counter
@@ -38,29 +38,29 @@ from audit.show import reasons
 from audit.show.figures import milliseconds
 
 WINDOW_ROWS = 60
-"""Rows drawn at once, more than a screen holds; the others come when they are scrolled to."""
+"""Rows drawn at once, more than fit on a screen. The others load when scrolled to."""
 
 MINIMAP_LANES = 10
 MINIMAP_WIDTH = 1_000  # units of its view box
-ZOOM_STEPS = 8  # places of the minimap that lead to a closer look
+ZOOM_STEPS = 8  # parts of the minimap that can be zoomed into
 
 _ELSEWHERE = -1  # the place of a call that is not in the trace
-_DEEP = 4  # levels of calls inside a call: less than half of their column is left to names
+_DEEP = 4  # nesting depth from which names have less than half of their column
 _GAP_SHARE = 0.3  # percent of the lane: two pixels
 
 Only = Literal["", "failed", "violation", "open", "path"]
-"""Which calls are shown; `path` are those of the critical path."""
+"""Which calls are shown. `path`: those on the critical path."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What of a trace is shown. `zoom` is in microseconds since the trace's start."""
+    """Which part of a trace is shown. `zoom` is in microseconds since the trace's start."""
 
     only: Only = ""
     find: str = ""
     tool: str = ""
     zoom: tuple[int, int] | None = None
-    first_row: int | None = None  # None: the window with the selected call
+    first_row: int | None = None  # None: show the window with the selected call
     selected: UUID | None = None
 
 
@@ -74,16 +74,16 @@ class Row:
     reason: str
     label: Label
     is_selected: bool
-    is_context: bool  # here only because something below it was looked for
+    is_context: bool  # shown only because a call below it matches
     is_critical: bool  # on the critical path
-    is_alike: bool  # the same tool and arguments as the selected one
-    repeat: tuple[int, int] | None  # which of how many calls with the same content
-    limit_x: float | None  # where its time limit lies, if that is in the window
-    inside_count: int  # calls within it, whether shown or not
+    is_alike: bool  # same tool and arguments as the selected call
+    repeat: tuple[int, int] | None  # number among calls with the same content, and their count
+    limit_x: float | None  # place of its timeout as a share, if that is in the window
+    inside_count: int  # calls inside it, shown or not
 
     @property
     def lane(self) -> SafeString:
-        """What is drawn of it."""
+        """The lane as SVG."""
         limit = (
             None
             if self.limit_x is None or self.call.timeouts_ms is None
@@ -94,7 +94,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Rows that are not drawn yet: `first` counts from 0, `depth` is the least of theirs."""
+    """Rows that are not drawn yet. `first` counts from 0; `depth` is their least depth."""
 
     first: int
     count: int
@@ -102,13 +102,13 @@ class Stretch:
 
     @property
     def last(self) -> int:
-        """The number of its last row, from 1."""
+        """Number of the last row, counted from 1."""
         return self.first + self.count
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A stretch in which no tool ran, as shares."""
+    """An interval in which no tool ran, as shares."""
 
     x: float
     width: float
@@ -116,7 +116,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """All calls of one look in the minimap, as one SVG path."""
+    """All calls of one colour in the minimap, as one SVG path."""
 
     look: str
     path: str
@@ -124,7 +124,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class Zoom:
-    """A place of the minimap and the stretch it leads to, in microseconds from the start."""
+    """A part of the minimap and the interval it zooms to, in microseconds from the start."""
 
     x: float
     width: float
@@ -134,14 +134,14 @@ class Zoom:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """A window of rows and what stands around them."""
+    """A window of rows and everything around it."""
 
     rows: list[Row]
     ticks: list[Tick]
     gaps: list[Gap]
-    idle_us: int  # all of them together, of the whole trace
-    span_us: int  # what the minimap shows
-    tools: list[tuple[str, int]]  # with how many calls each, the busiest first
+    idle_us: int  # sum of all gaps in the whole trace
+    span_us: int  # length of the minimap
+    tools: list[tuple[str, int]]  # name and number of calls, most calls first
     outlines: list[Outline]
     lane_count: int
     zooms: list[Zoom]
@@ -149,26 +149,26 @@ class Waterfall:
     window_width: float
     is_zoomed: bool
     selected: Call | None
-    telling: Call  # what to look at first: see _most_telling
+    telling: Call  # the call to open first: see _most_telling
     telling_reason: str
     first_row: int  # counts from 0
-    earlier: Stretch | None  # the window before this one, where there is one
+    earlier: Stretch | None  # the window before this one, if any
     later: list[Stretch]  # the windows after it
-    is_deep: bool  # names are moved in so far that they need more room
+    is_deep: bool  # names are indented so far that they need more room
 
 
 def svg_share(percent: float) -> str:
-    """A share of a width as SVG takes it: `12.34%`."""
+    """Format a share of a width for SVG: `12.34%`."""
     return f"{percent:.2f}%"
 
 
 def nodes_of(calls: Sequence[Call]) -> list[Node]:
-    """The calls in the order of their rows; a span's id is its call's place among `calls`."""
+    """Return the calls in row order. A span's id is the place of its call in `calls`."""
     return arrange(_spans(calls, places(calls)))
 
 
 def places(calls: Iterable[Call]) -> dict[UUID, int]:
-    """Where each call comes, by its id; of a repeated id the first."""
+    """Return each call's place by its id. For a repeated id the first place counts."""
     found: dict[UUID, int] = {}
     for place, call in enumerate(calls):
         found.setdefault(call.invocation_id, place)
@@ -176,7 +176,7 @@ def places(calls: Iterable[Call]) -> dict[UUID, int]:
 
 
 def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
-    """The rows of a trace that `view` asks for."""
+    """Build the rows of a trace that `view` selects."""
     calls, place_of = detail.calls, places(detail.calls)
     looks = [call.look for call in calls]
     spans = _spans(calls, place_of)
@@ -246,10 +246,11 @@ def _stretch(shown: Sequence[Node], first: int) -> Stretch:
 
 
 def _most_telling(calls: Sequence[Call], looks: Sequence[Look]) -> int:
-    """The place of what is opened unasked: a failed call before a violating, an open, any other.
+    """Return the place of the call to open by default.
 
-    Of several the first to end, because a failure passes outwards from the call it began
-    in; the same rule as the list of traces'. The calls come in order of their start.
+    A failed call comes first, then one with a violation, an open one, any other. Of several failed
+    or violating calls it is the first to end, because a failure spreads outwards from the call it
+    began in. The list of traces has the same rule. `calls` must be in order of their start.
     """
     for look in ("failed", "violation"):
         if alike := [place for place, each in enumerate(looks) if each == look]:
@@ -261,7 +262,7 @@ def _spans(calls: Iterable[Call], place_of: Mapping[UUID, int]) -> list[Span]:
     spans: list[Span] = []
     for call in calls:
         start, parent = microseconds(call.started_at), call.parent_invocation_id
-        # The producer's own stopwatch is better than the difference of two clock readings.
+        # The duration the producer measured is more exact than the difference of two timestamps.
         end = None if call.state == "open" else start + (call.duration_us or 0)
         above = None if parent is None else place_of.get(parent, _ELSEWHERE)
         spans.append(Span(place_of[call.invocation_id], above, start, end))
@@ -273,7 +274,7 @@ def _content(call: Call | None) -> tuple[str, str] | None:
 
 
 def _has_extent(spans: Sequence[Span]) -> bool:
-    """Whether anything is known to have taken time, so that an axis means something."""
+    """Whether any time is known to have passed, so that an axis makes sense."""
     return len({span.start_us for span in spans}) > 1 or any(span.end_us for span in spans)
 
 
@@ -286,7 +287,7 @@ def _zoomed(whole: Window, zoom: tuple[int, int] | None) -> Window:
 
 
 def _zooms(whole: Window) -> list[Zoom]:
-    """Equal places of the minimap; each leads to itself and half of its neighbours."""
+    """Return equal parts of the minimap. Each zooms to itself and half of each neighbour."""
     step = whole.span_us / ZOOM_STEPS
     return [
         Zoom(
@@ -302,7 +303,7 @@ def _zooms(whole: Window) -> list[Zoom]:
 def _matcher(
     view: View, reason: Callable[[Call], str], critical: set[int]
 ) -> Callable[[int, Call], bool] | None:
-    """Whether the call at a place is looked for; None when everything is."""
+    """Return a test of whether a call matches the view, or None if every call does."""
     needle = view.find.casefold()
     if not needle and not view.only and not view.tool:
         return None
@@ -327,7 +328,7 @@ def _matcher(
 def _filtered(
     nodes: Sequence[Node], calls: Sequence[Call], matches: Callable[[int, Call], bool] | None
 ) -> tuple[list[Node], set[int]]:
-    """The rows that match, with the calls above them as context."""
+    """Return the rows that match with their ancestors, and which of them are only context."""
     if matches is None:
         return list(nodes), set()
     spans = {node.span.id: node.span for node in nodes}
@@ -343,7 +344,7 @@ def _filtered(
 
 
 def _first_row(shown: Sequence[Node], view: View, opened: int | None) -> int:
-    """The first row of the window with the asked row, else with the selected call."""
+    """Return the first row of the window with the requested row, else with the selected call."""
     row = view.first_row or 0
     if view.first_row is None and opened is not None:
         row = next((n for n, node in enumerate(shown) if node.span.id == opened), 0)
@@ -351,7 +352,7 @@ def _first_row(shown: Sequence[Node], view: View, opened: int | None) -> int:
 
 
 def _limit_x(call: Call, span: Span, window: Window) -> float | None:
-    """Where its time limit lies, of a call that used half of it or still runs."""
+    """Return the place of a call's timeout. None if the call used less than half of it."""
     if call.timeouts_ms is None:
         return None
     if call.duration_us is not None and call.duration_us < call.timeouts_ms * 500:
@@ -361,12 +362,12 @@ def _limit_x(call: Call, span: Span, window: Window) -> float | None:
 
 
 def _gaps_drawn(idle: Iterable[tuple[int, int]], window: Window) -> list[Gap]:
-    """The gaps wide enough to be seen in the window."""
+    """Return the gaps that are wide enough to be visible in the window."""
     least_us = window.span_us * _GAP_SHARE / 100
     drawn = (
         Gap(window.share(start), window.share(end) - window.share(start))
         for start, end in idle
-        if end - start >= least_us  # of a long trace few are
+        if end - start >= least_us  # only few are, in a long trace
     )
     return [gap for gap in drawn if gap.width >= _GAP_SHARE]
 
@@ -374,15 +375,15 @@ def _gaps_drawn(idle: Iterable[tuple[int, int]], window: Window) -> list[Gap]:
 def _minimap(
     looks: Sequence[Look], spans: Sequence[Span], whole: Window
 ) -> tuple[list[Outline], int]:
-    """The whole trace in small: a path of short lines for each look, worst drawn last."""
-    lanes = pack(spans, whole, lane_count=MINIMAP_LANES)  # calls come by their start
+    """Draw the whole trace in small: one path of short lines per colour, the worst last."""
+    lanes = pack(spans, whole, lane_count=MINIMAP_LANES)  # calls are sorted by start
     pieces: dict[Look, dict[str, None]] = {"ok": {}, "open": {}, "violation": {}, "failed": {}}
     scale = MINIMAP_WIDTH / whole.span_us
     for look, span, lane in zip(looks, spans, lanes, strict=True):
         end = whole.end_us if span.end_us is None else span.end_us
         x = round((span.start_us - whole.start_us) * scale)
         width = max(3, round((end - span.start_us) * scale))
-        # Equal pieces are drawn once: thousands of calls stay some kilobytes.
+        # Equal pieces are drawn once, so that thousands of calls need only some kilobytes.
         pieces[look][f"M{min(x, MINIMAP_WIDTH - 3)} {lane}.5h{width}"] = None
     outlines = [Outline(look, "".join(paths)) for look, paths in pieces.items() if paths]
     return outlines, max(lanes, default=0) + 1

@@ -1,4 +1,4 @@
-"""Violations: what breaks its schema where, since when, and what guards made of it."""
+"""Violations: which values break their schema, where, since when, and what guards did."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -39,14 +39,14 @@ OUTCOMES = {
     "passed": "let through",
     OUTCOME: "found by the server",
 }
-"""What guards make of a violation, in words; without one the server found it."""
+"""What guards do about a violation, in words. Without a guard, the server detected it."""
 
 FILTERS = {"tool": "Tool", "version": "Version", "path": "Path", "code": "Code"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A tool's violations of one code: how many, and how dark they are, from 0 to 8."""
+    """A tool's violations of one code: their number, and the cell's shade from 0 to 8."""
 
     tool: str
     code: str
@@ -56,7 +56,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
-    """A kind as it is listed, and the query of its calls."""
+    """A kind of violation as a row of the list, with the query for its calls."""
 
     kind: ViolationKind
     query: str
@@ -65,7 +65,7 @@ class KindRow:
 @require_safe
 @tenant_page()
 def violation_list(request: TenantRequest) -> HttpResponse:
-    """The violations of the range the address asks for, by kind."""
+    """Show the violations of the URL's range by kind."""
     now = timezone.now()
     asked, wanted = asked_range(request, now), ViolationFilter.read(request.GET)
     found = violations(asked.range, wanted)
@@ -98,7 +98,7 @@ def violation_list(request: TenantRequest) -> HttpResponse:
 @require_safe
 @tenant_page()
 def violation_export(request: TenantRequest, kind: str) -> HttpResponse:
-    """Every kind of violation the address asks for, as NDJSON or CSV. It is put on record."""
+    """Export every kind of violation that the URL selects as NDJSON or CSV. It is recorded."""
     return figures_file(
         request,
         kind,
@@ -112,7 +112,7 @@ def violation_export(request: TenantRequest, kind: str) -> HttpResponse:
 
 
 def kind_query(kind: ViolationKind) -> str:
-    """The terms of a query for the calls with such a violation."""
+    """Return the terms of a query for the calls with this kind of violation."""
     terms = [
         f"tool:{quoted(kind.tool_name)}",
         f"violation:{quoted(kind.code)}",
@@ -124,7 +124,7 @@ def kind_query(kind: ViolationKind) -> str:
 
 
 def heat_map(found: Violations) -> tuple[list[str], list[tuple[str, list[Cell]]]]:
-    """Codes across, and for each tool its cells; the most frequent of both first."""
+    """Return the codes as columns, and each tool's cells. The most frequent come first."""
     by_tool: dict[str, int] = {}
     by_code: dict[str, int] = {}
     for (tool, code), count in found.cells.items():
