@@ -1,1 +1,1 @@
-"""How the server is put together and run: settings, the site map, the API, the database."""
+"""Assembly and operation of the server: settings, URLs, the API, the database."""

@@ -1,6 +1,6 @@
-"""The API object: its routers and its error handlers.
+"""The API object with its routers and error handlers.
 
-What it says of itself is `config.openapi`'s.
+`config.openapi` describes the API.
 """
 
 from django.db import InterfaceError, OperationalError
@@ -50,7 +50,7 @@ api.add_router("", read_router)
 api.add_router("", reports_router)
 api.add_router("", evidence_router)
 api.add_router("", registry_router)
-# Ninja's type allows the class as well as an instance; only instances are raised.
+# Ninja's type also allows the class, but only instances are raised.
 api.add_exception_handler(KeyRefused, answer_refusal)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The API for people: a page made of its OpenAPI document, and of nothing else."""
+"""The API's documentation page, made only from the OpenAPI document."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from config.openapi import ABOUT, description
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A parameter, or a member of a document."""
+    """A parameter, or a member of a schema."""
 
     name: str
     type: SafeString
@@ -38,13 +38,13 @@ class Operation:
     status: str
     answer: SafeString
     problems: list[tuple[str, list[str]]]
-    """Codes by status."""
+    """Problem codes by HTTP status."""
 
 
 @csrf_exempt
 @require_safe
 def api_docs(request: HttpRequest) -> HttpResponse:
-    """Operations by tag, the documents they answer, and every kind of problem."""
+    """Show the operations by tag, the schemas they return, and every kind of problem."""
     made = description()
     groups = [
         (tag["name"], prose(tag["description"]), list(_operations(made, tag["name"])))
@@ -64,7 +64,7 @@ def api_docs(request: HttpRequest) -> HttpResponse:
 
 
 def prose(text: str) -> SafeString:
-    """A docstring's paragraph with what stands between backticks as code."""
+    """Return a docstring's paragraph as HTML, with text between backticks as code."""
     parts = " ".join(text.split()).split("`")
     return format_html_join(
         "",
@@ -118,7 +118,7 @@ def _field(name: str, schema: dict[str, Any], around: dict[str, Any]) -> Field:
 
 
 def _type(schema: dict[str, Any]) -> SafeString:
-    """A schema in a few words; documents as links to what the page says of them."""
+    """Describe a schema in a few words. A reference becomes a link to its schema on the page."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return format_html('<a href="#{}">{}</a>', name, name)

@@ -1,6 +1,6 @@
-"""Typed readers of the environment that refuse bad values loudly.
+"""Typed readers of environment variables. They raise an error for an invalid value.
 
-Every reader also takes `NAME_FILE`, the path of a file holding the value (mounted secrets).
+Every reader also accepts `NAME_FILE`, the path of a file with the value (mounted secrets).
 """
 
 import os
@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 class EnvironmentVariableError(Exception):
-    """An environment variable is missing or unreadable; the message names it and the remedy."""
+    """An environment variable is missing or invalid. The message names it and the remedy."""
 
 
 def text(name: str, default: str | None = None) -> str:
-    """The variable's text. Raises EnvironmentVariableError if unset and no default is given."""
+    """Return the variable's text. Raises EnvironmentVariableError if unset without a default."""
     value = _read(name)
     if value is not None:
         return value
@@ -22,7 +22,7 @@ def text(name: str, default: str | None = None) -> str:
 
 
 def boolean(name: str, *, default: bool) -> bool:
-    """True for 1/true/yes/on, False for 0/false/no/off, any case."""
+    """Return True for 1/true/yes/on and False for 0/false/no/off, in any case."""
     value = _read(name)
     if value is None:
         return default
@@ -34,7 +34,7 @@ def boolean(name: str, *, default: bool) -> bool:
 
 
 def integer(name: str, default: int, *, minimum: int = 0) -> int:
-    """A whole number, not below `minimum`."""
+    """Return a whole number of at least `minimum`."""
     value = _read(name)
     if value is None:
         return default
@@ -48,7 +48,7 @@ def integer(name: str, default: int, *, minimum: int = 0) -> int:
 
 
 def words(name: str, default: tuple[str, ...] = ()) -> list[str]:
-    """A list separated by commas or white space."""
+    """Return a list that is separated by commas or white space."""
     value = _read(name)
     return list(default) if value is None else value.replace(",", " ").split()
 

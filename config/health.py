@@ -1,8 +1,8 @@
-"""How this server is: `/healthz`, `/readyz`, `/metrics`, and the check at start.
+"""Health of this server: `/healthz`, `/readyz`, `/metrics`, and the check at start.
 
-Fit means: the database answers, the role is bound by row-level security, and calls of the
-next days find a partition. The addresses answer before any other middleware, so that probes
-need neither a known host name nor TLS.
+The server is ready if the database answers, row-level security binds its role, and calls of the
+next days have partitions. These URLs are answered before the middleware that needs a known host
+name or TLS, so that probes need neither.
 """
 
 import hmac
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 PARTITIONS_AHEAD_MIN = 3
-"""Days. The worker keeps 14; under three somebody must look at why it does not."""
+"""Days. The worker keeps 14. With fewer than 3, an operator must find out why."""
 INBOX_KNOWN_S = 15.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -42,8 +42,10 @@ _JOBS_DUE = """
 
 
 class HealthMiddleware:
-    """Answers `/healthz` (this process runs), `/readyz` (200, or 503 and what is missing) and
-    `/metrics`, that one to who knows the token, or without one to this machine.
+    """Answers `/healthz`, `/readyz` and `/metrics`.
+
+    `/healthz`: this process runs. `/readyz`: 200, or 503 with what is missing. `/metrics` needs the
+    token; if none is set, only requests from this machine get it.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -66,10 +68,10 @@ class HealthMiddleware:
 
 
 class OlderCodeMiddleware:
-    """Lets no form and no write of the API through while the database is newer than this code.
+    """Rejects forms and writes of the API while the database is newer than this code.
 
-    One query. The intake has a fence of its own inside its transactions (`Schema.fence`). Pages are
-    still shown: what they read was true for this code, or is an error.
+    It runs one query. The intake has its own check inside its transactions (`Schema.fence`). Pages
+    are still shown: either they read what this code understands, or they fail.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -77,14 +79,14 @@ class OlderCodeMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.method not in _SAFE and request.path not in (EVENTS, TRACES):
-            SCHEMA.check()  # what it raises becomes a 503 (`config.http.errors`)
+            SCHEMA.check()  # its error becomes a 503 (`config.http.errors`)
         return self.get_response(request)
 
 
 def may_read_metrics(request: HttpRequest) -> bool:
-    """Whether a request has the token, or where none is set comes from this machine itself.
+    """Whether a request has the token or, if none is set, comes from this machine.
 
-    What a proxy passes on comes from elsewhere, wherever the proxy runs.
+    A request through a proxy counts as coming from elsewhere, even if the proxy runs here.
     """
     if settings.METRICS_TOKEN:
         given = request.headers.get("Authorization", "").encode()
@@ -128,7 +130,7 @@ def _gauges() -> dict[str, tuple[str, float]]:
 
 
 class _Inbox:
-    """How many lines wait in all inboxes; asked again after a while only, tenant by tenant."""
+    """Number of open lines in all inboxes. Cached, because it is read tenant by tenant."""
 
     def __init__(self) -> None:
         self._until = 0.0
@@ -148,7 +150,7 @@ _INBOX = _Inbox()
 
 
 class _Ledgers:
-    """How all ledgers stand; asked again after a while only, tenant by tenant."""
+    """State of all ledgers. Cached, because it is read tenant by tenant."""
 
     def __init__(self) -> None:
         self._until = 0.0
@@ -168,9 +170,10 @@ _LEDGERS = _Ledgers()
 
 
 def why_not_ready() -> list[str]:
-    """What keeps this server from serving, one line each; empty when it is ready. Three queries.
+    """Return why this server is not ready, one line each; empty if it is. Three queries.
 
-    One that is about to stop still serves: whoever sends requests is to send them elsewhere.
+    A server that is about to stop still serves, but is not ready: a load balancer should send
+    requests elsewhere.
     """
     if DRAINING.exists():
         return ["stopping"]
@@ -178,7 +181,7 @@ def why_not_ready() -> list[str]:
         reasons = [reason] if (reason := why_unfit()) else []
         ahead = partitions.days_ahead(timezone.now().date(), using="default")
     except DatabaseError:
-        # The driver's text names hosts and users; whoever asks may be anybody.
+        # Anybody may read this, so the driver's text, which names hosts and users, is left out.
         return ["the database cannot be reached"]
     if ahead < PARTITIONS_AHEAD_MIN:
         reasons.append(f"partitions exist {ahead} days ahead, not {PARTITIONS_AHEAD_MIN}")
@@ -186,7 +189,7 @@ def why_not_ready() -> list[str]:
 
 
 def why_unfit() -> str | None:
-    """Why this server must not serve: its database role, or a schema newer than its code; or None.
+    """Return why this server must not serve: its role, or a schema newer than its code; or None.
 
     Raises DatabaseError.
     """

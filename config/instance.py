@@ -1,7 +1,7 @@
-"""This installation's own folder (`var/`) and the secrets that are kept in it.
+"""This installation's folder (`var/`) and the secrets in it.
 
-`manage.py up` creates the secrets; everything else only reads them, so that any
-management command finds the embedded database without being told.
+`manage.py up` creates the secrets. Everything else only reads them, so that any management command
+finds the embedded database without configuration.
 """
 
 import json
@@ -20,16 +20,16 @@ VAR = Path(env.text("TOOLTRAIL_VAR", str(BASE_DIR / "var"))).resolve()
 POSTGRES = EmbeddedPostgres(VAR / "postgres")
 SECRETS = VAR / "secrets.json"
 WEB_PROCESSES = env.integer("TOOLTRAIL_WEB_PROCESSES", min(2, os.cpu_count() or 1), minimum=1)
-"""More take in more, at about 70 MiB each."""
+"""More processes accept more events. Each takes about 70 MiB."""
 DRAIN_S = env.integer("TOOLTRAIL_DRAIN_S", 0)
-"""How long `/readyz` answers 503 before a server that gets SIGTERM stops listening."""
+"""Seconds in which `/readyz` answers 503 after SIGTERM, before the server stops listening."""
 DRAINING = VAR / "draining"
-"""Exists for so long: what tells the web processes."""
+"""This file exists during `DRAIN_S`. It tells the web processes to answer 503."""
 
 
 @cache
 def load_secrets() -> dict[str, str]:
-    """The installation's secrets by name; empty before the first `up`."""
+    """Return the installation's secrets by name; empty before the first `up`."""
     try:
         stored: dict[str, str] = json.loads(SECRETS.read_text())
     except FileNotFoundError:
@@ -42,20 +42,20 @@ def load_secrets() -> dict[str, str]:
 
 
 def ensure_secrets() -> dict[str, str]:
-    """Make what is missing (signing key, role passwords) and return all. Mode 0600."""
+    """Create missing secrets (signing key, role passwords) and return all. File mode 0600."""
     stored = dict(load_secrets())
     missing = [name for name in ("secret_key", *ROLES) if name not in stored]
     if missing:
-        # 64 characters: Django's deployment check wants at least 50.
+        # 64 characters: Django's deployment check requires at least 50.
         stored |= {name: secrets.token_urlsafe(48) for name in missing}
         save_secrets(stored)
     return stored
 
 
 def save_secrets(values: dict[str, str]) -> None:
-    """Replace the stored secrets as a whole, atomically.
+    """Replace all stored secrets, atomically.
 
-    Raises EnvironmentVariableError where the folder cannot be written.
+    Raises EnvironmentVariableError if the folder is not writable.
     """
     draft = SECRETS.with_suffix(".new")
     try:
@@ -71,21 +71,21 @@ def save_secrets(values: dict[str, str]) -> None:
 
 
 def name_of_host(hosts: list[str]) -> str:
-    """What to call this installation: the first of its hosts that is a name, or localhost."""
+    """Return this installation's name: its first host that is a name, else localhost."""
     names = [host for host in hosts if re.fullmatch(r"[a-z0-9][a-z0-9.-]*", host)]
     return names[0] if names else "localhost"
 
 
 def embedded_url(role: str) -> str | None:
-    """The embedded database's address for a role; None before the first `up`."""
+    """Return the embedded database's URL for a role; None before the first `up`."""
     password = load_secrets().get(role)
     return POSTGRES.url(role, password) if password else None
 
 
 def child_environment(role: str | None) -> dict[str, str]:
-    """Our environment for a process that is to be one role of the database, or with None none.
+    """Return the environment for a process that uses one database role, or none (None).
 
-    It holds no other role's address, and the process need not read the file of secrets.
+    It has no other role's URL. The process does not need to read the file of secrets.
     """
     withheld = {name for name, its_role in VARIABLES.items() if its_role != role}
     if role is None:

@@ -1,7 +1,7 @@
-"""How instants are written, the same on every page: in the viewer's zone, or in UTC.
+"""Formats of instants, the same on every page: in the user's time zone, or in UTC.
 
-Pure text in, text out. A zone is any `tzinfo`; an instant that is out of its calendar's range
-there is written in UTC.
+Pure functions. A zone is any `tzinfo`. An instant that is out of the calendar's range in the zone
+is written in UTC.
 """
 
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -12,32 +12,32 @@ _MINUTE = timedelta(minutes=1)
 
 
 def local(instant: datetime, zone: tzinfo) -> datetime:
-    """The instant on the zone's clocks."""
+    """Return the instant in the zone."""
     try:
         return instant.astimezone(zone)
-    except OverflowError:  # the first or the last day of all
+    except OverflowError:  # the first or the last day of the calendar
         return instant.astimezone(UTC)
 
 
 def exact(instant: datetime, zone: tzinfo) -> str:
-    """Day and clock with milliseconds, and how far that is from UTC.
+    """Format day, time with milliseconds, and the offset from UTC.
 
-    `2026-11-20 14:02:11.204 UTC+1`; the hour that happens twice in autumn is told apart so.
+    `2026-11-20 14:02:11.204 UTC+1`. The offset distinguishes the two equal hours in autumn.
     """
     there = local(instant, zone)
     return f"{there:%Y-%m-%d} {clock(there)} {offset(there)}"
 
 
 def to_the_minute(instant: datetime, zone: tzinfo) -> str:
-    """`2026-11-20 14:02`."""
+    """Format an instant to the minute: `2026-11-20 14:02`."""
     return f"{local(instant, zone):%Y-%m-%d %H:%M}"
 
 
 def short(instant: datetime, now: datetime, zone: tzinfo) -> str:
-    """As much of an instant as narrow places need: the clock, or the day and hour before it.
+    """Format an instant for narrow places.
 
-    `14:02:11.204` on the zone's day of `now`, `20 Nov 14:02:11` in its year, else
-    `2025-11-20 14:02`.
+    `14:02:11.204` if it is on the day of `now` in the zone, `20 Nov 14:02:11` if it is in the same
+    year, else `2025-11-20 14:02`.
     """
     there, today = local(instant, zone), local(now, zone)
     if there.date() == today.date():
@@ -48,17 +48,17 @@ def short(instant: datetime, now: datetime, zone: tzinfo) -> str:
 
 
 def short_day(there: datetime) -> str:
-    """The day an instant carries, without its year: `20 Nov`."""
+    """Format the day of an instant without its year: `20 Nov`."""
     return f"{there.day}{NBSP}{_MONTHS[there.month - 1]}"
 
 
 def clock(there: datetime) -> str:
-    """The time of day an instant carries, with milliseconds: `14:02:11.204`."""
+    """Format the time of an instant with milliseconds: `14:02:11.204`."""
     return there.time().isoformat("milliseconds")
 
 
 def offset(there: datetime) -> str:
-    """How far an instant's clock is from UTC: `UTC`, `UTC+1`, `UTC+5:45`, `UTC−3:30`."""
+    """Format the offset of an instant from UTC: `UTC`, `UTC+1`, `UTC+5:45`, `UTC−3:30`."""
     minutes = (there.utcoffset() or timedelta()) // _MINUTE
     if not minutes:
         return "UTC"
@@ -67,17 +67,17 @@ def offset(there: datetime) -> str:
 
 
 def place(zone_name: str) -> str:
-    """A zone's name for a column's head: `Kathmandu` of Asia/Kathmandu, `UTC` of Etc/UTC."""
+    """Return a zone's name for a column's head: Asia/Kathmandu is `Kathmandu`, Etc/UTC is `UTC`."""
     return zone_name.rpartition("/")[2].replace("_", " ")
 
 
 def iso(instant: datetime) -> str:
-    """RFC 3339 in UTC to the millisecond, for machines: `2026-11-20T14:02:11.204Z`."""
+    """Format as RFC 3339 in UTC to the millisecond: `2026-11-20T14:02:11.204Z`."""
     return _rfc3339(instant, "milliseconds")
 
 
 def iso_exact(instant: datetime) -> str:
-    """RFC 3339 in UTC to the microsecond, where it is one: `2026-11-20T14:02:11.204001Z`."""
+    """Format as RFC 3339 in UTC, with microseconds if not 0: `2026-11-20T14:02:11.204001Z`."""
     return _rfc3339(instant, "auto")
 
 

@@ -1,4 +1,4 @@
-"""What the API says of itself: the OpenAPI document. Its page for people is `config.api_docs`'."""
+"""The OpenAPI document of the API. `config.api_docs` renders it for people."""
 
 import json
 from functools import cache
@@ -58,7 +58,7 @@ _PROBLEM = {
 
 @cache
 def description() -> dict[str, Any]:
-    """The OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document."""
     made: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema(path_prefix=PREFIX)))
     made["info"] |= {"version": VERSION, "description": ABOUT, "license": {"name": "Apache-2.0"}}
     made["info"]["license"]["identifier"] = "Apache-2.0"
@@ -70,7 +70,7 @@ def description() -> dict[str, Any]:
         for operation in methods.values():
             operation["responses"] = everywhere | operation["responses"]
             for parameter in operation["parameters"]:
-                # Ninja copies JSON Schema's list there, where OpenAPI has a mapping.
+                # Ninja puts JSON Schema's list here, but OpenAPI requires a mapping.
                 parameter.pop("examples", None)
     made["paths"][otlp.PATH] = {"post": otlp.OPERATION}
     for scheme in made["components"]["securitySchemes"].values():
@@ -82,7 +82,7 @@ def description() -> dict[str, Any]:
 @require_safe
 @cache_control(max_age=300)
 def openapi_json(request: HttpRequest) -> HttpResponse:
-    """The document."""
+    """Return the document as JSON."""
     return HttpResponse(_document(), content_type="application/json")
 
 

@@ -1,4 +1,4 @@
-"""How far a command has come: a bar on a terminal, elsewhere a line now and then."""
+"""Progress of a command: a bar on a terminal, elsewhere a line every 10 s."""
 
 import time
 
@@ -9,7 +9,7 @@ _EVERY_SECONDS = {True: 0.1, False: 10.0}
 
 
 class Progress:
-    """Called with how much is done, and of how much; shows it seldom enough to cost nothing."""
+    """Call it with the number done and the total. It updates rarely, so calls cost little."""
 
     def __init__(self, output: OutputWrapper, what: str, unit: str) -> None:
         self._output = output

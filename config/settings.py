@@ -1,6 +1,6 @@
-"""Django's settings. One module; every knob comes from the environment through `config.env`.
+"""Django's settings. Every option comes from the environment through `config.env`.
 
-Without DATABASE_URL the embedded PostgreSQL under `var/` is used (`manage.py up` makes it).
+Without DATABASE_URL, the embedded PostgreSQL under `var/` is used (`manage.py up` creates it).
 """
 
 from pathlib import Path
@@ -15,8 +15,8 @@ from config.postgresql import aliases
 from config.postgresql.database import APP, KEEPER, OWNER
 
 DEBUG = env.boolean("TOOLTRAIL_DEBUG", default=False)
-# The prefix makes `check --deploy` refuse the stand-in, which only exists before `up`.
-# The file is read only where it is needed: a web process is given the key (`child_environment`).
+# The placeholder is used only before `up`. `check --deploy` rejects it because of its prefix.
+# The file of secrets is read only if needed: a web process gets the key by `child_environment`.
 SECRET_KEY = env.text("TOOLTRAIL_SECRET_KEY", "") or instance.load_secrets().get(
     "secret_key", "django-insecure-stand-in"
 )
@@ -24,14 +24,14 @@ ALLOWED_HOSTS = env.words("TOOLTRAIL_HOSTS", ("localhost", "127.0.0.1", "[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("TOOLTRAIL_ORIGINS")
 
 WEB_PROCESSES: int = instance.WEB_PROCESSES
-EVENTS_PER_SECOND: int = env.integer("TOOLTRAIL_EVENTS_PER_SECOND", 0)  # of one API key; 0: any
+EVENTS_PER_SECOND: int = env.integer("TOOLTRAIL_EVENTS_PER_SECOND", 0)  # per API key; 0: no limit
 # Trusted proxies in front, each of which appends to X-Forwarded-For (`config.http.proxies`).
 PROXIES: int = env.integer("TOOLTRAIL_PROXIES", 0)
 METRICS_DIR = instance.VAR / "metrics"
 METRICS_TOKEN = env.text("TOOLTRAIL_METRICS_TOKEN", "")
-# The worker's own: the private key, and what was signed last. Web servers do not read it.
+# Only for the worker: the private key and the last signed state. Web servers do not read it.
 LEDGER_DIR = Path(env.text("TOOLTRAIL_LEDGER_DIR", str(instance.VAR / "ledger"))).resolve()
-# In the name of every log, hence never to be changed once somebody keeps a checkpoint.
+# Part of every log's name, so it must not change after anybody has kept a checkpoint.
 LEDGER_HOST = env.text("TOOLTRAIL_LEDGER_HOST", instance.name_of_host(ALLOWED_HOSTS))
 
 INSTALLED_APPS = [
@@ -57,7 +57,7 @@ MIDDLEWARE = [
     "config.health.OlderCodeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    # The list of traces: 8 KB instead of 47. Against BREACH it adds random bytes.
+    # The list of traces has 8 KB instead of 47. Random bytes are added against BREACH.
     "django.middleware.gzip.GZipMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "tenants.timezone.TimeZoneMiddleware",
@@ -104,7 +104,7 @@ _prepares = env.boolean("TOOLTRAIL_DATABASE_PREPARE", default=True)
 
 def _database(url: str | None, *, is_pooled: bool = False) -> dict[str, Any]:
     parameters = conninfo_to_dict(url or "")
-    # A host that is gone without a word must not hold a request for minutes.
+    # A host that disappears without closing the connection must not block a request for minutes.
     limits = {"connect_timeout": "3", "tcp_user_timeout": "10000"}
     return {
         "ENGINE": "config.postgresql",
@@ -117,14 +117,14 @@ def _database(url: str | None, *, is_pooled: bool = False) -> dict[str, Any]:
         "PREPARE": _prepares,
         # Without a pool: one lasting connection per thread.
         "CONN_MAX_AGE": 0 if is_pooled else None,
-        "CONN_HEALTH_CHECKS": True,  # a restarted PostgreSQL is found out between requests
+        "CONN_HEALTH_CHECKS": True,  # detects a restarted PostgreSQL between requests
     }
 
 
-# `default` is the application role, bound by row-level security. `owner`, for migrations and
-# partitions, and `keeper`, for retention, are there when their addresses are known: `up` gives them
-# to the worker and not to the web server, whose threads share a pool (docs/adr/0003). Commands and
-# the worker need no more connections than a thread has.
+# `default` is the application role, bound by row-level security. `owner` (for migrations and
+# partitions) and `keeper` (for retention) exist if their URLs are known: `up` gives them to the
+# worker and not to the web server, whose threads share a pool (docs/adr/0003). Commands and the
+# worker need one connection per thread.
 _url = env.text("DATABASE_URL", "")
 _is_own = bool(_url)
 _owner_url = env.text("DATABASE_OWNER_URL", "") if _is_own else instance.embedded_url(OWNER)
@@ -163,7 +163,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "config.http.static_storage.StaticStorage"},
 }
 
-# Nothing inline: agent-controlled text must not become a script or a style anywhere.
+# Nothing inline: text from an agent must never become a script or a style.
 SECURE_CSP = {
     "default-src": [CSP.NONE],
     "script-src": [CSP.SELF, CSP.NONCE],
@@ -178,19 +178,19 @@ SECURE_CSP = {
 CSRF_FAILURE_VIEW = "config.http.errors.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# Behind TLS (anything but a laptop) this one switch turns on all that depends on it.
+# Set this behind TLS. It turns on everything that depends on TLS.
 HTTPS = env.boolean("TOOLTRAIL_HTTPS", default=False)
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = env.integer("TOOLTRAIL_HSTS_SECONDS", 31_536_000) if HTTPS else 0
-# Off unless asked for: they bind every other name under this one to TLS, for as long.
+# Off by default: subdomains would be bound to TLS for the same time.
 HSTS_SUBDOMAINS = env.boolean("TOOLTRAIL_HSTS_SUBDOMAINS", default=False)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and HSTS_SUBDOMAINS
 SECURE_HSTS_PRELOAD = HTTPS and HSTS_SUBDOMAINS
 if HTTPS and not HSTS_SUBDOMAINS:
-    # What `check --deploy` advises here is an operator's to decide.
+    # The operator decides what `check --deploy` advises here.
     SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 
@@ -206,6 +206,6 @@ LOGGING = {
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env.text("TOOLTRAIL_LOG_LEVEL", "INFO")},
-    # At INFO it names every task at every start of every command.
+    # At INFO it logs every task at each start of each command.
     "loggers": {"procrastinate": {"level": "WARNING"}},
 }

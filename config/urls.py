@@ -1,4 +1,4 @@
-"""The site map."""
+"""The URLs of the site."""
 
 from django.conf import settings
 from django.urls import include, path
@@ -21,7 +21,7 @@ urlpatterns = [
     path("admin/", site.urls),
     path("theme", choose_theme, name="theme"),
     path("settings/preferences", preferences, name="preferences"),
-    # Where a document cannot name its icon (raw events, scripts) browsers ask for this one.
+    # Browsers request this icon for documents that name none (raw events, scripts).
     path(
         "favicon.ico", require_safe(RedirectView.as_view(url=f"{settings.STATIC_URL}img/mark.svg"))
     ),

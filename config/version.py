@@ -1,4 +1,4 @@
-"""Which Tooltrail this is."""
+"""The version of Tooltrail."""
 
 import tomllib
 

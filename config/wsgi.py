@@ -1,4 +1,4 @@
-"""The WSGI entry point granian serves; refuses to start with an unfit role or on a newer schema."""
+"""The WSGI entry point for granian. It exits with an unfit role or a newer schema."""
 
 import gc
 import os
@@ -20,7 +20,7 @@ application = SlowSenders(get_wsgi_application())
 
 
 def _refuse_if_unfit() -> None:
-    # A process that replaces one which died must not die of a PostgreSQL that is just starting.
+    # Retry: a process that replaces a dead one must survive that PostgreSQL is just starting.
     deadline = time.monotonic() + _DATABASE_WITHIN_S
     while True:
         try:
@@ -37,10 +37,10 @@ def _refuse_if_unfit() -> None:
 
 
 _refuse_if_unfit()
-# Views are imported before anybody waits for one: the first burst of small requests after a start
-# was refused within 134 ms, those after it within 45 (bench/burst.py).
+# Views are imported before the first request. Without this, the first burst of small requests after
+# a start was rejected within 134 ms, later ones within 45 ms (bench/burst.py).
 _ = get_resolver().url_patterns
-# What is here to stay is not looked through again: a full collection took 30 ms, in the middle of
-# whichever request it fell into.
+# Permanent objects are excluded from garbage collection: a full collection took 30 ms in the middle
+# of a request.
 gc.collect()
 gc.freeze()

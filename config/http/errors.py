@@ -1,6 +1,6 @@
-"""Errors as answers: a page, a fragment for htmx, problem details under `/api/`.
+"""Error responses: a page, a fragment for htmx, problem details under `/api/`.
 
-They are made without the database, the session and the user, any of which may be the reason.
+They are rendered without database, session and user, because any of these may be the cause.
 """
 
 import sys
@@ -15,11 +15,11 @@ from config.http.problems import API, problem
 from config.postgresql.schema import why_unavailable
 
 RETRY_AFTER_SECONDS = 2
-"""What clients are told while PostgreSQL is away: about as long as it takes to restart."""
+"""`Retry-After` while PostgreSQL is unreachable. A restart takes about as long."""
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """400: the request itself is wrong, such as a host name that is not ours."""
+    """400: the request itself is wrong, for example its host name."""
     return _answer(
         request,
         HTTPStatus.BAD_REQUEST,
@@ -46,7 +46,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """404: not there, or another tenant's, which nobody is told."""
+    """404: it does not exist, or belongs to another tenant. The response does not say which."""
     return _answer(
         request,
         HTTPStatus.NOT_FOUND,
@@ -57,7 +57,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500, and 503 where the database is away: that passes, and trying again helps."""
+    """500; or 503 if the database is unreachable, because then a retry helps."""
     if isinstance(sys.exception(), OperationalError | InterfaceError):
         response = _answer(
             request,
@@ -83,8 +83,8 @@ def _answer(
     if request.path.startswith(API):
         away = status is HTTPStatus.SERVICE_UNAVAILABLE
         return problem("unavailable" if away else status.name.lower(), explanation)
-    # htmx 4 swaps error answers, too, so a fragment gets a fragment.
+    # htmx 4 also swaps error responses, so a request for a fragment gets a fragment.
     name = "components/_error.html" if wants_partial(request) else "error.html"
     context = {"request": request, "heading": heading, "explanation": explanation}
-    # Without the request as such: context processors would ask for user and messages.
+    # Not rendered with the request: context processors would load user and messages.
     return HttpResponse(render_to_string(name, context), status=status.value)

@@ -1,4 +1,4 @@
-"""Whether a request wants a fragment or the page around it."""
+"""Responses for htmx: a fragment or the whole page."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -7,7 +7,7 @@ from django_htmx.middleware import HtmxDetails
 
 
 def wants_partial(request: HttpRequest) -> bool:
-    """True if htmx asks for a part of the page: not boosted, not restoring history."""
+    """Whether htmx requests a part of the page: not boosted, not restoring history."""
     htmx: HtmxDetails | None = getattr(request, "htmx", None)
     if htmx is None or not htmx:
         return False
@@ -17,7 +17,7 @@ def wants_partial(request: HttpRequest) -> bool:
 def render_page(
     request: HttpRequest, template: str, partial: str, context: dict[str, object]
 ) -> HttpResponse:
-    """Render the page, or only its partial of that name when htmx asks for a part."""
+    """Render the page, or only its partial `partial` if htmx requests a part."""
     name = f"{template}#{partial}" if wants_partial(request) else template
     response = render(request, name, context)
     patch_vary_headers(response, ("HX-Request",))

@@ -1,6 +1,6 @@
-"""What the API says when it refuses: problem details (RFC 9457), each by a code of its own.
+"""Error responses of the API: problem details (RFC 9457), each kind with its own code.
 
-A code stays what it is: programs go by it. `type` leads to its words at /api/v1/docs.
+Codes never change, because programs depend on them. `type` links to the text at /api/v1/docs.
 """
 
 import json
@@ -18,7 +18,7 @@ DOCS = "/api/v1/docs"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of problem: the answer's status, and what it is in a few words."""
+    """A kind of problem: the HTTP status and a short title."""
 
     status: int
     title: str
@@ -62,11 +62,11 @@ KINDS = {
     "overloaded": Kind(503, "Too much comes at once"),
     "unavailable": Kind(503, "The database cannot be reached"),
 }
-"""All there are, by their code."""
+"""All kinds of problems by code."""
 
 
 class ProblemError(Exception):
-    """Ends a request with a problem; `more` are further members of it."""
+    """Ends a request with a problem. `more` are further members of the response."""
 
     def __init__(self, code: str, detail: str, **more: Any) -> None:
         super().__init__(detail)
@@ -76,7 +76,7 @@ class ProblemError(Exception):
 
 
 def document(code: str, detail: str, **more: Any) -> dict[str, Any]:
-    """The members of a problem. `message` is `detail`, as it was called before there was one."""
+    """Return the members of a problem. `message` repeats `detail` under its former name."""
     kind = KINDS[code]
     return {
         "type": f"{DOCS}#{code}",
@@ -92,7 +92,7 @@ def document(code: str, detail: str, **more: Any) -> dict[str, Any]:
 def problem(
     code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
 ) -> HttpResponse:
-    """The answer that says so."""
+    """Return the response for a problem."""
     return HttpResponse(
         json.dumps(document(code, detail, **more)),
         content_type=MEDIA_TYPE,
@@ -102,7 +102,7 @@ def problem(
 
 
 def told(codes: Iterable[str]) -> dict[str, Any]:
-    """For an operation's description: that it may answer with these problems."""
+    """Return the part of an operation's description that lists these problems."""
     responses: dict[int, Any] = {}
     for code in codes:
         kind = KINDS[code]
@@ -121,7 +121,7 @@ def told(codes: Iterable[str]) -> dict[str, Any]:
 
 
 class NotStoredMiddleware:
-    """Answers under `/api/` and `/v1/` may hold payloads: no cache may keep one."""
+    """Forbids caching of responses under `/api/` and `/v1/`, which may hold payloads."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -134,7 +134,7 @@ class NotStoredMiddleware:
 
 
 class ProblemMiddleware:
-    """Puts into words what others refuse under `/api/` without any, such as a wrong method."""
+    """Adds problem details to the empty 405 responses under `/api/`."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

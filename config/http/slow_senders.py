@@ -1,10 +1,10 @@
-"""Who sends the body of a request too slowly is cut off: nobody holds a thread for ever.
+"""Disconnects clients that send a request's body too slowly, so that none blocks a thread.
 
-The web server waits for a body as long as its sender likes, and knows no way to stop waiting
-but the end of the connection: so that is what we bring about. Which connection it is it does
-not say, only whose. So of that address as many go as are slow, of those on which nothing was
-sent since the request began, the oldest first: the slow ones, or one that has waited for its
-answer even longer, whose sender will ask again.
+The web server waits for a body without a limit, and stops only when the connection ends. So we end
+the connection. The server does not tell which connection a request has, only the client's address.
+So we end as many connections of that address as are slow. Candidates are those on which we sent
+nothing since the request began, the oldest first. These are the slow ones, or one that has waited
+for its response even longer; its client will retry.
 """
 
 import logging
@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 GRACE_S = 10.0
-"""Every body may take so long, and a second more for each of the next."""
+"""Every body may take this long, plus one second per `BYTES_PER_S` received."""
 BYTES_PER_S = 64 * 1024
 HURRY_S = 3.0
-"""What the grace shrinks to while more than `MANY` wait, or no thread would be left for probes."""
+"""The grace while more than `MANY` threads wait, so that threads stay free for probes."""
 MANY = 8
 
 _LOOK_EVERY_S = 0.5
-_CLOCKS_DIFFER_S = 0.5  # when we began to wait, and when the kernel sent `100 Continue`
-_LAST_DATA_SENT = 44  # in Linux' struct tcp_info; then come last_ack_sent and last_data_recv
+_CLOCKS_DIFFER_S = 0.5  # the start of our wait, and when the kernel sent `100 Continue`
+_LAST_DATA_SENT = 44  # offset in Linux' struct tcp_info, before last_ack_sent and last_data_recv
 _TCP_INFO_LENGTH = _LAST_DATA_SENT + 3 * 4
 
 _log = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ class _Wait:
     """A thread's wait for more of a body."""
 
     address: str
-    port: int  # ours
-    began_at: float  # as if it had been one wait from the body's first byte
+    port: int  # of the server
+    began_at: float  # start, if all waits for this body had been one without a break
     received: int
 
     def is_over(self, now: float, grace_s: float) -> bool:
@@ -58,7 +58,7 @@ class _Wait:
 
 
 class SlowSenders:
-    """WSGI middleware that watches over all bodies of this process."""
+    """WSGI middleware that watches all request bodies of this process."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -72,10 +72,10 @@ class SlowSenders:
 
     @contextmanager
     def waiting(self, wait: _Wait) -> Iterator[None]:
-        """While the block runs, it is one that may have to be ended."""
+        """Watch this wait while the block runs."""
         with self._lock:
             self._waits.add(wait)
-            if not self._is_watching:  # not before: the process may have been forked
+            if not self._is_watching:  # not in __init__: the process may fork after it
                 self._is_watching = True
                 threading.Thread(target=self._watch, name="slow-senders", daemon=True).start()
         try:
@@ -101,7 +101,7 @@ class SlowSenders:
 
 
 class TimedBody:
-    """`wsgi.input`, under the eyes of `waiting`."""
+    """`wsgi.input` with every read inside `waiting`."""
 
     def __init__(self, environ: Environ, waiting: Callable[[_Wait], Any]) -> None:
         self._stream: _Input = environ["wsgi.input"]
@@ -111,11 +111,11 @@ class TimedBody:
         self._received = 0
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes; empty at the end, or once the sender was cut off."""
+        """Return at most `size` bytes; empty at the end, or after the client was disconnected."""
         return self._timed(self._stream.read, size)
 
     def readline(self, size: int, /) -> bytes:
-        """Likewise, up to the end of the line."""
+        """Return at most `size` bytes, up to the end of the line."""
         return self._timed(self._stream.readline, size)
 
     def _timed(self, read: Callable[[int], bytes], size: int) -> bytes:
@@ -134,9 +134,11 @@ class TimedBody:
 
 
 def cut_off(address: str, port: int, count: int, silent_s: float) -> int:
-    """End so many of this process's connections from an address to our port, on which nothing
-    was sent for so long, the longest first; how many there were. Idle ones, where the last word
-    was ours, come after all others. Does nothing where the kernel is not Linux.
+    """End up to `count` connections from `address` to our `port`. Return how many it ended.
+
+    Only connections on which we sent nothing for `silent_s` seconds are ended, the longest silence
+    first. Idle connections, where our response was the last data, come after all others. Does
+    nothing if the kernel is not Linux.
     """
     silent = []
     with ExitStack() as opened:
@@ -155,7 +157,7 @@ def cut_off(address: str, port: int, count: int, silent_s: float) -> int:
 
 
 def _connections(address: str, port: int) -> Iterator[socket.socket]:
-    sockets = {}  # by inode, so that none comes twice
+    sockets = {}  # by inode, so that each occurs once
     for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
         with suppress(OSError):  # closed meanwhile
             facts = os.fstat(descriptor)
@@ -178,7 +180,7 @@ def _is_from(connection: socket.socket, address: str, port: int) -> bool:
     try:
         own, peer = connection.getsockname(), connection.getpeername()
     except OSError:
-        return False  # it listens, or has ended
+        return False  # a listening socket, or one that ended
     return own[1] == port and _same_host(peer[0], address)
 
 
@@ -190,7 +192,7 @@ def _same_host(one: str, other: str) -> bool:
 
 
 def _ages_s(connection: socket.socket) -> tuple[float, float]:
-    """How long ago we last sent something on it, and last received something."""
+    """Return the seconds since we last sent and last received data on the connection."""
     if not hasattr(socket, "TCP_INFO"):
         return -_CLOCKS_DIFFER_S, 0.0
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LENGTH)

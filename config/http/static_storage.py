@@ -1,4 +1,4 @@
-"""Static files as they are served: hashed names, compressed, and a style sheet in one piece."""
+"""Storage of static files: hashed names, compressed, and one style sheet without imports."""
 
 import posixpath
 import re
@@ -13,16 +13,16 @@ _IMPORT = re.compile(rb'^@import "([^"]+)";\n', re.MULTILINE)
 
 
 class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # untyped
-    """WhiteNoise's, in which the style sheets that ours `@import` take the place of the line.
+    """WhiteNoise's storage, with each `@import` line replaced by the imported style sheet.
 
-    A browser asks for what is imported only once it has read what imports it, and each request
-    costs a first visit some 5 ms. Served from their folders the sheets work as well.
+    A browser requests an imported sheet only after it has read the importing one, and each request
+    costs a first visit about 5 ms. The sheets also work unchanged, served from their folders.
     """
 
     def post_process(
         self, paths: dict[str, tuple[Storage, str]], *args: Any, **options: Any
     ) -> Iterator[tuple[str, str | None, Any]]:
-        """As the base class, of the sheets in one piece. Source: Django's `collectstatic`."""
+        """Process the inlined sheets as the base class does. Django's `collectstatic` calls it."""
         whole = {
             name: (_Inlined(storage), path) if name.startswith("css/") else (storage, path)
             for name, (storage, path) in paths.items()
@@ -31,7 +31,7 @@ class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
 
 
 class _Inlined:
-    """A storage of sources that opens style sheets with their imports in place."""
+    """A storage of sources that opens style sheets with their imports inlined."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

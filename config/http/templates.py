@@ -1,4 +1,4 @@
-"""Templates are indented for people; pages are sent without the indentation."""
+"""Loads templates without their indentation, so that pages are smaller."""
 
 import re
 
@@ -10,21 +10,21 @@ _INDENTATION = re.compile(r"\n[ \t\n]+")
 
 
 class Loader(FilesystemLoader):
-    """Reads a template without what indents its lines, except in <pre> and <textarea>.
+    """Reads a template without the indentation of its lines, except in <pre> and <textarea>.
 
-    A line break stays, so that no word joins another. Pages are smaller and a little faster
-    (bench/pages.py); templates are read once a process, so this costs no request anything.
+    Line breaks stay, so that no words join. Pages are smaller and a little faster
+    (bench/pages.py). Templates are read once per process, so requests do not pay for this.
     """
 
     def get_contents(self, origin: Origin) -> str:
-        """The template's text. Raises TemplateDoesNotExist."""
+        """Return the template's text. Raises TemplateDoesNotExist."""
         return unindented(super().get_contents(origin))
 
 
 def unindented(text: str) -> str:
-    """The text with each line break and the white space after it as one line break."""
+    """Replace each line break and the white space after it by one line break."""
     parts = _KEPT.split(text)
-    # Of three parts, the second is kept text and the third the name of its element.
+    # Parts come in threes: text to strip, text to keep, and the name of the kept element.
     return "".join(
         _INDENTATION.sub("\n", part) if position % 3 == 0 else part
         for position, part in enumerate(parts)

@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend with a pool of our own (docs/adr/0006)."""
+"""Django's PostgreSQL backend with our own connection pool (docs/adr/0006)."""

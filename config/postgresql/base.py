@@ -1,10 +1,11 @@
-"""The database backend: Django's own, but for where a web server's threads get connections.
+"""The database backend: Django's, with another connection pool for a web server's threads.
 
-psycopg's pool makes whoever needs a connection wait for a helper thread, and that one longer
-and longer while PostgreSQL is away: requests held their threads for ten seconds, and nine more
-passed before a restarted PostgreSQL was noticed. Here a thread opens the connection it needs
-itself, so it is told at once when that fails; and while it fails, one thread at a time tries.
-And it has cursors whose statements are prepared.
+With psycopg's pool, a thread that needs a connection waits for a helper thread. While PostgreSQL is
+down, the helper waits longer and longer: requests held their threads for 10 s, and it took another
+9 s to notice a restarted PostgreSQL. Here a thread opens its connection itself, so it gets an error
+immediately. While PostgreSQL is down, only one thread at a time tries to connect.
+
+The backend also has cursors whose statements are prepared.
 """
 
 import secrets
@@ -25,18 +26,18 @@ from psycopg.abc import Params
 from psycopg.pq import ExecStatus, TransactionStatus
 
 _TRY_AGAIN_S = 0.2
-"""While PostgreSQL is away it is tried this often, by one of all requests."""
+"""Seconds between two attempts to connect while PostgreSQL is down."""
 _HEARINGS = 5
-"""What was sent comes back at once or in two parts, whatever came of it."""
+"""Maximum of syncs to read all results. They arrive in one part or two, errors included."""
 _LIFETIME_S = 3600.0
-"""After this a connection is replaced: what its server process remembers only grows."""
+"""A connection is replaced after this, because its server process's memory only grows."""
 
 
 class ConnectionPool:
-    """The connections of one process that no thread uses at the moment.
+    """The connections of one process that no thread currently uses.
 
-    It holds as many as threads ever wanted at once; those not used for `max_idle` seconds are
-    closed when another is given back.
+    It keeps as many as threads ever used at once. Those unused for `max_idle` seconds are closed
+    when another one is returned.
     """
 
     def __init__(self, connect: Callable[[], psycopg.Connection[Any]], max_idle: float) -> None:
@@ -48,12 +49,13 @@ class ConnectionPool:
         self._failed_at: float | None = None
 
     def open(self) -> None:
-        """Nothing: connections are opened when they are needed. Django calls it."""
+        """Do nothing: connections are opened when needed. Django calls this method."""
 
     def getconn(self) -> psycopg.Connection[Any]:
-        """A connection that works, or did a moment ago.
+        """Return a connection that works, or did a moment ago.
 
-        Raises psycopg.OperationalError when there is none: at once if that is known.
+        Raises psycopg.OperationalError if none can be opened, immediately if PostgreSQL is known to
+        be down.
         """
         while self._idle:
             try:
@@ -75,9 +77,9 @@ class ConnectionPool:
             self._trying.release()
 
     def putconn(self, connection: psycopg.Connection[Any]) -> None:
-        """Take a connection back; one that is broken or in a transaction is closed."""
+        """Return a connection to the pool. Close one that is broken, old or in a transaction."""
         now = time.monotonic()
-        connection._pool = None  # it is ours to close, without a warning
+        connection._pool = None  # otherwise closing it logs a warning
         if (
             connection.pgconn.transaction_status != TransactionStatus.IDLE
             or now - self._opened_at.get(connection, now) > _LIFETIME_S
@@ -93,7 +95,7 @@ class ConnectionPool:
             unused.close()
 
     def close(self) -> None:
-        """Close what is here."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop()[1].close()
 
@@ -108,15 +110,15 @@ class ConnectionPool:
         return self._lent(connection)
 
     def _lent(self, connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-        cast(Any, connection)._pool = self  # where Django gives it back to
+        cast(Any, connection)._pool = self  # where Django returns it
         return connection
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's connection to PostgreSQL; with the option `pool`, from a `ConnectionPool`."""
+    """Django's connection to PostgreSQL. With the option `pool`, it uses a `ConnectionPool`."""
 
     pipeline: psycopg.Pipeline | None = None
-    """The one that is open, if any (`tenants.scope`)."""
+    """The open pipeline, if any (`tenants.scope`)."""
 
     def _commit(self) -> None:
         if self.pipeline is not None:
@@ -125,15 +127,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super()._commit()  # type: ignore[misc]  # what its stubs leave out
 
     def _rollback(self) -> None:
-        # Of commands that failed in a pipeline psycopg tells one by one. What is not heard before
-        # the rollback would be raised by it, and Django then closes the connection as broken.
+        # psycopg reports failed commands of a pipeline one by one. The rollback would raise an
+        # error that was not read before, and Django would then close the connection as broken.
         if self.pipeline is not None:
             _hear_out(cast(psycopg.Connection[Any], self.connection), self.pipeline)
         super()._rollback()  # type: ignore[misc]  # what its stubs leave out
 
     @property
     def pool(self) -> ConnectionPool | None:
-        """This process's pool for this database, made when first asked for."""
+        """This process's pool for this database, created on first use."""
         options = self.settings_dict["OPTIONS"].get("pool")
         if not options:
             return None
@@ -157,38 +159,38 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _configure_connection(self, connection: psycopg.Connection[Any]) -> bool:
         has_written: bool = cast(Any, super())._configure_connection(connection)
         if self.settings_dict.get("PREPARE", True) and _carries_prepared(connection):
-            # Those statements that ask for it, none by itself; without it, psycopg prepares none.
+            # Only statements that request it are prepared. Without this, psycopg prepares none.
             connection.prepare_threshold = sys.maxsize
         return has_written
 
     def preparing_cursor(self) -> CursorWrapper:
-        """A cursor whose statements PostgreSQL prepares, inside an open transaction.
+        """Return a cursor whose statements PostgreSQL prepares. Needs an open transaction.
 
-        Django prepares none, for the sake of poolers: see docs/adr/0006. None are prepared where
-        a pooler cannot carry them.
+        Django prepares none because of poolers (docs/adr/0006). This cursor prepares none if the
+        pooler does not support it.
         """
         connection = cast(psycopg.Connection[Any], self.connection)
         return cast(CursorWrapper, cast(Any, self)._prepare_cursor(_PreparingCursor(connection)))
 
 
 class _PreparingCursor(psycopg.Cursor[tuple[Any, ...]]):
-    """A cursor whose statements are prepared, each once on its connection."""
+    """A cursor whose statements are prepared, each once per connection."""
 
     def execute(self, query: Any, params: Params | None = None, **_: Any) -> Self:
         return super().execute(query, params, prepare=True, binary=True)
 
 
 def is_pooled(connection: psycopg.Connection[Any]) -> bool:
-    """Whether a pooler is between us and the server: it gives process ids of its own."""
+    """Whether a pooler is between us and the server. A pooler reports other process ids."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is None or row[0] != connection.info.backend_pid
 
 
 def _carries_prepared(connection: psycopg.Connection[Any]) -> bool:
-    """Whether a prepared statement is found again in the next transaction.
+    """Whether a prepared statement still exists in the next transaction.
 
-    A pooler that keeps track of them gives them names of its own on the server. One that passes
-    ours on (PgBouncer before 1.21, or with max_prepared_statements = 0) loses them.
+    A pooler that tracks prepared statements renames them on the server. One that forwards our names
+    (PgBouncer before 1.21, or with max_prepared_statements = 0) loses them.
     """
     if not is_pooled(connection):
         return True
@@ -207,7 +209,7 @@ def _carries_prepared(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _is_alive(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the server has not hung up, without asking it: nothing but that is ever to read."""
+    """Whether the server has not closed the connection. Sends a query only if there is input."""
     if connection.closed:
         return False
     poll = select.poll()
@@ -215,17 +217,17 @@ def _is_alive(connection: psycopg.Connection[Any]) -> bool:
     if not poll.poll(0):
         return True
     try:
-        connection.execute("")  # a notice may have come, or the end
+        connection.execute("")  # the input may be a notice, or the end
     except psycopg.Error:
         return False
     return True
 
 
 def _send_out(connection: psycopg.Connection[Any]) -> None:
-    """Hand over to the system all that was written, and read what comes meanwhile.
+    """Send all buffered output, and read results meanwhile.
 
-    A commit or sync in a pipeline writes as much as the socket takes at the moment, and then only
-    reads. Of some MB a part stays behind: PostgreSQL and we would wait for each other for ever.
+    A commit or sync in a pipeline writes as much as the socket accepts, and then only reads. Of
+    some MB of output a part would remain: PostgreSQL and we would wait for each other for ever.
     """
     connection.wait(generators.send(connection.pgconn))
 

@@ -1,11 +1,11 @@
-"""The database and its three roles, made once per PostgreSQL by `manage.py database init`.
+"""The database and its three roles. `manage.py database init` creates them once per PostgreSQL.
 
-- `tooltrail_owner` owns the tables, runs migrations and makes partitions. It bypasses
+- `tooltrail_owner` owns the tables, runs migrations and creates partitions. It bypasses
   row-level security, because an owner bound by it loses rows when shards move (Citus).
-- `tooltrail_app` is what web and worker run as: grants only, bound by every policy.
+- `tooltrail_app` is the role of web and worker: it has only grants, and every policy binds it.
 - `tooltrail_keeper` blanks expired or erased payloads, and nothing else.
 
-What each may do to our tables is in the migrations; here is only what must exist before.
+Migrations grant each role its rights on our tables. This module creates what must exist before.
 """
 
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -16,12 +16,12 @@ from psycopg import sql
 DATABASE = "tooltrail"
 OWNER, APP, KEEPER = ROLES = ("tooltrail_owner", "tooltrail_app", "tooltrail_keeper")
 VARIABLES = {"DATABASE_URL": APP, "DATABASE_OWNER_URL": OWNER, "DATABASE_KEEPER_URL": KEEPER}
-"""Which environment variable holds which role's address."""
+"""Environment variables with the roles' URLs."""
 OLDEST_VERSION = 15
 
 
 class TooOldError(Exception):
-    """The server is older than we support; the message is one line for people."""
+    """The server is too old. The message is one line for people."""
 
 
 def initialise(
@@ -31,12 +31,13 @@ def initialise(
     *,
     keep_passwords: bool = False,
 ) -> None:
-    """Make the roles and the database, or bring existing ones to the same state.
+    """Create the roles and the database, or bring existing ones to the same state.
 
-    `admin_url` is a superuser's address; `passwords` maps each role to its password, which roles
-    that exist do not get with `keep_passwords`.
-    Raises TooOldError below PostgreSQL 15, psycopg.Error when the server cannot be reached
-    or refuses.
+    `admin_url` is a superuser's URL. `passwords` maps each role to its password. With
+    `keep_passwords`, existing roles keep theirs.
+
+    Raises TooOldError below PostgreSQL 15, and psycopg.Error if the server cannot be reached or
+    returns an error.
     """
     with psycopg.connect(admin_url, autocommit=True) as connection:
         if connection.info.server_version < OLDEST_VERSION * 10_000:
@@ -68,8 +69,8 @@ def initialise(
             )
     with psycopg.connect(with_database(admin_url, database), autocommit=True) as connection:
         connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-        # The widest that a table gets. Migrations narrow it: by row-level security where there
-        # is a tenant_id, by grants on tables and columns elsewhere (tests/schema).
+        # The maximum rights on a table. Migrations narrow them: by row-level security on tables
+        # with a tenant_id, by grants on tables and columns elsewhere (tests/schema).
         connection.execute(
             sql.SQL(
                 "ALTER DEFAULT PRIVILEGES FOR ROLE {owner}"
@@ -85,9 +86,9 @@ def initialise(
 
 
 def users_of_roles(admin_url: str) -> list[str] | None:
-    """Names of the databases that our owner has; None where none of our roles exists.
+    """Return the names of our owner's databases; None if none of our roles exists.
 
-    Raises psycopg.Error when the server cannot be reached or refuses.
+    Raises psycopg.Error if the server cannot be reached or returns an error.
     """
     with psycopg.connect(admin_url, autocommit=True) as connection:
         known = connection.execute(
@@ -111,11 +112,11 @@ ROLE_QUERY = """
     )
     FROM pg_roles WHERE rolname = current_user
 """
-"""What `unfit_role` judges, in its order."""
+"""Returns the arguments of `unfit_role` in their order."""
 
 
 def unfit_role(name: str, is_superuser: bool, bypasses_rls: bool, owns_tables: bool) -> str | None:
-    """Why a role must not serve requests: row-level security would not bind it. None if it may."""
+    """Return why row-level security does not bind a role, so that it must not serve; or None."""
     if is_superuser:
         return f"the database role {name} is a superuser; DATABASE_URL must name {APP}"
     if bypasses_rls:
@@ -126,12 +127,12 @@ def unfit_role(name: str, is_superuser: bool, bypasses_rls: bool, owns_tables: b
 
 
 def role_url(admin_url: str, role: str, password: str, database: str = DATABASE) -> str:
-    """The same server's address for another role and database."""
+    """Return the same server's URL for another role and database."""
     parts = urlsplit(with_database(admin_url, database))
     address = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=f"{role}:{quote(password, safe='')}@{address}"))
 
 
 def with_database(url: str, database: str) -> str:
-    """The same address with another database name."""
+    """Return the same URL with another database name."""
     return urlunsplit(urlsplit(url)._replace(path=f"/{quote(database, safe='')}"))

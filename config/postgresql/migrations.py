@@ -1,4 +1,4 @@
-"""A migration operation that runs an SQL file lying beside the migration."""
+"""Migration operations: run an SQL file, and permit older code to keep running."""
 
 import inspect
 from pathlib import Path
@@ -9,9 +9,9 @@ from django.db.migrations.operations import RunSQL
 class RunSQLFile(RunSQL):
     """Run `name.sql` of the migration's folder forwards and `name.down.sql` backwards.
 
-    The migration stays a pointer, the SQL stays SQL: highlighted, diffable, runnable in psql.
-    Without a `name.down.sql` there is no way back: `migrate` refuses to reverse the migration.
-    Raises FileNotFoundError when the forward file is missing.
+    The SQL stays in its own file, so that it can be highlighted, compared and run in psql. Without
+    a `name.down.sql`, `migrate` cannot reverse the migration. Raises FileNotFoundError if the
+    forward file is missing.
     """
 
     def __init__(self, name: str) -> None:
@@ -29,12 +29,12 @@ class RunSQLFile(RunSQL):
 
 
 class OlderCodeMayGoOn(RunSQL):
-    """Declare that processes that do not know this migration may run beside it.
+    """Declare that processes that do not know this migration may keep running.
 
     `config.postgresql.schema` reads the declaration.
 
-    For a migration after which older code still writes rows that newer code counts right: a new
-    index, a new table that older code has nothing to add to, a column with a default.
+    Use it only if older code still writes rows that newer code counts correctly: for a new index, a
+    new table that older code need not fill, or a column with a default.
     """
 
     def __init__(self, app: str, name: str) -> None:

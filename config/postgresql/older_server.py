@@ -1,7 +1,7 @@
-"""Filling a database from a dump with a `pg_restore` that is newer than the server.
+"""Restore with a `pg_restore` that is newer than the server.
 
-Such a `pg_restore` sets parameters that the server does not know, and stops there. So it writes
-SQL, these lines are left out, and its own `psql` runs the rest.
+Such a `pg_restore` sets parameters that the server does not know, and fails. So we let it write
+SQL, leave out these lines, and run the rest with the `psql` of the same version.
 """
 
 import re
@@ -24,10 +24,10 @@ def fill(
     environment: Mapping[str, str],
     table_begins: Callable[[], None],
 ) -> list[str]:
-    """Run the dump's SQL on the server at `url`; what was said on stderr if it failed, else none.
+    """Run the dump's SQL on the server at `url`. Return the lines of stderr if it failed.
 
-    `address` is the same without its password, which `environment` has. Half filled on failure.
-    Raises psycopg.Error.
+    `address` is the same URL without its password, which `environment` contains. A failure leaves
+    the database incomplete. Raises psycopg.Error.
     """
     with psycopg.connect(url) as connection:
         known = {name.encode() for (name,) in connection.execute("SELECT name FROM pg_settings")}
@@ -55,7 +55,7 @@ def fill(
                 for line in _understood(reader.stdout, known, table_begins):
                     stdin.write(line)
         except BrokenPipeError:
-            reader.kill()  # psql has ended, and says why
+            reader.kill()  # psql has ended; its stderr has the reason
         said = [*_lines(writer.stderr), *_lines(reader.stderr)]
     return said or ["psql failed"] if writer.returncode or reader.returncode else []
 
@@ -63,8 +63,8 @@ def fill(
 def _understood(
     lines: IO[bytes], known: set[bytes], table_begins: Callable[[], None]
 ) -> Iterator[bytes]:
-    """The lines without parameters that the server does not know."""
-    is_data = False  # a row may look like anything
+    """Yield the lines except those that set parameters unknown to the server."""
+    is_data = False  # rows of data may contain any text
     for line in lines:
         if line.startswith(_FIRST_DATA) and line.endswith(b" FROM stdin;\n"):
             is_data = True

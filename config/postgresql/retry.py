@@ -1,6 +1,6 @@
-"""When the worker tries a task again that has failed.
+"""When the worker retries a failed task.
 
-For tasks that nobody defers a second time; what is periodic comes again anyway.
+For tasks that nobody defers a second time. Periodic tasks run again anyway.
 """
 
 from typing import Final
@@ -8,8 +8,8 @@ from typing import Final
 from procrastinate import RetryStrategy
 
 AGAIN: Final = RetryStrategy(linear_wait=5)
-"""At once, then after 5, 10, 15 … seconds, whatever it failed by, until it comes to its end or
-somebody cancels it. A deadlock and a database that starts anew pass by themselves, a mistake of
-ours with the next release: what is under way is never left so with nobody to go on, and its page
-says that it fails (`config.templatetags.worker`).
+"""Retry at once, then after 5, 10, 15 … seconds, after any error, until the task finishes or is
+cancelled. A deadlock or a database restart passes by itself, a bug of ours with the next release.
+So no running job is ever abandoned, and its page shows that it fails
+(`config.templatetags.worker`).
 """

@@ -1,10 +1,10 @@
-"""Whether this process and the database know the same migrations, and migrating under a lock.
+"""Checks that process and database have the same migrations, and locks the database to migrate.
 
-Code that is older than the schema writes rows that the newer code reads as wrong sums, without an
-error. So such a process does not start, and one that runs stops writing: the intake checks inside
-each transaction, as its last statement (`Schema.fence`). By then the transaction holds the locks of
-all tables it wrote to. A migration of these tables has committed before, and the check fails, or
-commits after it. There is no time between in which an older process writes.
+Code that is older than the schema writes rows that newer code reads as wrong sums, without an
+error. So such a process does not start, and a running one stops writing: the intake checks inside
+each transaction, as its last statement (`Schema.fence`). By then the transaction holds locks on all
+tables it wrote to. A migration of these tables has either committed before, so that the check
+fails, or commits after the transaction. There is no time in which an older process can write.
 """
 
 import threading
@@ -19,40 +19,40 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, conn
 from django.db.migrations.loader import MigrationLoader
 
 LAST_WITH_STEPS = "0299b53"
-"""The last commit that has the migrations which each app's first one replaces: it upgrades from any
-of them. Later versions upgrade only a database that has all of them."""
+"""The last commit that still has the migrations which each app's first migration replaces. It can
+upgrade from any of them. Later versions can only upgrade a database that has all of them."""
 FENCE_STATE = "22012"
 """SQLSTATE with which `Schema.fence` ends a transaction: division by zero."""
-_LOCK = 7_402_020  # any number that no other advisory lock of the database has
+_LOCK = 7_402_020  # any number that no other advisory lock uses
 _REFUSED_S = 2.0
 _NAMED_MAX = 3
 _APPLIED = "SELECT id, app, name FROM django_migrations"
-# Raised inside PostgreSQL: the result arrives after the COMMIT that went out with it.
+# PostgreSQL must raise the error itself: the COMMIT is sent before the result arrives.
 _FENCE = b"SELECT 1 / (max(id) = $1)::int FROM django_migrations"
 
 
 class SchemaError(OperationalError):
-    """This process does not fit the database's migrations; the message is one line for people."""
+    """This code does not fit the database's migrations. The message is one line for people."""
 
 
 def why_unavailable(error: BaseException | None) -> str:
-    """What to tell whoever gets 503 for an error of the database; one sentence."""
+    """Return one sentence that explains a 503 after a database error."""
     if isinstance(error, SchemaError):
         return "This server is older than its database."
     return "The database cannot be reached."
 
 
 class Schema:
-    """What one process knows about the migrations of its database."""
+    """The state of the database's migrations as this process knows it."""
 
     def __init__(self) -> None:
         self._checked_id: int | None = None
         self._refused: tuple[float, str] | None = None
 
     def check(self, using: str = DEFAULT_DB_ALIAS) -> int:
-        """Compare with the database; the id of the last migration that was applied, 0 for none.
+        """Compare with the database. Return the id of the last applied migration, 0 for none.
 
-        Raises SchemaError, and Django's errors when the database cannot be reached.
+        Raises SchemaError, and Django's errors if the database cannot be reached.
         """
         applied = _applied(using)
         names = {(app, name) for _, app, name in applied}
@@ -73,9 +73,9 @@ class Schema:
         return self._checked_id
 
     def required(self) -> int:
-        """As `check`, from memory: what `fence` compares with.
+        """Return what `check` returns, from memory. `fence` compares with it.
 
-        A refusal is remembered for two seconds, so that refused requests cost no transaction.
+        A SchemaError is cached for 2 seconds, so that rejected requests cost no transaction.
         """
         if self._refused is not None:
             at, message = self._refused
@@ -88,19 +88,19 @@ class Schema:
     def fence(connection: psycopg.Connection[Any], required: int) -> None:
         """End the open transaction with FENCE_STATE if a migration was applied since `required`.
 
-        To be the last statement before COMMIT.
+        It must be the last statement before COMMIT.
         """
         psycopg.RawCursor(connection).execute(_FENCE, [required], binary=True, prepare=True)
 
 
 SCHEMA = Schema()
-"""This process's."""
+"""The instance of this process."""
 
 
 def refuse_too_old(using: str = DEFAULT_DB_ALIAS) -> None:
     """Raise SchemaError if steps are missing between the database's migrations and ours.
 
-    Raises Django's errors when the database cannot be reached.
+    Raises Django's errors if the database cannot be reached.
     """
     _refuse_too_old({(app, name) for _, app, name in _applied(using)})
 
@@ -109,7 +109,8 @@ def refuse_too_old(using: str = DEFAULT_DB_ALIAS) -> None:
 def lock(using: str, waiting: Callable[[], None]) -> Iterator[None]:
     """Let one process at a time prepare this database; `waiting` is called if another one does.
 
-    Held by a transaction of a connection of its own: a pooler in transaction mode keeps that.
+    A transaction on a separate connection holds the lock. This works with a pooler in transaction
+    mode.
     """
     parameters = connections[using].get_connection_params()
     for name in ("pool", "context", "cursor_factory"):
@@ -124,9 +125,9 @@ def lock(using: str, waiting: Callable[[], None]) -> Iterator[None]:
 
 
 def watch(stop: Callable[[str], None], every_s: float = 5.0) -> None:
-    """Call `stop` with the reason, once, when the database gets migrations unknown to us.
+    """Call `stop` once with the reason when the database gets migrations unknown to us.
 
-    In a thread and on a connection of its own. For a process without requests.
+    It runs in its own thread with its own connection. For a process without requests.
     """
 
     def run() -> None:
@@ -137,7 +138,7 @@ def watch(stop: Callable[[str], None], every_s: float = 5.0) -> None:
             except SchemaError as error:
                 stop(str(error))
                 return
-            except Exception:  # noqa: S112  the database is away, which others report
+            except Exception:  # noqa: S112  others report an unreachable database
                 continue
             finally:
                 connections.close_all()
@@ -147,7 +148,7 @@ def watch(stop: Callable[[str], None], every_s: float = 5.0) -> None:
 
 @cache
 def _known() -> frozenset[tuple[str, str]]:
-    """Migrations on disk, and those which one on disk replaces."""
+    """Return the migrations on disk, and those that one on disk replaces."""
     loader = MigrationLoader(None)
     replaced = {old for each in loader.disk_migrations.values() for old in each.replaces}
     return frozenset(loader.disk_migrations) | replaced
@@ -155,13 +156,13 @@ def _known() -> frozenset[tuple[str, str]]:
 
 @cache
 def _replaced() -> tuple[frozenset[tuple[str, str]], ...]:
-    """By migration that replaces others: those that it replaces and that are no longer on disk."""
+    """Return, for each migration, those it replaces that are no longer on disk."""
     disk = MigrationLoader(None).disk_migrations
     return tuple(frozenset(each.replaces) - disk.keys() for each in disk.values())
 
 
 def _refuse_too_old(applied: set[tuple[str, str]]) -> None:
-    # If all or none of them are applied, Django goes on; otherwise it needs the rest.
+    # Django continues if all or none of them are applied. Otherwise it needs the missing ones.
     for replaced in _replaced():
         if (done := replaced & applied) and replaced - applied:
             app, name = max(done)
@@ -178,7 +179,7 @@ def _applied(using: str) -> list[tuple[int, str, str]]:
             return list(cursor.fetchall())
     except ProgrammingError as error:
         if isinstance(error.__cause__, psycopg.errors.UndefinedTable):
-            return []  # nothing was ever applied
+            return []  # no migration was ever applied
         raise
 
 

@@ -1,11 +1,11 @@
-"""Running PostgreSQL's programs as root, which they refuse: as whom, and how.
+"""Runs PostgreSQL's programs for root, although they refuse to run as root.
 
-An ordinary user runs them as they are. For root there are two ways:
+An ordinary user runs them directly. For root there are two ways:
 
-- On Linux a user namespace of our own, in which our uid 0 is shown as an ordinary one. The
-  server keeps root's ownership of its files, so nobody else gains access to anything.
-- Where namespaces are refused (most containers, macOS): a system user, `tooltrail`,
-  `postgres` or `_postgres`; `tooltrail` is made if there is none.
+- On Linux: our own user namespace, in which uid 0 appears as an ordinary uid. The server's files
+  stay root's, so nobody else gains access to anything.
+- Where namespaces are not permitted (most containers, macOS): a system user, `tooltrail`,
+  `postgres` or `_postgres`. `tooltrail` is created if none exists.
 """
 
 import os
@@ -21,23 +21,23 @@ SYSTEM_USERS = ("tooltrail", "postgres", "_postgres")
 
 
 class CannotRunError(Exception):
-    """There is no way to run PostgreSQL here; the message is one line for people."""
+    """PostgreSQL cannot run here. The message is one line for people."""
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs programs as `uid`: ourselves (perhaps inside a namespace) or a system user."""
+    """Runs programs as `uid`: our own user (perhaps in a namespace) or a system user."""
 
     uid: int
     account: pwd.struct_passwd | None = None
-    """The system user, if it is one."""
+    """The system user, if `uid` is one."""
     enter: Callable[[], None] | None = None
-    """Run in the child before the program: enters the namespace."""
+    """Enters the namespace. It runs in the child before the program."""
 
     def run(
         self, command: list[str], cwd: Path, env: dict[str, str]
     ) -> subprocess.CompletedProcess[str]:
-        """Run to its end. Raises OSError when it cannot be started."""
+        """Run a program to its end. Raises OSError if it cannot be started."""
         return subprocess.run(  # noqa: S603  PostgreSQL's own programs
             command,
             cwd=cwd,
@@ -50,7 +50,7 @@ class Runner:
             user=self.account.pw_uid if self.account else None,
             group=self.account.pw_gid if self.account else None,
             extra_groups=[] if self.account else None,
-            # Ctrl-C goes to the whole terminal group; a server must outlive its clients.
+            # Ctrl-C goes to the whole terminal group, but a server must outlive its clients.
             start_new_session=True,
         )
 
@@ -61,9 +61,10 @@ class Runner:
 
 
 def runner_for(owner: int | None, must_reach: Iterable[Path]) -> Runner:
-    """How to run on data that belongs to the uid `owner`, or on new data (None).
+    """Return the runner for data that belongs to the uid `owner`, or for new data (None).
 
-    Raises CannotRunError when the system user cannot reach one of the paths `must_reach`.
+    Raises CannotRunError if the system user cannot reach one of the paths `must_reach`, and if
+    PostgreSQL cannot run at all.
     """
     uid = os.geteuid()
     if uid != 0:
@@ -85,7 +86,7 @@ def runner_for(owner: int | None, must_reach: Iterable[Path]) -> Runner:
 def _namespace_entrance() -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
-    # initdb looks its user up by name, so it must be one that exists.
+    # initdb looks up its user by name, so the user must exist.
     shown = next(user for user in pwd.getpwall() if user.pw_uid != 0)
 
     def enter() -> None:
@@ -126,7 +127,7 @@ def _system_user() -> pwd.struct_passwd:
 
 
 def _check_reach(account: pwd.struct_passwd, path: Path) -> None:
-    # Asked of the kernel, as that user, and folder by folder: the message names the closed one.
+    # Test each folder as that user, so that the message names the one that cannot be entered.
     for folder in (*reversed(path.parents), path):
         reached = subprocess.run(  # noqa: S603
             ["test", "-x", str(folder)],  # noqa: S607

@@ -1,8 +1,8 @@
-"""Dumping an installation's database into a file, and filling an empty database from one.
+"""Backup of an installation's database to a file, and restore into an empty database.
 
-With PostgreSQL's own programs, as the owner: it bypasses row-level security, which would
-otherwise hide all rows from a dump. Roles are not in the file (`database init` makes them), nor
-is `var/secrets.json`; whoever restores without it signs in anew.
+It runs PostgreSQL's own programs as the owner, who bypasses row-level security; otherwise a dump
+would have no rows. The file does not contain roles (`database init` creates them) or
+`var/secrets.json`. After a restore without that file, everybody must sign in again.
 """
 
 import os
@@ -27,33 +27,33 @@ from config.process.operators import NoDatabaseError, running
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 _DUMPED_FROM = re.compile(r"^;\s+Dumped from database version: (\d+)", re.MULTILINE)
 _ERROR = re.compile(r"\b(?:error|ERROR|FATAL):")
-_SAID_LAST = 5  # lines of a program that failed
+_SAID_LAST = 5  # last lines kept of a failed program
 _JOBS = 2
 
 type Progress = Callable[[int, int], None]
-"""Called with how many tables are done, and of how many."""
+"""Called with the number of finished tables and the total."""
 
 
 class BackupError(Exception):
-    """What is in the way of a dump or of filling a database; one line for people."""
+    """A backup or restore failed. The message is one line for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was dumped, or restored."""
+    """The result of a backup or restore."""
 
     tables: int
     size: int
-    """Bytes of the file."""
+    """Size of the file in bytes."""
     server: int
-    """Major version of the PostgreSQL that was read or written."""
+    """Major version of the PostgreSQL server."""
 
 
 @contextmanager
 def owner_address() -> Iterator[str]:
-    """The owner's address of this installation's database; the embedded one runs meanwhile.
+    """Yield the owner's URL of this installation's database. The embedded one runs meanwhile.
 
-    Raises BackupError where the address is not known or the embedded one does not start.
+    Raises BackupError if the URL is unknown or the embedded database does not start.
     """
     if env.text("DATABASE_URL", ""):
         url = env.text("DATABASE_OWNER_URL", "")
@@ -72,9 +72,9 @@ def owner_address() -> Iterator[str]:
 
 
 def dump(url: str, file: Path, progress: Progress) -> Done:
-    """Write the database at an owner's address into `file`, as of one moment; replaces it.
+    """Write a consistent snapshot of the database at an owner's URL into `file`, replacing it.
 
-    Executors may keep sending. Raises BackupError; then `file` is as it was.
+    Executors may keep sending. Raises BackupError; then `file` is unchanged.
     """
     with _connected(url) as connection:
         server = connection.info.server_version // 10_000
@@ -85,7 +85,7 @@ def dump(url: str, file: Path, progress: Progress) -> Done:
     program = find_program("pg_dump", server)
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-        # Level 1: what is large is compressed already.
+        # Level 1, because the large data is already compressed.
         options = ["--format=custom", "--compress=1", f"--file={draft}"]
         _run(program, url, options, "dumping contents of table", tables, progress)
         draft.replace(file)
@@ -97,11 +97,11 @@ def dump(url: str, file: Path, progress: Progress) -> Done:
 
 
 def restore(file: Path, url: str, progress: Progress) -> Done:
-    """Fill the empty database at an owner's address from `file`.
+    """Fill the empty database at an owner's URL from `file`.
 
     The server may be older than the dumped one (`config.postgresql.older_server`). Raises
-    BackupError: for a file that is no dump, a database that is not empty or lacks the roles; and
-    when filling fails, which leaves it half full.
+    BackupError if the file is no dump, or the database is not empty or lacks the roles; also if
+    the restore fails, which leaves the database incomplete.
     """
     with _connected(url) as connection:
         server = connection.info.server_version // 10_000
@@ -109,8 +109,8 @@ def restore(file: Path, url: str, progress: Progress) -> Done:
     program, major, contents = _reader(file, server)
     tables = contents.count(" TABLE DATA ")
     with _connected(url) as connection:
-        # What `database init` has new tables grant would come on top of what the dump grants,
-        # and let the application change the log. The dump brings these defaults along.
+        # The default privileges from `database init` would be added to the grants in the dump, and
+        # would let the application change the log. The dump contains these defaults itself.
         for kind in ("TABLES", "SEQUENCES"):
             connection.execute(
                 f"ALTER DEFAULT PRIVILEGES FOR ROLE {database.OWNER}"
@@ -130,15 +130,15 @@ def restore(file: Path, url: str, progress: Progress) -> Done:
 
 
 def find_program(name: str, server: int) -> str:
-    """The program that fits a server of this major version: the same one's, else a newer one's.
+    """Return the program for a server of this major version: of the same version, else a newer.
 
-    Looks at the PATH and into the wheel. Raises BackupError naming what was found instead.
+    It searches the PATH and the wheel. Raises BackupError, which names the programs it found.
     """
     return _programs(name, server)[0][1]
 
 
 def _programs(name: str, server: int) -> list[tuple[int, str]]:
-    """All that fit, with their major versions, the best first."""
+    """Return all suitable programs with their major versions, the best first."""
     found: dict[str, int] = {}
     for path in (shutil.which(name), _of_wheel(name)):
         if path is None:
@@ -157,7 +157,7 @@ def _programs(name: str, server: int) -> list[tuple[int, str]]:
 
 
 def _reader(file: Path, server: int) -> tuple[str, int, str]:
-    """The best `pg_restore` that can read the file, its major version and the file's contents.
+    """Return the best `pg_restore` for the file, its major version, and the file's contents.
 
     A newer `pg_dump` writes a format that an older `pg_restore` cannot read.
     """
@@ -229,7 +229,7 @@ def _connected(url: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
 def _run(
     program: str, url: str, options: list[str], step: str, steps: int, progress: Progress
 ) -> None:
-    """Run to its end, counting the lines that name a step. Raises BackupError."""
+    """Run a program to its end and count the lines that contain `step`. Raises BackupError."""
     address, environment = _access(url)
     done = 0
     said: list[str] = []
@@ -264,9 +264,9 @@ def _run(
 
 
 def _access(url: str) -> tuple[str, dict[str, str]]:
-    """An address without its password, and the environment with it.
+    """Return a URL without its password, and an environment with the password.
 
-    Others see the arguments of a process.
+    Other users can see the arguments of a process, but not its environment.
     """
     parameters: dict[str, Any] = conninfo_to_dict(url)
     password = str(parameters.pop("password", ""))
@@ -275,7 +275,7 @@ def _access(url: str) -> tuple[str, dict[str, str]]:
 
 
 def _reason(said: list[str]) -> str:
-    """PostgreSQL's own words, else the first error of a program."""
+    """Return the server's first error, else the first error of a program."""
     errors = [line for line in said if _ERROR.search(line)]
     of_server = [line for line in errors if "ERROR:" in line or "FATAL:" in line]
     return (of_server or errors or said or ["no reason given"])[0]

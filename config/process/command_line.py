@@ -1,7 +1,7 @@
-"""Which commands `manage.py` has: ours, and of Django's those that an installation needs.
+"""The commands of `manage.py`: ours, and those of Django's that an installation needs.
 
-Django's others would empty a ledger (`flush`), write past it (`loaddata`) or start something
-that is no installation (`runserver`). They refuse, and name what to use instead.
+The others of Django would empty a ledger (`flush`), write without it (`loaddata`), or start a
+server that is no installation (`runserver`). They exit with an error that names the replacement.
 """
 
 import platform
@@ -32,7 +32,7 @@ _USAGE_ERROR = 2
 
 
 class CommandLine(ManagementUtility):
-    """Django's command line without the commands that have no place here."""
+    """Django's command line without the commands that do not fit Tooltrail."""
 
     def execute(self) -> None:
         """Run the command, or print the version. Raises SystemExit."""
@@ -45,7 +45,7 @@ class CommandLine(ManagementUtility):
         super().execute()
 
     def main_help_text(self, commands_only: bool = False) -> str:
-        """The commands, by whom they are for."""
+        """Return the list of commands, grouped by audience."""
         groups = {
             "Commands": _ours(),
             "Django's, for operators": FOR_OPERATORS,
@@ -59,7 +59,7 @@ class CommandLine(ManagementUtility):
         return "\n".join(lines)
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
-        """The command. Raises SystemExit for one that Django has and Tooltrail does not."""
+        """Return the command. Raises SystemExit for one that only Django has."""
         known = {*_ours(), *FOR_OPERATORS, *FOR_DEVELOPERS}
         if subcommand in get_commands() and subcommand not in known:
             instead = INSTEAD.get(subcommand, "see `manage.py help`")
@@ -73,5 +73,5 @@ def _ours() -> Sequence[str]:
 
 
 def run(argv: list[str]) -> None:
-    """Run what `argv` says. Raises SystemExit."""
+    """Run the command in `argv`. Raises SystemExit."""
     CommandLine(argv).execute()

@@ -1,7 +1,7 @@
-"""The database of an operator's command: it runs meanwhile, or one line says why it cannot.
+"""The database for an operator's command: it runs during the command, or one line says why not.
 
-Commands find the embedded PostgreSQL stopped whenever `up` does not run. They start it for as long
-as they need it.
+The embedded PostgreSQL is stopped whenever `up` does not run. A command then starts it, and stops
+it at the end.
 """
 
 import os
@@ -21,17 +21,17 @@ from config.postgresql.schema import SCHEMA, SchemaError, refuse_too_old
 from config.process import command_line
 
 WRITES = {"changepassword", "key", "ledger", "partitions", "registry", "reindex", "tenant"}
-"""Commands that read or write what migrations made; they refuse a schema newer than the code."""
+"""Commands that use tables from migrations. They reject a schema newer than the code."""
 NEEDS_DATABASE = WRITES | {"migrate", "shell", "showmigrations", "sqlmigrate"}
 _HELP = {"-h", "--help", "--version"}
 
 
 class NoDatabaseError(Exception):
-    """There is no database to work on, or it does not start; one line for people."""
+    """There is no database, or it does not start. The message is one line for people."""
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Run a command line of manage.py. Exits with one line where the database is in the way."""
+    """Run a command line of manage.py. A database error ends it with one line."""
     name = arguments[1] if len(arguments) > 1 else ""
     try:
         if name not in NEEDS_DATABASE or _HELP & set(arguments):
@@ -59,9 +59,9 @@ def run(arguments: Sequence[str]) -> None:
 
 @contextmanager
 def running() -> Iterator[None]:
-    """Keep this installation's database running; the embedded one is stopped again after it.
+    """Keep this installation's database running. Stop the embedded one again if we started it.
 
-    Raises NoDatabaseError where there is none, or it does not start.
+    Raises NoDatabaseError if there is no database or it does not start.
     """
     if env.text("DATABASE_URL", "") or instance.POSTGRES.running_pid() is not None:
         yield
@@ -71,11 +71,11 @@ def running() -> Iterator[None]:
             f"there is no installation in {instance.VAR}: set TOOLTRAIL_VAR to its folder, or"
             " DATABASE_URL to its database; manage.py up makes a new one"
         )
-    from config.process.up import UpError, lock  # it imports models, which need Django to be set up
+    from config.process.up import UpError, lock  # it imports models, which need django.setup()
 
     before = signal.signal(signal.SIGTERM, _exit)
     try:
-        held = lock()  # nobody starts `up` on a database that we are about to stop
+        held = lock()  # prevents an `up` on the database that we will stop
         try:
             instance.POSTGRES.start()
             database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())

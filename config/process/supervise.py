@@ -1,15 +1,16 @@
 """The processes of a running installation: web, worker, demo executor, embedded database.
 
-Owns starting, watching and stopping them as one. What they need before (schema, roles,
-static files, the demo's tenant) is `config.process.up`'s, which becomes this program by exec once
-it is done: no Django is imported here, so that the parent of everything stays small.
+It starts, watches and stops them together. `config.process.up` prepares what they need (schema,
+roles, static files, the demo's tenant) and then becomes this program by exec. This module does not
+import Django, so that the parent process stays small.
 
-A child that ends is said and started again, ever more slowly; only a web server that never
-became ready ends everything (docs/adr/0003).
+A child that ends is logged and started again, with growing delays. Only a web server that never
+became ready stops everything (docs/adr/0003).
 
-Nothing outlives us. On SIGINT, SIGTERM or SIGHUP all is stopped within five seconds; on SIGTERM
-after `TOOLTRAIL_DRAIN_S`, in which `/readyz` answers 503 and all else is served. When we are
-killed, a guardian (six lines of shell waiting for the end of a pipe only we hold) does it instead.
+Nothing outlives the supervisor. On SIGINT, SIGTERM or SIGHUP it stops everything within 5 seconds.
+On SIGTERM it first waits `TOOLTRAIL_DRAIN_S` seconds, in which `/readyz` answers 503 and everything
+else is served. If the supervisor is killed, a guardian stops everything: six lines of shell that
+wait for the end of a pipe that only the supervisor holds.
 """
 
 import argparse
@@ -45,18 +46,18 @@ from config.process.welcome import announce
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _READY_TIMEOUT_S = 60.0
 _CLIENTS_STOP_S = 1.2
-_WEB_STOP_S = 0.8  # and what its clients left of theirs
-_DATABASE_STOP_S = 1.8  # likewise
+_WEB_STOP_S = 0.8  # plus the rest of the clients' time
+_DATABASE_STOP_S = 1.8  # plus the rest of the time before
 _RESTART_MAX_S = 60.0
 _LIVED_S = 5.0
-"""A process that lived longer did not fail while it started: it is restarted immediately."""
+"""A process that lived longer did not fail during its start. It is restarted immediately."""
 _LOOK_EVERY_S = 1.0
 _READY_EVERY_S = 0.05
 WEB_THREADS = 16
-"""Of a web process: those the intake may take (`audit.intake.admission`), and six for the rest."""
+"""Per web process: those for the intake (`audit.intake.admission`), and six for the rest."""
 
-# Reads what to stop, latest line first to count; when the pipe ends with a line that names
-# something, we were killed: stop it all.
+# Each line names what to stop, and only the last line counts. If the last line before the end of
+# the pipe is not empty, the supervisor was killed, so everything is stopped.
 _GUARDIAN = """
 while read -r database groups; do d=$database; g=$groups; done
 [ -n "$g" ] || exit 0
@@ -68,7 +69,7 @@ kill -s KILL -- $g
 
 
 def web_command(host: str, port: int, processes: int = WEB_PROCESSES) -> list[str]:
-    """How the web server is started. It replaces a web process that dies."""
+    """Return the command of the web server. The server replaces a web process that dies."""
     return [
         *(sys.executable, "-m", "config.process.web_server", "--host", host, "--port", str(port)),
         *("--workers", str(processes), "--blocking-threads", str(WEB_THREADS)),
@@ -76,18 +77,18 @@ def web_command(host: str, port: int, processes: int = WEB_PROCESSES) -> list[st
 
 
 def worker_command() -> list[str]:
-    """How the worker of the job queue is started."""
+    """Return the command of the job queue's worker."""
     return [
         *(sys.executable, "manage.py", "procrastinate", "worker"),
         *("--concurrency", "1", "--shutdown-graceful-timeout", "2"),
-        # Some are due every few seconds: kept, they would be a million rows in a few months.
+        # Some jobs run every few seconds. If kept, they would be a million rows in a few months.
         *("--delete-jobs", "successful"),
     ]
 
 
 @dataclass
 class Child:
-    """One process we keep running, with all it starts (a process group of its own)."""
+    """A process that is kept running, with all processes it starts (its own process group)."""
 
     name: str
     command: list[str]
@@ -98,7 +99,7 @@ class Child:
     _restart_delay_s: float = 1.0
 
     def start(self) -> None:
-        """Start it; what it prints goes to stderr, for stdout is the announcement's."""
+        """Start it. Its output goes to stderr, because stdout is for the announcement."""
         self._started_at = time.monotonic()
         self._restart_at = None
         self._process = subprocess.Popen(  # noqa: S603  our own commands
@@ -107,24 +108,24 @@ class Child:
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno(),
-            # Ctrl-C in a terminal reaches us only: we say who stops, and when.
+            # Ctrl-C in a terminal must reach only us: we decide the order of stopping.
             start_new_session=True,
         )
 
     @property
     def group(self) -> int | None:
-        """The id of its process group while it runs."""
+        """Id of the process group while it runs."""
         return self._process.pid if self._process else None
 
     def poll(self) -> int | None:
-        """Its exit code if it has ended by now."""
+        """Return the exit code if it has ended."""
         return self._process.poll() if self._process else None
 
     def restart_if_due(self) -> bool:
-        """Start it again if it has ended and waited long enough."""
+        """Start it again if it has ended and its delay is over. Return whether it was started."""
         now = time.monotonic()
         if self._process is not None and (code := self._process.poll()) is not None:
-            self.signal(signal.SIGKILL)  # what it left behind
+            self.signal(signal.SIGKILL)  # processes it left behind
             self._process = None
             if now - self._started_at > _LIVED_S:
                 self._restart_delay_s = 0.0
@@ -137,21 +138,21 @@ class Child:
         return True
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until it has ended, or for so long."""
+        """Wait until it has ended, at most `seconds`."""
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(seconds)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it and to all it started."""
+        """Send a signal to it and all processes it started."""
         if self._process is not None:
-            # macOS says PermissionError where only a zombie is left.
+            # macOS raises PermissionError if only a zombie is left.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 
 
 class Supervisor:
-    """Keeps the children running until it is told to stop.
+    """Keeps the children running until there is a reason to stop.
 
     The first child is the web server; the others are its clients.
     """
@@ -159,7 +160,7 @@ class Supervisor:
     def __init__(self, postgres: EmbeddedPostgres | None) -> None:
         self.children: list[Child] = []
         self.postgres = postgres
-        # A pipe, not an Event: a signal that comes while another sets one would wait for ever.
+        # A pipe, not an Event: a signal during the handler of another one would deadlock an Event.
         self._wake, waker = os.pipe()
         for end in (self._wake, waker):
             os.set_blocking(end, False)
@@ -167,12 +168,12 @@ class Supervisor:
         self._exit_code: int | None = None
         self._is_serving = False
         self._drained_at: float | None = None
-        # `uv run` waits for us; killed, it cannot pass a signal on, so we look after it.
+        # `uv run` is our parent. If it is killed, it cannot forward a signal, so we watch it.
         parent = psutil.Process(os.getppid())
         self._launcher = parent.pid if parent.name() == "uv" else None
         on_stop_signals(self._on_stop_signal)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # wakes us, no more
-        # Blocked by `config.process.up` while nobody could take them; no child may inherit that.
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # only wakes us
+        # `config.process.up` blocked them until now. No child may inherit the blocked signals.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         self._guardian = subprocess.Popen(  # noqa: S603  our own six lines
             ["/bin/sh", "-c", _GUARDIAN],
@@ -183,13 +184,13 @@ class Supervisor:
         )
 
     def add(self, child: Child) -> None:
-        """Start a child and look after it from now on."""
+        """Start a child and watch it from now on."""
         self.children.append(child)
         child.start()
         self._tell_guardian()
 
     def wait_until_ready(self, host: str, port: int) -> bool:
-        """Wait for /readyz to answer 200; False when there is a reason to stop instead."""
+        """Wait until /readyz answers 200. Return False if there is a reason to stop instead."""
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while not answers(host, port):
             if (code := self.children[0].poll()) is not None:
@@ -203,7 +204,7 @@ class Supervisor:
         return True
 
     def run(self) -> int:
-        """Keep everything running until there is a reason to stop; returns the exit code."""
+        """Keep everything running until there is a reason to stop. Return the exit code."""
         self._is_serving = True
         while self._exit_code is None:
             self._look()
@@ -242,9 +243,9 @@ class Supervisor:
             self._exit_code = 1
 
     def stop(self) -> None:
-        """Stop children, then the database; what does not listen is killed. At most 5 s."""
+        """Stop the children, then the database. Kill what does not stop. Takes at most 5 s."""
         deadline = time.monotonic()
-        # The clients first: their last words are still answered.
+        # Clients first, so that the web server still answers their last requests.
         for children, seconds in (
             (self.children[1:], _CLIENTS_STOP_S),
             (self.children[:1], _WEB_STOP_S),
@@ -255,7 +256,7 @@ class Supervisor:
             for child in children:
                 child.wait(max(0.0, deadline - time.monotonic()))
             for child in children:
-                child.signal(signal.SIGKILL)  # also what a child left behind
+                child.signal(signal.SIGKILL)  # also to processes that a child left behind
                 child.wait()
         if self.postgres is not None:
             self.postgres.stop(within_s=deadline + _DATABASE_STOP_S - time.monotonic())
@@ -275,13 +276,13 @@ class Supervisor:
         self._guardian.wait()
 
     def _write_guardian(self, line: str) -> None:
-        with contextlib.suppress(OSError):  # somebody killed it: nothing to be done
+        with contextlib.suppress(OSError):  # it was killed; nothing can be done
             if self._guardian.stdin is not None:
                 self._guardian.stdin.write(line.encode())
                 self._guardian.stdin.flush()
 
     def _on_stop_signal(self, number: int, _frame: FrameType | None) -> None:
-        """A service manager sends SIGTERM and may drain; whoever sends another does not wait."""
+        """SIGTERM comes from a service manager and may drain. Other signals stop immediately."""
         if number == signal.SIGTERM and DRAIN_S and self._is_serving:
             self._drained_at = self._drained_at or time.monotonic() + DRAIN_S
         else:
@@ -289,10 +290,10 @@ class Supervisor:
 
 
 def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> None:
-    """Let this be called for each signal that means stop."""
+    """Install `handler` for each signal that means stop."""
     for number in STOP_SIGNALS:
-        # Ignored by nohup's wish. SIGINT is ignored for whatever a script starts with `&`,
-        # where nobody wished anything.
+        # An ignored SIGHUP stays ignored, because nohup wants that. An ignored SIGINT does not:
+        # shells ignore it for every command that a script starts with `&`.
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 
@@ -323,7 +324,7 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """`python -m config.process.supervise`, started by `manage.py up`; returns the exit code."""
+    """Run `python -m config.process.supervise` for `manage.py up`. Return the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
@@ -334,9 +335,9 @@ def main() -> int:
     parser.add_argument("--new", action="store_true", help="there is no tenant at all")
     parser.add_argument("--lock", type=int, required=True, help="descriptor of the held lock")
     options = parser.parse_args()
-    os.set_inheritable(options.lock, False)  # it ends with us, not with a child left behind
+    os.set_inheritable(options.lock, False)  # the lock must end with us, not with a remaining child
     url = f"http://{_reachable(options.host)}:{options.port}"
-    shutil.rmtree(VAR / "metrics", ignore_errors=True)  # counted since `up`
+    shutil.rmtree(VAR / "metrics", ignore_errors=True)  # metrics count from the start of `up`
     supervisor = Supervisor(POSTGRES if options.embedded else None)
     try:
         supervisor.add(
@@ -348,7 +349,7 @@ def main() -> int:
         )
         if supervisor.wait_until_ready(options.host, options.port):
             announce(url, options)
-            supervisor.add(Child("worker", worker_command()))  # the first page comes first
+            supervisor.add(Child("worker", worker_command()))  # the first page has priority
             if options.demo:
                 key = load_secrets()[f"{options.tenant}.api_key"]
                 environment = {

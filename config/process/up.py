@@ -1,9 +1,8 @@
 """`manage.py up`: from a fresh clone to a running installation.
 
-Owns what must be true before anything is served: one `up` per `var/`, a free port, a
-database with roles, schema and partitions, static files, the first tenant. Every step
-looks first and does only what is missing, so a second start is quick. Then this process
-becomes `config.process.supervise`, which runs the rest.
+It ensures everything that serving needs: one `up` per `var/`, a free port, a database with roles,
+schema and partitions, static files, the first tenant. Every step does only what is missing, so
+a second start is quick. Then this process becomes `config.process.supervise`, which runs the rest.
 """
 
 import errno
@@ -46,16 +45,16 @@ DEMO = "demo"
 
 
 class UpError(Exception):
-    """Something is in the way of starting; the message is one line for people."""
+    """The start failed. The message is one line for people."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `manage.py up` was asked for."""
+    """The options of `manage.py up`."""
 
     host: str
     port: int
-    """0 takes any free one."""
+    """0: any free port."""
     demo: bool
     dev_tenant: str | None
     as_json: bool
@@ -64,7 +63,7 @@ class Options:
 def run(options: Options) -> NoReturn:
     """Prepare everything and become the supervisor. Raises UpError."""
     held = lock()
-    instance.DRAINING.unlink(missing_ok=True)  # left behind by one that was killed
+    instance.DRAINING.unlink(missing_ok=True)  # a killed server may have left it
     port = _free_port(options.host, options.port)
     is_embedded = not env.text("DATABASE_URL", "")
     supervise.on_stop_signals(_stop)
@@ -83,7 +82,7 @@ def run(options: Options) -> NoReturn:
             raise UpError(str(error)) from error
         raise
     connections.close_all()
-    # Until the supervisor can take them: the database must not outlive a Ctrl-C of just now.
+    # Until the supervisor handles them: otherwise the database could outlive a Ctrl-C now.
     signal.pthread_sigmask(signal.SIG_BLOCK, supervise.STOP_SIGNALS)
     os.write(held, f"{os.getpid()} {options.host}:{port}\n".encode())
     os.set_inheritable(held, True)
@@ -129,7 +128,7 @@ def _prepare(options: Options, say: Callable[[str], None]) -> Tenant | None:
 
 def _stop(number: int, _frame: FrameType | None) -> None:
     for other in supervise.STOP_SIGNALS:
-        signal.signal(other, signal.SIG_IGN)  # what follows must not be interrupted again
+        signal.signal(other, signal.SIG_IGN)  # the shutdown must not be interrupted
     sys.exit(128 + number)
 
 
@@ -139,8 +138,8 @@ def _say(line: str) -> None:
 
 
 def lock() -> int:
-    """Take `var/` for this process; the descriptor to hold. Raises UpError if it is taken."""
-    # Held until the supervisor ends, however it ends: the kernel lets go of it.
+    """Lock `var/` for this process. Return the descriptor to hold. Raises UpError if locked."""
+    # The kernel releases the lock when the supervisor ends, however it ends.
     path = instance.VAR / "up.lock"
     try:
         instance.VAR.mkdir(mode=0o711, parents=True, exist_ok=True)
@@ -182,11 +181,11 @@ def _migrate(alias: str, say: Callable[[str], None]) -> None:
             " or run manage.py migrate --database owner where it is set"
         )
     say(f"applying {len(plan)} migrations")
-    call_command(Migrate(), database=OWNER, verbosity=0)  # ours takes the lock that we hold
+    call_command(Migrate(), database=OWNER, verbosity=0)  # our `migrate` takes the lock we hold
 
 
 def _provision(name: str | None) -> Tenant | None:
-    """The tenant with an admin and a key; what was made is kept in var/secrets.json."""
+    """Ensure the tenant with an admin and a key. They are kept in var/secrets.json."""
     if name is None:
         return None
     slug = slugify(name)

@@ -1,8 +1,8 @@
-"""The web server: granian, except that it always replaces a web process that was killed.
+"""The web server: granian, changed so that it always replaces a killed web process.
 
 Granian 2.8 ends all web processes when one dies within 5.5 s of its start. That is right for a
 process that cannot start. It is wrong for one that was killed (out of memory, by an operator, by
-a fault in native code): the server was away for 6 to 8 s, until the supervisor had restarted it.
+a fault in native code): the server was down for 6 to 8 s, until the supervisor restarted it.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from granian.log import LogLevels, logger
 from granian.server.mp import MPServer
 
 _START_S = 5.5
-"""A process that ends by itself within this time cannot start. The figure is granian's."""
+"""A process that ends by itself within this time cannot start. Granian has the same value."""
 
 
 class WebServer(MPServer):
@@ -30,7 +30,7 @@ class WebServer(MPServer):
     def _serve_loop(self, spawn_target: Callable[..., None], target_loader: Any) -> None:
         while True:
             self.main_loop_interrupt.wait()
-            self.main_loop_interrupt.clear()  # first: an end that comes from now on sets it again
+            self.main_loop_interrupt.clear()  # first: a process that ends later sets it again
             if self.interrupt_signal:
                 return
             while self.interrupt_children:
@@ -63,7 +63,7 @@ def load() -> None:
     django.setup()
     _ = get_resolver().url_patterns
     gc.collect()
-    gc.freeze()  # a collection in a fork would copy each page that it looks through
+    gc.freeze()  # a collection in a fork would copy each memory page it visits
 
 
 def main() -> None:
@@ -84,7 +84,7 @@ def main() -> None:
         blocking_threads=options.blocking_threads,
         http=HTTPModes.http1,
         websockets=False,
-        # Its warnings are about the number of threads, most of which wait for the database.
+        # Granian warns about the number of threads, but most of them wait for the database.
         log_level=LogLevels.error,
         respawn_failed_workers=True,
         respawn_interval=0,

@@ -1,6 +1,6 @@
-"""What `manage.py up` prints once the server is ready.
+"""The text that `manage.py up` prints when the server is ready.
 
-No Django is imported here: the supervisor stays small.
+This module does not import Django, so that the supervisor stays small.
 """
 
 import argparse
@@ -46,7 +46,7 @@ Ctrl-C stops everything.
 
 
 def announce(url: str, options: argparse.Namespace) -> None:
-    """Write where it runs and how to use it: for people, or as one line of JSON."""
+    """Print the URL and how to use the server: for people, or as one line of JSON."""
     stored = load_secrets()
     facts = {"url": url} | {
         name: stored.get(f"{options.tenant}.{name}")

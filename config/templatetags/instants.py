@@ -1,6 +1,6 @@
 """Instants in templates: {% load instants %} {{ call.started_at|instant }}.
 
-Each is a `<time>` in the viewer's zone, with the instant in UTC for machines and on hover.
+Each is a `<time>` in the user's time zone, with the instant in UTC for machines and on hover.
 """
 
 from datetime import UTC, datetime
@@ -17,31 +17,31 @@ register = template.Library()
 
 @register.filter
 def instant(at: datetime) -> SafeString:
-    """In full: `2026-11-20 14:02:11.204 UTC+1`."""
+    """Format an instant in full: `2026-11-20 14:02:11.204 UTC+1`."""
     return _time(at, instants.exact(at, timezone.get_current_timezone()))
 
 
 @register.filter
 def short_instant(at: datetime) -> SafeString:
-    """As much as tells it from now: `14:02:11.204`, `20 Nov 14:02:11`, `2025-11-20 14:02`."""
+    """Format an instant in short: `14:02:11.204`, `20 Nov 14:02:11`, `2025-11-20 14:02`."""
     return _time(at, instants.short(at, timezone.now(), timezone.get_current_timezone()))
 
 
 @register.filter
 def minute(at: datetime) -> SafeString:
-    """For pages where seconds do not matter: `2026-11-20 14:02`."""
+    """Format an instant to the minute, for pages without seconds: `2026-11-20 14:02`."""
     return _time(at, instants.to_the_minute(at, timezone.get_current_timezone()))
 
 
 @register.filter
 def instant_text(at: datetime) -> str:
-    """In full and without an element, for attributes."""
+    """Format an instant in full without an element, for attributes."""
     return instants.exact(at, timezone.get_current_timezone())
 
 
 @register.simple_tag
 def zone() -> SafeString:
-    """Whose clocks a column's times are of: `UTC`, `Kathmandu`."""
+    """Name the time zone of a column's times: `UTC`, `Kathmandu`."""
     name = timezone.get_current_timezone_name()
     if name == "UTC":
         return mark_safe('<span class="unit-of">UTC</span>')
@@ -54,7 +54,7 @@ def zone() -> SafeString:
 
 
 def _time(at: datetime, text: str) -> SafeString:
-    # Digits and our own words alone: nothing of an agent's is in it.
+    # Safe: only digits and our own words, no text from an agent.
     return mark_safe(  # noqa: S308
         f'<time datetime="{instants.iso(at)}" title="{instants.exact(at, UTC)}">{text}</time>'
     )

@@ -1,4 +1,4 @@
-"""Why something under way does not go on: {% load worker %} {% worker_trouble search_id=pk %}."""
+"""Why a job makes no progress: {% load worker %} {% worker_trouble search_id=pk %}."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,14 +11,14 @@ from procrastinate.contrib.django.models import ProcrastinateJob, ProcrastinateW
 register = template.Library()
 
 _SILENCE = timedelta(seconds=30)
-"""A worker says every ten seconds that it is there; after thirty its tasks are given to others."""
+"""A worker sends a heartbeat every 10 s. After 30 s without one, others get its tasks."""
 
 
 @register.inclusion_tag("components/_worker_trouble.html")
 def worker_trouble(**argument: UUID) -> dict[str, Any]:
-    """Says that the task with this argument keeps failing, or that no worker runs; else nothing.
+    """Show that the task with this argument keeps failing, or that no worker runs; else nothing.
 
-    Two statements at most, neither about any tenant's data.
+    At most two SQL statements. Neither reads a tenant's data.
     """
     wanted = {name: str(value) for name, value in argument.items()}
     waiting = ProcrastinateJob.objects.filter(status="todo", args__contains=wanted)

@@ -13,7 +13,7 @@ from config.progress import Progress
 
 
 class Command(BaseCommand):
-    """Dump the embedded or one's own database, while executors go on sending."""
+    """Back up the embedded or an external database while executors keep sending."""
 
     help = (
         "Write the whole database into FILE, as of one moment, with pg_dump. The installation may"
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError with what is in the way."""
+        """Write the backup. Raises CommandError with the reason if it fails."""
         file: Path = options["file"]
         if file.exists() and not options["force"]:
             raise CommandError(f"{file} exists; --force replaces it")

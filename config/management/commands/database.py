@@ -1,4 +1,4 @@
-"""`manage.py database init`: make database and roles on a PostgreSQL of your own."""
+"""`manage.py database init`: create database and roles on an external PostgreSQL."""
 
 import secrets
 from argparse import ArgumentParser
@@ -13,7 +13,7 @@ from config.postgresql import database
 
 
 class Command(BaseCommand):
-    """Make the database and its three roles and print their addresses."""
+    """Create the database and its three roles, and print their URLs."""
 
     help = "Make database and roles on any PostgreSQL from 15 on; prints the three addresses."
     requires_system_checks = []
@@ -33,9 +33,11 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError when the server cannot be reached, is too old, or refuses; and where
-        the roles exist: their passwords are changed with `--rotate` alone, and without it must
-        be those in the addresses of the environment.
+        """Create database and roles. Raises CommandError.
+
+        It fails if the server cannot be reached, is too old, or returns an error. Existing roles
+        get new passwords only with `--rotate`. Without it, the URLs in the environment must contain
+        their current passwords, else it fails.
         """
         passwords = {role: secrets.token_urlsafe(24) for role in database.ROLES}
         admin_url, is_kept = options["admin_url"], not options["rotate"]
@@ -52,7 +54,7 @@ class Command(BaseCommand):
 
     @staticmethod
     def _known_passwords(users: list[str]) -> dict[str, str]:
-        """The roles' passwords by the addresses of the environment. Raises CommandError."""
+        """Return the roles' passwords from the URLs in the environment. Raises CommandError."""
         passwords = {}
         for variable, role in database.VARIABLES.items():
             address = conninfo_to_dict(env.text(variable, ""))
@@ -68,7 +70,7 @@ class Command(BaseCommand):
 
     @staticmethod
     def _try(passwords: dict[str, str], admin_url: str, users: list[str]) -> None:
-        """Raises CommandError where the environment is of another server, or out of date."""
+        """Raise CommandError if the environment is for another server, or out of date."""
         where = {"dbname": users[0]} if users else {}
         for variable, role in database.VARIABLES.items():
             try:

@@ -1,4 +1,4 @@
-"""`manage.py migrate`: Django's, by one process at a time and beside senders that go on."""
+"""`manage.py migrate`: Django's command, one process at a time, while senders go on."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class Command(migrate.Command):
     """Take the lock of `config.postgresql.schema` around the whole command."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """As Django's. A migration that PostgreSQL ended for a sender's sake is applied again."""
+        """Run Django's command. Retry a migration that ended in a deadlock with a sender."""
         if options["check_unapplied"] or options["plan"]:
             super().handle(*args, **options)
             return

@@ -1,4 +1,4 @@
-"""`manage.py procrastinate`: the job queue's own command, for the worker with a check."""
+"""`manage.py procrastinate`: the job queue's command, with a check before the worker."""
 
 import logging
 import os
@@ -18,10 +18,10 @@ _POLLING_S = 1.0
 
 
 class Command(procrastinate.Command):
-    """A worker that is older than the schema does not start, and one that runs stops."""
+    """A worker that is older than the schema does not start. A running one stops."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError with the reason."""
+        """Run the command. Raises CommandError with the reason if the worker is too old."""
         if options.get("command") == "worker":
             try:
                 schema.SCHEMA.check()
@@ -29,7 +29,7 @@ class Command(procrastinate.Command):
                 raise CommandError(str(error)) from error
             schema.watch(_stop)
             if is_pooled(cast(psycopg.Connection[Any], connection.connection)):
-                # LISTEN needs a session of its own, which a pooler does not give.
+                # LISTEN needs its own session, which a pooler does not provide.
                 options |= {"listen_notify": False, "fetch_job_polling_interval": _POLLING_S}
         super().handle(*args, **options)
 

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: an empty database filled from a backup."""
+"""`manage.py restore FILE`: fill an empty database from a backup."""
 
 import json
 from argparse import ArgumentParser
@@ -13,7 +13,7 @@ from config.progress import Progress
 
 
 class Command(BaseCommand):
-    """Fill the embedded database of a new `var/`, or an empty one of one's own."""
+    """Fill the embedded database of a new `var/`, or an empty external one."""
 
     help = (
         "Fill an empty database from FILE, which `backup` wrote: the embedded one of a new var/,"
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError with what is in the way."""
+        """Restore the backup. Raises CommandError with the reason if it fails."""
         file: Path = options["file"]
         if not file.is_file():
             raise CommandError(f"there is no file {file}")

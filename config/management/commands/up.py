@@ -1,4 +1,4 @@
-"""`manage.py up`: prepare and run everything; the steps are in `config.process.up`."""
+"""`manage.py up`: prepare and run everything. `config.process.up` has the steps."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
@@ -12,10 +12,10 @@ class Command(BaseCommand):
     """Start database, web server and worker; with --demo also a tenant full of calls."""
 
     help = "Start everything: database, web server, worker. Ctrl-C stops it."
-    requires_system_checks = []  # they are the tests' and the deployment's to run
+    requires_system_checks = []  # tests and deployments run them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Every option has a default: no question is asked."""
+        """Every option has a default, so the command asks nothing."""
         first_tenant = parser.add_mutually_exclusive_group()
         first_tenant.add_argument(
             "--demo", action="store_true", help="a tenant whose executor makes real calls"
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Does not return: the process becomes the supervisor."""
+        """Become the supervisor; does not return. Raises CommandError if the start fails."""
         try:
             up.run(
                 up.Options(
