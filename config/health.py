@@ -138,7 +138,7 @@ class _Inbox:
 
     def count(self) -> int:
         if time.monotonic() >= self._until:
-            # Models: this module is imported before Django is set up.
+            # Imported late: it needs models, and this module is loaded before django.setup().
             from audit.queries.inbox import inbox_open_everywhere
 
             self._count = inbox_open_everywhere()
@@ -158,7 +158,7 @@ class _Ledgers:
 
     def now(self) -> "Everywhere":
         if self._known is None or time.monotonic() >= self._until:
-            # Models: this module is imported before Django is set up.
+            # Imported late: it needs models, and this module is loaded before django.setup().
             from audit.ledger.standing import everywhere
 
             self._known = everywhere(timezone.now())

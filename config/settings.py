@@ -115,7 +115,7 @@ def _database(url: str | None, *, is_pooled: bool = False) -> dict[str, Any]:
         "PORT": str(parameters.pop("port", "")),
         "OPTIONS": limits | parameters | ({"pool": {"max_idle": 300.0}} if is_pooled else {}),
         "PREPARE": _prepares,
-        # Without a pool: one lasting connection per thread.
+        # Without a pool: one persistent connection per thread.
         "CONN_MAX_AGE": 0 if is_pooled else None,
         "CONN_HEALTH_CHECKS": True,  # detects a restarted PostgreSQL between requests
     }

@@ -46,7 +46,7 @@ class _Input(Protocol):
 
 @dataclass(eq=False, slots=True)
 class _Wait:
-    """A thread's wait for more of a body."""
+    """A thread that waits for more bytes of a body."""
 
     address: str
     port: int  # of the server

@@ -124,14 +124,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self.pipeline is not None:
             with self.wrap_database_errors:
                 _send_out(cast(psycopg.Connection[Any], self.connection))
-        super()._commit()  # type: ignore[misc]  # what its stubs leave out
+        super()._commit()  # type: ignore[misc]  # missing in the stubs
 
     def _rollback(self) -> None:
         # psycopg reports failed commands of a pipeline one by one. The rollback would raise an
         # error that was not read before, and Django would then close the connection as broken.
         if self.pipeline is not None:
             _hear_out(cast(psycopg.Connection[Any], self.connection), self.pipeline)
-        super()._rollback()  # type: ignore[misc]  # what its stubs leave out
+        super()._rollback()  # type: ignore[misc]  # missing in the stubs
 
     @property
     def pool(self) -> ConnectionPool | None:
@@ -139,7 +139,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         options = self.settings_dict["OPTIONS"].get("pool")
         if not options:
             return None
-        django = cast(Any, self)  # what its stubs leave out
+        django = cast(Any, self)  # missing in the stubs
         pools: dict[str, ConnectionPool] = django._connection_pools
         if self.alias not in pools:
             parameters = self.get_connection_params() | {"autocommit": True}

@@ -55,7 +55,7 @@ class Runner:
         )
 
     def own(self, path: Path) -> None:
-        """Give a file or folder of ours to the system user."""
+        """Make the system user the owner of a file or folder."""
         if self.account is not None:
             os.chown(path, self.account.pw_uid, self.account.pw_gid)
 

@@ -55,7 +55,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
-    """One kind of violation with its samples."""
+    """A kind of violation with its sample calls."""
 
     kind: KindTally
     samples: list[Sample]

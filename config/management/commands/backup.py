@@ -1,4 +1,4 @@
-"""`manage.py backup FILE`: the whole database into one file."""
+"""`manage.py backup FILE`: write the whole database into one file."""
 
 import json
 from argparse import ArgumentParser

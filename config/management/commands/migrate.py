@@ -12,7 +12,7 @@ _ATTEMPTS = 5
 
 
 class Command(migrate.Command):
-    """Take the lock of `config.postgresql.schema` around the whole command."""
+    """Hold the lock of `config.postgresql.schema` during the whole command."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run Django's command. Retry a migration that ended in a deadlock with a sender."""
