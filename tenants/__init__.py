@@ -1,1 +1,1 @@
-"""Who may see what: tenants, their members and their API keys."""
+"""Tenants, their members, roles and API keys: who may see what."""

@@ -1,6 +1,6 @@
-"""Who may open a page: sign-in, the session's tenant, the role, and the scope around it all.
+"""Access to pages: sign-in, the session's tenant, the role, and the tenant scope around a view.
 
-Every page of a tenant is wrapped in `tenant_page`. Keys of executors are `tenants.keys`'.
+Every page of a tenant is wrapped in `tenant_page`. API keys of executors: `tenants.keys`.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from tenants.zones import zone_of
 SESSION_TENANT = "tenant_id"
 """The session's key for the tenant chosen in the switcher, as text."""
 
-# An auditor reads more than an editor and changes nothing: roles are not one ladder.
+# Roles are not one ladder: an auditor reads more than an editor, but changes nothing.
 _INCLUDES: dict[Role, frozenset[str]] = {
     Role.VIEWER: frozenset(Role.values),
     Role.EDITOR: frozenset({Role.EDITOR.value, Role.ADMIN.value}),
@@ -36,18 +36,18 @@ _INCLUDES: dict[Role, frozenset[str]] = {
 
 
 class TenantRequest(HttpRequest):
-    """What a view behind `tenant_page` is called with."""
+    """The request that `tenant_page` passes to a view."""
 
     user: User
     htmx: HtmxDetails
     tenant: Tenant
     membership: Membership
     memberships: list[Membership]
-    """Of the signed-in user, in every tenant that is not suspended, by name: the switcher."""
+    """The user's memberships in tenants that are not suspended, by tenant name (the switcher)."""
 
 
 def has_role(membership: Membership, role: Role) -> bool:
-    """Whether this member may do what `role` may."""
+    """Whether this member may do everything that `role` may do."""
     return membership.role in _INCLUDES[role]
 
 
@@ -59,14 +59,14 @@ def tenant_page[**P](
 ]:
     """Wrap a view: it runs for a signed-in member with `role`, inside the tenant's scope.
 
-    Anonymous is sent to sign in, a member without the role gets 403, somebody without any
-    tenant (or only suspended ones) a page saying so. A page of nothing but payloads says
-    `needs_payloads`: a member who is never shown any (`Membership.reaches_payloads`) gets 403. One
-    transaction surrounds the view and its rendering, so a view that raises has changed nothing.
-    Costs two short transactions, one query.
+    An anonymous user is redirected to sign-in. A member without the role gets 403. A user without
+    a tenant, or with suspended tenants only, gets a page that says so (403). Set `needs_payloads`
+    for a page that shows only payloads: a member who may never see one
+    (`Membership.reaches_payloads`) gets 403. The view and its rendering run in one transaction,
+    so a view that raises has changed nothing. Costs two short transactions and one query.
 
-    A lookup by id sees the tenant's own rows only; the view answers 404 when it finds none.
-    A streamed body is sent after the scope has closed: it opens its own, one per chunk.
+    A lookup by id sees only the tenant's own rows; without a row the view answers 404.
+    A streamed body is sent after the scope has closed, so it opens its own scope for each chunk.
     """
 
     def wrap(
@@ -86,7 +86,7 @@ def tenant_page[**P](
                 raise PermissionDenied(f"This page is for the role {role.label.lower()}.")
             if needs_payloads and not entered.membership.reaches_payloads:
                 raise PermissionDenied("Your role does not show payloads.")
-            # Until the response is made: `tenants.timezone` puts back what was before.
+            # Active until the response is made: `tenants.timezone` restores the previous zone.
             timezone.activate(zone_of(entered.user, request.COOKIES, entered.tenant))
             with tenant_scope(entered.tenant.id):
                 response = view(entered, *args, **kwargs)
@@ -102,10 +102,10 @@ def tenant_page[**P](
 
 
 def enter_tenant(request: HttpRequest) -> TenantRequest | None:
-    """Give a signed-in request its tenant: the session's, the one chosen last, or the oldest.
+    """Set a signed-in request's tenant: the session's, the last chosen one, or the oldest.
 
-    None when the user belongs to no tenant, or to suspended ones alone. The session is asked,
-    never trusted: a tenant somebody was removed from is as good as none chosen.
+    Returns None when the user belongs to no tenant or only to suspended ones. The session's tenant
+    is checked against the memberships: a tenant that the user was removed from is ignored.
     """
     request = cast(TenantRequest, request)
     everywhere = memberships_of(request.user.pk)
@@ -120,10 +120,10 @@ def enter_tenant(request: HttpRequest) -> TenantRequest | None:
 
 
 def open_session(request: HttpRequest, user: User) -> None:
-    """After signing in: the session is in one tenant from now on, and there on record."""
+    """Choose the tenant of a new session after sign-in and record the sign-in there."""
     membership = record_session(user, "session.start")
     if membership is not None:
-        # Kept, so that a choice in another session does not move this one.
+        # Stored, so that switching the tenant in another session does not affect this one.
         request.session[SESSION_TENANT] = str(membership.tenant_id)
 
 
@@ -131,7 +131,7 @@ def _ask_to_sign_in(request: HttpRequest) -> HttpResponseBase:
     htmx: HtmxDetails | None = getattr(request, "htmx", None)
     if not htmx:
         return redirect_to_login(request.get_full_path())
-    # A fragment's redirect would put the sign-in form inside the page: leave the page instead.
+    # htmx would follow a redirect and put the sign-in form inside the page: load a new page.
     shown = urlsplit(htmx.current_url or "")
     back = urlencode({"next": shown.path + (f"?{shown.query}" if shown.query else "")})
     return HttpResponseClientRedirect(f"{resolve_url('login')}?{back}")

@@ -1,4 +1,4 @@
-"""The record of what people and programs did in a tenant; the worker makes each a ledger entry."""
+"""The audit log: actions of people and programs. The worker enters each in the ledger."""
 
 import getpass
 import re
@@ -17,7 +17,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def operator() -> str:
-    """What the record calls whoever runs a command on the server's machine."""
+    """The name in the audit log of the person who runs a command on the server's machine."""
     try:
         return f"operator {getpass.getuser()}"
     except OSError:  # a container's user often has no name
@@ -33,11 +33,11 @@ def record_action(
     using: str = DEFAULT_DB_ALIAS,
     **details: Any,
 ) -> None:
-    """Write down that `user` did `verb` (as in "key.create") to `subject`, a name for people.
+    """Record in the audit log that `user` did `verb` (such as "key.create") to `subject`.
 
-    A text names who has no account: an operator, a program by its key, or `THE_SERVER` itself,
-    keeping to what an admin decided. `details` are JSON values. Needs
-    the tenant's scope, hence stands or falls with the deed.
+    `subject` is a readable name. `user` is a string for an actor without an account: an operator,
+    a program with its key, or `THE_SERVER`, which carries out an admin's settings. `details` are
+    JSON values. Needs the tenant's scope: the action is committed or rolled back with the change.
     """
     _action(tenant.pk, user, verb, subject, details).save(using=using, force_insert=True)
 
@@ -45,18 +45,18 @@ def record_action(
 def record_actions(
     tenant_id: UUID, user: User | str, done: Iterable[tuple[str, str, Mapping[str, Any]]]
 ) -> None:
-    """The same of many deeds at once: verb, subject and details of each. One statement."""
+    """Record many actions in one statement; `done` has verb, subject and details of each."""
     actions = [_action(tenant_id, user, *one) for one in done]
-    Action.objects.bulk_create(actions, ignore_conflicts=True)  # their ids are new
+    Action.objects.bulk_create(actions, ignore_conflicts=True)  # new ids: no conflict is possible
 
 
 def record_look(
     tenant_id: UUID, user: User | str, verb: str, subject: str, *, apart: str = "", **details: Any
 ) -> None:
-    """The same of what readers do over and over: once a minute, with the first one's details.
+    """Record a repeated read action at most once a minute, with the first one's details.
 
-    So reading cannot make the ledger grow without end. An export of payloads is recorded for
-    each query: `apart` is the query, and two queries are two entries.
+    This limits how fast reading makes the ledger grow. Actions with different `apart` are recorded
+    separately: an export of payloads passes its query, so two queries are two entries.
     """
     action = _action(tenant_id, user, verb, subject, details)
     minute = int(timezone.now().timestamp()) // 60
@@ -65,7 +65,7 @@ def record_look(
 
 
 def storable(value: Any) -> Any:
-    """A JSON value as PostgreSQL can hold it: U+FFFD for U+0000 and for half surrogate pairs."""
+    """A JSON value that PostgreSQL can store: U+FFFD replaces U+0000 and lone surrogates."""
     match value:
         case str():
             return _UNSTORABLE.sub("\ufffd", value)

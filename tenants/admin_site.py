@@ -1,7 +1,7 @@
-"""Django's admin, bound to the session's tenant.
+"""Django's admin, limited to the session's tenant.
 
-Owns who gets in and the scope everything runs in. Which models are edited, and how, is
-said by each app's `admin.py`. Users are not among them: they belong to several tenants.
+Decides access and opens the tenant scope. Each app's `admin.py` defines which models can be
+edited, and how. Users cannot be edited here, because they belong to several tenants.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from tenants.models import Role
 
 
 class TenantAdminSite(admin.AdminSite):
-    """Open to staff who are editor or admin of the session's tenant; shows that tenant only."""
+    """The admin site for staff who are editor or admin of the session's tenant; shows only it."""
 
     site_header = "Tooltrail"
     site_title = "Tooltrail"
@@ -28,21 +28,21 @@ class TenantAdminSite(admin.AdminSite):
     enable_nav_sidebar = False
     final_catch_all_view = False
 
-    def admin_view(  # type: ignore[override]  # the stubs name a type of their own for views
+    def admin_view(  # type: ignore[override]  # the stubs use their own type for views
         self, view: Callable[..., HttpResponseBase], cacheable: bool = False
     ) -> Callable[..., HttpResponseBase]:
-        """Wrap a view of the admin: sign-in, role and tenant scope around all of it."""
+        """Wrap an admin view in the checks of sign-in and role, and in the tenant scope."""
         page = tenant_page(role=Role.EDITOR)(super().admin_view(view, cacheable))
         return require_http_methods(["GET", "HEAD", "POST"])(page)
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """True for staff. Raises PermissionDenied: the role, asked for before, was not it."""
+        """True for staff; raises PermissionDenied for others. The role was checked before."""
         if not super().has_permission(request):
             raise PermissionDenied("The admin is open to staff; your account is not marked so.")
         return True
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        """The index and the models: signing in, passwords and the like have their own pages."""
+        """URLs of the index and the models; sign-in, passwords etc. have pages of their own."""
         urls = super().get_urls()
         return [
             one
@@ -52,14 +52,14 @@ class TenantAdminSite(admin.AdminSite):
 
 
 class TenantModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """What every model's admin has in common: list, add and change; nothing is deleted.
+    """Base of every model's admin: list, add and change, but no delete.
 
-    Permission is the role's, asked for by the site. Deeds are written to the tenant's
-    `action`s and not to Django's own log, which knows no tenants.
+    The site has checked the role, so no permission of Django's is needed. Changes are recorded in
+    the tenant's `action` table, not in Django's own log, which has no tenants.
     """
 
     def get_urls(self) -> list[URLPattern]:
-        """List, add and change, without Django's history and deleting."""
+        """URLs of list, add and change, without Django's history and delete pages."""
         kept = ("_changelist", "_add", "_change")
         return [one for one in super().get_urls() if one.name and one.name.endswith(kept)]
 
@@ -86,13 +86,13 @@ class TenantModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not gener
     def log_addition(  # type: ignore[override]  # nothing reads the returned log entry
         self, request: HttpRequest, obj: models.Model, message: Any
     ) -> None:
-        """Put the addition on the tenant's record."""
+        """Record the addition in the tenant's audit log."""
         self._record(request, "create", obj, message)
 
     def log_change(  # type: ignore[override]  # nothing reads the returned log entry
         self, request: HttpRequest, obj: models.Model, message: Any
     ) -> None:
-        """Put the change on the tenant's record."""
+        """Record the change in the tenant's audit log."""
         self._record(request, "change", obj, message)
 
     def _record(self, request: HttpRequest, verb: str, obj: models.Model, message: Any) -> None:
@@ -101,7 +101,7 @@ class TenantModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not gener
         record_action(request.tenant, request.user, verb, str(obj), changes=message)
 
     def _get_obj_does_not_exist_redirect(self, *args: Any) -> NoReturn:
-        # Django leads back to the list with a message; here it is what it is anywhere else.
+        # Django redirects to the list with a message; here it is 404, as on all other pages.
         raise Http404("no such object")
 
 

@@ -1,6 +1,6 @@
-"""API keys at the API's door: `Authorization: Bearer tt_…`.
+"""API key authentication of requests: `Authorization: Bearer tt_…`.
 
-What a key is and opens is `tenants.keys`'; this reads it from the request and words a refusal.
+Reads the key from the request and writes the error response. `tenants.keys` checks the key.
 """
 
 from django.http import HttpRequest, HttpResponse
@@ -12,15 +12,15 @@ from tenants.models import Scope
 
 
 class ApiRequest(HttpRequest):
-    """What an endpoint behind `ApiKeyAuth` is called with."""
+    """The request that an endpoint behind `ApiKeyAuth` gets."""
 
     auth: ApiKeyIdentity
 
 
 class ApiKeyAuth(HttpBearer):
-    """Lets in whoever holds a key with `scope`; `request.auth` is then an ApiKeyIdentity.
+    """Accepts requests with a key that has `scope`; sets `request.auth` to its ApiKeyIdentity.
 
-    Raises KeyRefused, which `answer_refusal` turns into the answer.
+    Raises KeyRefused, which `answer_refusal` turns into the response.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -28,18 +28,18 @@ class ApiKeyAuth(HttpBearer):
         self.scope = scope
 
     def __call__(self, request: HttpRequest) -> ApiKeyIdentity:
-        """The identity behind the request's key."""
+        """The identity of the request's key. Raises KeyRefused."""
         kind, _, token = request.headers.get(self.header, "").partition(" ")
         if kind.lower() != self.openapi_scheme:
             raise KeyRefused(401, "missing_key", "Send an API key: Authorization: Bearer tt_…")
         return self.authenticate(request, token.strip())
 
     def authenticate(self, request: HttpRequest, token: str) -> ApiKeyIdentity:
-        """The identity behind a token."""
+        """The identity of the key `token`. Raises KeyRefused."""
         return authenticate(token, self.scope)
 
 
 def answer_refusal(request: HttpRequest, refusal: KeyRefused) -> HttpResponse:
-    """401 or 403, as problem details."""
+    """The response for a refused key: 401 or 403, as problem details."""
     headers = {"WWW-Authenticate": 'Bearer realm="tooltrail"'} if refusal.status == 401 else {}
     return problem(refusal.code, refusal.message, headers=headers)

@@ -1,8 +1,8 @@
-"""Reading over the API: what every operation with `GET` has in common.
+"""What all `GET` operations of the API have in common.
 
-An operation is a function of what was asked, run in the scope of the key's tenant; what it returns
-is the answer's JSON. Lists are paged by key: `next` in the answer, and a `Link` header (RFC 8288),
-lead behind its last row, whatever has come in front of it meanwhile.
+An operation is a function of the request's parameters. It runs in the scope of the key's tenant
+and returns the members of the JSON response. Lists use keyset pagination: `next` in the response
+and a `Link` header (RFC 8288) continue after the last row, even if rows were added before it.
 """
 
 import base64
@@ -62,12 +62,12 @@ class Page(Answer):
 def reads(
     router: Router, path: str, answer: type[Answer], *, tag: str, problems: Sequence[str] = ()
 ) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., HttpResponse]]:
-    """Make a function the operation GET `path` for keys with the scope `read`.
+    """Register a function as the operation GET `path` for keys with the scope `read`.
 
-    Its parameters are those of the path and `asked: Query[…]`, an `Asked`; it returns the members
-    of `answer`, with instants, UUIDs and `msgspec.Raw` as they are; where they say that nothing
-    is `withheld`, the reading is put on record. `problems` are the codes it raises besides those
-    of every operation.
+    Its parameters are those of the path and `asked: Query[…]`, an `Asked`. It returns the members
+    of `answer`; instants, UUIDs and `msgspec.Raw` need no conversion. If `withheld` is False in
+    them, the read is recorded in the audit log. `problems` are the error codes that it raises in
+    addition to those of every operation.
     """
 
     def register(view: Callable[..., dict[str, Any]]) -> Callable[..., HttpResponse]:
@@ -112,8 +112,10 @@ def reads(
 
 
 def record_read(request: HttpRequest, operation: str) -> None:
-    """Put on record that a key was given payloads, or may have been: once a minute and operation,
-    with the first address of that minute. One by one they would outnumber what is read.
+    """Record that an operation gave payloads to a key, or may have: at most once a minute.
+
+    The record has the first address of that minute. One record per request would make more
+    records than there are payloads.
     """
     identity = cast(ApiRequest, request).auth
     address = request.get_full_path()[:_ADDRESS_MAX]
@@ -121,7 +123,7 @@ def record_read(request: HttpRequest, operation: str) -> None:
 
 
 def seal(of: str, *place: object) -> str:
-    """A place in a list as a cursor; `of` says in which list."""
+    """Encode a position in a list as a cursor; `of` names the list."""
     text = "\n".join(
         [of, *(each.isoformat() if isinstance(each, datetime) else str(each) for each in place)]
     )
@@ -129,11 +131,10 @@ def seal(of: str, *place: object) -> str:
 
 
 def unseal[T](of: str, cursor: str, read: Callable[[list[str]], T]) -> T | None:
-    """The place a cursor stands for, None for an empty one.
+    """Decode a cursor of the list `of` to a position; None for an empty cursor.
 
-    `read` makes it of the texts that `seal` was given, and raises ValueError
-    or LookupError for what cannot be.
-    Raises ProblemError for what is no cursor of that list.
+    `read` makes the position from the values given to `seal`, as strings. It raises ValueError or
+    LookupError for invalid values. Raises ProblemError for an invalid cursor or another list's.
     """
     if not cursor:
         return None
@@ -152,5 +153,5 @@ def unseal[T](of: str, cursor: str, read: Callable[[list[str]], T]) -> T | None:
 
 
 def utc(instant: datetime) -> datetime:
-    """An instant as the API writes it."""
+    """An instant in UTC, the zone of all times in the API."""
     return instant.astimezone(UTC)

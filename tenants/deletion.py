@@ -1,7 +1,7 @@
-"""The end of a tenant: suspended, everything of it deleted in slices, a tombstone left.
+"""Deletes a tenant: suspends it, writes a tombstone, deletes all its rows in slices.
 
-For operators, as the owner. Which tables there are is asked of the catalog, so that none is
-forgotten. The tombstone comes first: whoever is killed later finds it, and goes on.
+For operators; runs as the database owner. The list of tables comes from the catalog, so that no
+table is forgotten. The tombstone is written first, so an interrupted deletion can be continued.
 """
 
 import time
@@ -23,9 +23,10 @@ _BATCHES = 500
 _STILL_WRITING_S = BELIEVED_FOR.total_seconds() + 1
 
 type Progress = Callable[[int, int], None]
-"""Called with how many rows are deleted, and of how many."""
+"""Called with the number of deleted rows and the number of all rows."""
 
-# Leaves of the tree of partitions, in which a ctid is one row's; and who refers to whom.
+# Tables that hold rows themselves (no partitioned parents: a ctid is unique in one table only),
+# each with the tables that refer to it.
 _TABLES = """
     SELECT c.relname,
            array_remove(array_agg(DISTINCT f.conrelid::regclass::text), NULL)
@@ -39,9 +40,9 @@ _TABLES = """
 
 
 def delete_tenant(tenant: Tenant, operator: str, progress: Progress) -> Tombstone:
-    """Delete a tenant, or go on with it; `operator` is on the tombstone. As the owner.
+    """Delete a tenant, or continue an interrupted deletion. Runs as the database owner.
 
-    Takes as long as its rows take; may be run again after it was interrupted.
+    The tombstone names `operator`. The time it takes grows with the tenant's rows.
     """
     if tenant.suspended_at is None:
         tenant.suspended_at = timezone.now()
@@ -64,7 +65,7 @@ def delete_tenant(tenant: Tenant, operator: str, progress: Progress) -> Tombston
 
 
 def _wait_for_writers(tenant: Tenant) -> None:
-    """Until no server believes one of its keys any more: what comes later is refused."""
+    """Wait until no process accepts the tenant's cached keys: later events are refused."""
     assert tenant.suspended_at is not None
     since = (timezone.now() - tenant.suspended_at).total_seconds()
     time.sleep(max(0.0, _STILL_WRITING_S - since))
@@ -93,7 +94,7 @@ def _raise_tombstone(tenant: Tenant, operator: str) -> Tombstone:
 
 
 def _leaves(tenant_id: UUID) -> Iterator[bytes]:
-    """Of the tenant's whole log, in its order."""
+    """The leaf hashes of the tenant's whole log, in its order."""
     next_index = 0
     while True:
         batches = _execute(
@@ -113,7 +114,7 @@ def _leaves(tenant_id: UUID) -> Iterator[bytes]:
 
 
 def _tables() -> Iterator[str]:
-    """All that have rows of tenants, those that refer to others before these."""
+    """All tables with rows of tenants; a table comes before the tables that it refers to."""
     referring = dict(_execute(_TABLES, []))
     # A partition's parent holds no rows.
     graph = {table: {each for each in by if each in referring} for table, by in referring.items()}

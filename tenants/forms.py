@@ -1,4 +1,4 @@
-"""The forms of the settings pages: what may be typed, and how it is refused."""
+"""The forms of the settings pages and their validation."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from tenants.models import ApiKey, Invitation, Role, Scope, Tenant, User
 
 
 class KeyForm(forms.Form):
-    """A new API key: what it is called, opens, and until when."""
+    """A new API key: its name, scopes and last day."""
 
     name = forms.CharField(
         max_length=ApiKey._meta.get_field("name").max_length,
@@ -32,12 +32,12 @@ class KeyForm(forms.Form):
     )
 
     def clean_expires_on(self) -> datetime | None:
-        """The instant the key ends: the end of its last day. Raises for a day that is over."""
+        """When the key expires: the end of its last day. Raises ValidationError for a past day."""
         return _end_of(self.cleaned_data["expires_on"])
 
 
 class RotationForm(forms.Form):
-    """A key's successor: how long both open, and until when the new one does."""
+    """A key's replacement: how long the old key still works, and the last day of the new one."""
 
     OVERLAPS: ClassVar[dict[str, tuple[str, timedelta]]] = {
         "0": ("stops at once", timedelta(0)),
@@ -51,11 +51,11 @@ class RotationForm(forms.Form):
     expires_on = forms.DateField(required=False)
 
     def clean_overlap(self) -> timedelta:
-        """How long the old key opens."""
+        """How long the old key still works."""
         return self.OVERLAPS[self.cleaned_data["overlap"]][1]
 
     def clean_expires_on(self) -> datetime | None:
-        """The instant the new key ends, as a new key's."""
+        """When the new key expires, as in `KeyForm`."""
         return _end_of(self.cleaned_data["expires_on"])
 
 
@@ -71,7 +71,7 @@ def _end_of(day: date | None) -> datetime | None:
 
 
 class InvitationForm(forms.Form):
-    """An invitation: who it is for, and as what. No account is named: that is theirs to say."""
+    """An invitation: for whom, and the role. The invited person chooses the account."""
 
     label = forms.CharField(
         max_length=Invitation._meta.get_field("label").max_length,
@@ -88,13 +88,13 @@ class InvitationForm(forms.Form):
 
 
 class AccountForm(UserCreationForm[User]):
-    """A new account for who was invited: a name and twice a password, which nobody else knows.
+    """A new account for an invited person: a user name, and a password typed twice.
 
-    The tenant's slug ends the name (`ada@acme`). Thus a name that is taken tells of this
-    tenant's accounts only, and everybody sees where an account was made.
+    The name ends with the tenant's slug (`ada@acme`). So "this name is taken" reveals only
+    accounts made in this tenant, and everybody sees in which tenant an account was made.
     """
 
-    _NAME_MAX = 80  # with `@` and a slug of 63 it fits into the column
+    _NAME_MAX = 80  # fits into the column (150) with `@` and a slug of 63
 
     class Meta:
         model = User
@@ -114,7 +114,7 @@ class AccountForm(UserCreationForm[User]):
         }
 
     def clean_username(self) -> str:
-        """The whole name. Raises ValidationError for one with `@`, too long, or taken."""
+        """The complete name. Raises ValidationError if it has an `@`, is too long, or is taken."""
         name = self.cleaned_data["username"]
         if "@" in name:
             raise forms.ValidationError(f"Without @: @{self.tenant.slug} is added.")
@@ -125,13 +125,13 @@ class AccountForm(UserCreationForm[User]):
 
 
 class RoleForm(forms.Form):
-    """A member's role, as chosen in the list of members."""
+    """A member's role, chosen in the list of members."""
 
     role = forms.TypedChoiceField(choices=Role.choices, coerce=Role)
 
 
 class PasswordForm(PasswordChangeForm):
-    """The old password and twice the new one, which only they know."""
+    """Change of the user's own password: the old one, and the new one typed twice."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -139,7 +139,7 @@ class PasswordForm(PasswordChangeForm):
             field.widget.attrs["class"] = "form-control"
 
     def save(self, commit: bool = True) -> User:
-        """Store it; other sessions of the user end with it."""
+        """Store the new password; this ends the user's other sessions."""
         self.user.has_initial_password = False
         user: User = super().save(commit)
         return user

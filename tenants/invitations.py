@@ -1,12 +1,12 @@
-"""Invitations: how somebody becomes a member of a tenant.
+"""Invitations: how a person becomes a member of a tenant.
 
-An admin makes a link that opens once; whoever has it accepts it, with an account they have or
-a new one whose password only they know. So nobody becomes a member unasked, and a name alone
-admits nobody: an account of that name may be another person's.
+An admin makes a link that can be accepted once, with an existing account or a new one whose
+password only that person knows. So nobody becomes a member without consent. An admin cannot add
+an account by its name alone, because an account of that name may be another person's.
 
-The link's last part is a token `<tenant id>_<invitation id>_<secret>`. The tenant is in it, so
-that the tenant's scope is open before the invitation is looked up. Only the SHA-256 of the
-secret is stored: it has 256 random bits, so a slow hash would protect nothing.
+The link's last part is a token `<tenant id>_<invitation id>_<secret>`. It contains the tenant's
+id, because the tenant's scope must be open before the invitation is looked up. Only the SHA-256
+of the secret is stored: the secret has 256 random bits, so a slow hash would add no protection.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from tenants.models import Invitation, Membership, Role, Tenant, User
 
 VALID_FOR = timedelta(days=7)
 KEPT_FOR = timedelta(days=30)
-"""How long an invitation that is over is kept, to say why its link does not open."""
+"""How long an expired invitation is kept, so that its page can say why the link does not work."""
 
 _BY_AN_ADMIN = Q(created_by=None) | Exists(
     Membership.objects.filter(
@@ -37,21 +37,21 @@ _TOKEN = re.compile(r"([0-9a-f]{32})_([0-9a-f]{32})_([0-9A-Za-z_-]{43})")
 
 
 class InvitationOverError(Exception):
-    """The invitation was accepted or revoked, expired or lost its admin; the message says which."""
+    """The invitation cannot be accepted any more; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a link names."""
+    """The parsed token of a link."""
 
     tenant_id: UUID
     invitation_id: UUID
     secret: str
 
     def find(self, *, for_update: bool = False) -> Invitation | None:
-        """The invitation it opens, whether over or not. Needs the tenant's scope."""
+        """The token's invitation, open or not; None if there is none. Needs the tenant's scope."""
         invitations = Invitation.objects.select_related("tenant", "created_by")
-        if for_update:  # two may open the same link: the second one waits, and finds it over
+        if for_update:  # of two requests with the same link, the second waits and gets "accepted"
             invitations = invitations.select_for_update(of=("self",))
         found = invitations.filter(tenant_id=self.tenant_id, pk=self.invitation_id).first()
         if found is None or not hmac.compare_digest(_sha256(self.secret), found.token_sha256):
@@ -60,7 +60,7 @@ class Token:
 
 
 def read_token(text: str) -> Token | None:
-    """The parts of a token's text; None if it is none."""
+    """Parse a token; None if the text is not a token."""
     match = _TOKEN.fullmatch(text)
     return Token(UUID(match[1]), UUID(match[2]), match[3]) if match else None
 
@@ -68,10 +68,10 @@ def read_token(text: str) -> Token | None:
 def invite(
     tenant: Tenant, label: str, role: Role, *, created_by: User | None = None
 ) -> tuple[Invitation, str]:
-    """Store a new invitation and return it with its token, which is never shown again.
+    """Store a new invitation and return it with its token, which cannot be shown again.
 
-    `label` says who it is for, in the admin's words. Needs the tenant's scope. Deletes what has
-    been over for `KEPT_FOR`.
+    `label` is the admin's description of the invited person. Needs the tenant's scope. Deletes
+    invitations that expired more than `KEPT_FOR` ago.
     """
     now = timezone.now()
     Invitation.objects.filter(tenant=tenant, expires_at__lt=now - KEPT_FOR).delete()
@@ -88,9 +88,9 @@ def invite(
 
 
 def check_open(invitation: Invitation, now: datetime) -> None:
-    """Raises InvitationOverError unless it can still be accepted. Needs the tenant's scope.
+    """Raise InvitationOverError unless it can still be accepted. Needs the tenant's scope.
 
-    Who is no admin any more invites nobody: else they would come back by a link they kept.
+    Invitations of a former admin are closed: otherwise that person could return by a kept link.
     """
     if invitation.accepted_at is not None:
         raise InvitationOverError("It has been accepted already: a link opens once.")
@@ -103,7 +103,7 @@ def check_open(invitation: Invitation, now: datetime) -> None:
 
 
 def accept(invitation: Invitation, user: User) -> Membership:
-    """Make `user` a member. Needs the tenant's scope, and the invitation found `for_update`.
+    """Make `user` a member. Needs the tenant's scope and the invitation locked (`for_update`).
 
     Raises InvitationOverError, and AlreadyMemberError, which leaves the invitation open.
     """
@@ -117,13 +117,13 @@ def accept(invitation: Invitation, user: User) -> Membership:
 
 
 def revoke(invitation: Invitation) -> bool:
-    """Close an invitation; False if it was over for another reason than its time."""
+    """Revoke an invitation; False if it was accepted or revoked before."""
     is_open = _of(invitation).filter(accepted_at=None, revoked_at=None)
     return is_open.update(revoked_at=timezone.now()) == 1
 
 
 def open_invitations(tenant: Tenant, now: datetime) -> list[Invitation]:
-    """Those that can still be accepted, the newest first. Needs the tenant's scope."""
+    """Invitations that can still be accepted, newest first. Needs the tenant's scope."""
     found = Invitation.objects.filter(
         _BY_AN_ADMIN, tenant=tenant, accepted_at=None, revoked_at=None, expires_at__gt=now
     )

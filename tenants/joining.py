@@ -1,4 +1,4 @@
-"""The page behind an invitation's link: somebody becomes a member, with an old or a new account."""
+"""The page of an invitation's link: a person joins with an existing or a new account."""
 
 from http import HTTPStatus
 
@@ -23,10 +23,10 @@ from tenants.scope import tenant_scope
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation_accept(request: HttpRequest, token: str) -> HttpResponse:
-    """Show an invitation to whoever has its link, and accept it.
+    """Show an invitation to anyone with its link, and accept it on POST.
 
-    Who is signed in accepts with that account, everybody else makes one or signs in first.
-    404 for a link that never was, 410 for one that is over, 409 for who is a member already.
+    A signed-in user accepts with that account; anyone else makes an account or signs in first.
+    404 for an unknown link, 410 for a closed invitation, 409 if the user is already a member.
     """
     named = read_token(token)
     if named is None:
@@ -52,7 +52,7 @@ def invitation_accept(request: HttpRequest, token: str) -> HttpResponse:
 def _explain(
     request: HttpRequest, invitation: Invitation, user: User | None
 ) -> HttpResponse | None:
-    """The page that says why this invitation cannot be accepted, if it cannot."""
+    """The page with the reason why the invitation cannot be accepted; None if it can be."""
     try:
         check_open(invitation, timezone.now())
     except InvitationOverError as error:
@@ -68,7 +68,7 @@ def _explain(
 def _accept(
     request: HttpRequest, invitation: Invitation, user: User | None, form: AccountForm | None
 ) -> HttpResponse | tuple[User, bool]:
-    """The page to accept on; or who has accepted, and whether with a new account."""
+    """The page with the form; or, once accepted, the user and whether the account is new."""
     if request.method != "POST" or (user is not None and user.has_initial_password):
         return _page(request, invitation, form=form)
     if user is not None:
@@ -80,12 +80,12 @@ def _accept(
         try:
             with transaction.atomic():
                 member = form.save()
-        except IntegrityError:  # somebody took the name a moment ago
+        except IntegrityError:  # another request took the name at the same time
             form.add_error("username", "This name is taken.")
             return _page(request, invitation, form=form)
     try:
         membership = accept(invitation, member)
-    except AlreadyMemberError:  # through another invitation, a moment ago
+    except AlreadyMemberError:  # through another invitation at the same time
         return _page(request, invitation, HTTPStatus.CONFLICT, is_member=True)
     record_action(
         invitation.tenant,

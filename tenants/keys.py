@@ -1,11 +1,11 @@
-"""API keys: their text, making, checking and revoking.
+"""API keys: format, creation, check, rotation and revocation.
 
-A key reads `tt_<tenant id>_<key id>_<secret>_<crc>`. The tenant is in it, so that the
-tenant's scope is open before the key is looked up. Only the SHA-256 of the secret is
-stored: the secret has 238 random bits, so a slow hash would protect nothing. The crc tells
-a key that was cut off or mistyped from one that is unknown, without asking the database.
+A key is `tt_<tenant id>_<key id>_<secret>_<crc>`. It contains the tenant's id, because the
+tenant's scope must be open before the key is looked up. Only the SHA-256 of the secret is
+stored: the secret has 238 random bits, so a slow hash would add no protection. The CRC detects
+truncated and mistyped keys without a database query.
 
-Where the key is read from is `tenants.api_auth`'s, who may make one the pages'.
+`tenants.api_auth` reads the key from the request. The pages decide who may create a key.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ from django.utils import timezone
 from tenants.models import ApiKey, Scope, Tenant, User
 from tenants.scope import tenant_scope
 
-# Last use is for people who clean up keys: a minute is exact enough, and a write a minute
-# costs nothing.
+# The last use helps people to clean up keys. One minute is precise enough, and one write per
+# minute costs almost nothing.
 LAST_USE_EVERY = timedelta(minutes=1)
 
 BELIEVED_FOR = timedelta(seconds=5)
-"""How long a process takes in events with a key it has looked up (docs/adr/0006)."""
+"""How long a process accepts events with a key after it looked it up (docs/adr/0006)."""
 _VERIFIED_MAX = 10_000
-_LOCKS = 64  # so that one key's look-up seldom waits for another's
+_LOCKS = 64  # so many that a key's look-up seldom waits for another key's
 
 _ALPHABET = string.ascii_letters + string.digits
 _KEY_ID_LENGTH = 12
@@ -45,8 +45,8 @@ _KEY = re.compile(
 )
 
 
-class KeyRefused(Exception):  # noqa: N818  the answer's own word
-    """A key does not open what was asked; `status` is 401 (who are you?) or 403 (not you)."""
+class KeyRefused(Exception):  # noqa: N818  the term of the response
+    """A key was refused; `status` is 401 (not authenticated) or 403 (not permitted)."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -57,26 +57,26 @@ class KeyRefused(Exception):  # noqa: N818  the answer's own word
 
 @dataclass(frozen=True, slots=True)
 class ApiKeyIdentity:
-    """Who calls the API: the tenant and which of its keys."""
+    """The caller of the API: the tenant and its key."""
 
     tenant_id: UUID
     key_id: str
     api_key_pk: UUID
     sees_payloads: bool = False
-    """Whether it is given payloads and texts that quote them (docs/adr/0011)."""
+    """Whether the key may read payloads and texts that quote them (docs/adr/0011)."""
 
 
 def actor_of(identity: ApiKeyIdentity) -> str:
-    """What the tenant's record calls the program behind a key. Needs the tenant's scope."""
+    """The name of a key's program in the audit log. Needs the tenant's scope."""
     key = ApiKey.objects.filter(tenant_id=identity.tenant_id, key_id=identity.key_id).first()
     return f"API key {key.name} ({key.key_id})" if key else f"API key {identity.key_id}"
 
 
 class _VerifiedKeys:
-    """Keys that were good a moment ago: until when, by the SHA-256 of their text.
+    """A cache of recently verified keys, by the SHA-256 of the key, each with its expiry.
 
-    Sending events asks for one key many times a second, and a look-up costs half as much as
-    storing a small request does.
+    A sender of events uses one key many times a second, and a look-up costs half as much as
+    storing a small request.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class _VerifiedKeys:
         self._looking_up = [threading.Lock() for _ in range(_LOCKS)]
 
     def looking_up(self, token: str) -> threading.Lock:
-        """What to hold meanwhile: of many requests with a key nobody knows yet, one asks."""
+        """The lock to hold during a look-up: of many requests with a new key, one looks it up."""
         return self._looking_up[_sha256(token)[0] % _LOCKS]
 
     def get(self, token: str) -> ApiKeyIdentity | None:
@@ -111,9 +111,9 @@ def create_key(
     created_by: User | None = None,
     expires_at: datetime | None = None,
 ) -> tuple[ApiKey, str]:
-    """Store a new key of the tenant and return it with its text, which is never shown again.
+    """Store a new key of the tenant and return it with its text, which cannot be shown again.
 
-    Raises ValueError without a scope, or for an expiry that has passed already.
+    Raises ValueError without a scope, or for an expiry in the past.
     """
     if not scopes:
         raise ValueError("a key without a scope opens nothing")
@@ -136,14 +136,14 @@ def create_key(
 
 
 def authenticate(token: str, scope: Scope) -> ApiKeyIdentity:
-    """Tell whose key this is, if it opens `scope`. Opens its own tenant scope; one query.
+    """The identity of a key that has `scope`. Opens its own tenant scope; one query.
 
-    Raises KeyRefused: 401 for a text that is no key of ours, is mistyped, unknown, revoked
-    or expired; 403 for a good key without this scope, and for one of a suspended tenant. That a
-    key was revoked or has expired is said only to who knows its secret.
+    Raises KeyRefused: 401 for a key that is malformed, mistyped, unknown, revoked or expired;
+    403 for a valid key without this scope or of a suspended tenant. The secret is checked first:
+    without it, a revoked or expired key is "unknown".
 
-    For sending events a good key is believed for `BELIEVED_FOR` without being looked up: that
-    path asks, and writes down the last use, a few times a minute, however much is sent.
+    With the scope `ingest` a verified key is cached for `BELIEVED_FOR`. So however many events
+    arrive, each key is looked up, and its last use updated, only a few times a minute.
     """
     if scope is not Scope.INGEST:
         return _looked_up(token, scope)
@@ -183,9 +183,9 @@ def _looked_up(token: str, scope: Scope) -> ApiKeyIdentity:
 
 
 def revoke_key(key: ApiKey) -> None:
-    """Close a key for good. Needs its tenant's scope; a revoked one keeps its first time.
+    """Revoke a key permanently. Needs its tenant's scope; a key revoked before keeps that time.
 
-    Other processes may take in events with it for `BELIEVED_FOR` more.
+    Other processes may accept events with it for up to `BELIEVED_FOR`.
     """
     now = timezone.now()
     ApiKey.objects.filter(tenant_id=key.tenant_id, pk=key.pk, revoked_at=None).update(
@@ -197,13 +197,13 @@ def revoke_key(key: ApiKey) -> None:
 def rotate_key(
     key: ApiKey, *, overlap: timedelta, created_by: User, expires_at: datetime | None
 ) -> tuple[ApiKey, str]:
-    """Make the key that takes this one's place, with its name and scopes; as `create_key`.
+    """Create a key that replaces this one, with its name and scopes; returns as `create_key`.
 
-    The old one opens for `overlap` more, or until its own end, if that is sooner. Raises
-    ValueError for a key that opens nothing any more or has been replaced. Needs the scope.
+    The old key works for `overlap` more, or until it expires, whichever is sooner. Raises
+    ValueError for a key that is revoked, expired or already replaced. Needs the tenant's scope.
     """
     now = timezone.now()
-    # Locked: of two who rotate a key in the same moment, one makes the new one.
+    # Locked: if two requests rotate a key at the same time, only one creates a new key.
     old = ApiKey.objects.select_for_update().get(tenant_id=key.tenant_id, pk=key.pk)
     if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
         raise ValueError("the key opens nothing any more")
@@ -228,7 +228,7 @@ def _record_use(key: ApiKey, now: datetime) -> None:
     due = now - LAST_USE_EVERY
     if key.last_used_at is not None and key.last_used_at > due:
         return
-    # The condition again, in the database: of many requests at once one writes.
+    # The same condition in the database: of many simultaneous requests only one writes.
     ApiKey.objects.filter(
         Q(last_used_at=None) | Q(last_used_at__lte=due), tenant_id=key.tenant_id, pk=key.pk
     ).update(last_used_at=now)

@@ -6,13 +6,13 @@ from tenants.scope import current_tenant_id
 
 
 class TenantManager[M: models.Model](models.Manager[M]):
-    """Begins every query with the open scope's tenant, in words, beside row-level security.
+    """Filters every query by the open scope's tenant, in addition to row-level security.
 
-    As a model's base manager, too (`base_manager_name = "objects"`), it makes `save()` and
-    the admin find a row by (tenant_id, id), which Django's own `WHERE id = …` would not.
-    Raises TenantScopeError outside a scope, where there is nothing to find.
+    Make it the model's base manager, too (`base_manager_name = "objects"`): then `save()` and the
+    admin find a row by (tenant_id, id). Django's own `WHERE id = …` does not use that key.
+    Raises TenantScopeError outside a scope, where no row is visible.
     """
 
     def get_queryset(self) -> models.QuerySet[M]:
-        """The tenant's rows."""
+        """The rows of the open scope's tenant."""
         return super().get_queryset().filter(tenant_id=current_tenant_id())

@@ -9,7 +9,7 @@ from tenants.models import Membership, Role, Tenant, User
 
 
 class LastAdminError(Exception):
-    """The deed would leave the tenant without an admin, hence nobody to undo it."""
+    """The change would leave the tenant without an admin, so nobody could undo it."""
 
 
 class AlreadyMemberError(Exception):
@@ -17,7 +17,7 @@ class AlreadyMemberError(Exception):
 
 
 def add_member(tenant: Tenant, user: User, role: Role) -> Membership:
-    """Make a user a member. Raises AlreadyMemberError; the role of a member is left alone."""
+    """Make a user a member. Raises AlreadyMemberError; an existing role does not change."""
     membership, is_new = Membership.objects.get_or_create(
         tenant=tenant, user=user, defaults={"role": role}
     )
@@ -43,8 +43,8 @@ def remove_member(membership: Membership) -> None:
 
 
 def _another_admin_remains(leaving: Membership) -> None:
-    # Locked, because two admins may remove each other in the same moment: the second one
-    # waits here and then sees what the first has done.
+    # Locked, because two admins may remove each other at the same time: the second one waits
+    # here and then sees the change of the first.
     admins = set(
         Membership.objects.select_for_update()
         .filter(tenant_id=leaving.tenant_id, role=Role.ADMIN)
@@ -56,7 +56,7 @@ def _another_admin_remains(leaving: Membership) -> None:
 
 
 def _admit_to_admin_site(user: User, role: Role) -> None:
-    # The flag alone opens nothing: the admin site asks for the role in the session's tenant.
+    # The flag alone gives no access: the admin site checks the role in the session's tenant, too.
     if role in {Role.EDITOR, Role.ADMIN} and not user.is_staff:
         user.is_staff = True
         user.save(update_fields=["is_staff"])

@@ -1,8 +1,8 @@
-"""Tenants, who belongs to them, and the keys their executors use.
+"""Models of tenants, their members, API keys and actions.
 
-Rows of a tenant are guarded by row-level security (`tenants.scope`); the database's key
-of those tables is (tenant_id, id), so that they can be distributed by tenant, while
-Django and its admin know `id` alone.
+Row-level security protects the rows of a tenant (`tenants.scope`). The primary key of those
+tables is (tenant_id, id), so that they can be distributed by tenant; Django and its admin
+know only `id`.
 """
 
 import uuid
@@ -16,53 +16,53 @@ from django.db import models
 
 
 def new_id() -> uuid.UUID:
-    """A UUIDv7: unique, and in order of time, which keeps the newest rows together."""
+    """A UUIDv7: unique and ordered by time, which keeps the newest rows together."""
     return uuid_utils.compat.uuid7()
 
 
 class User(AbstractUser):
-    """Somebody who signs in. What they may see is in their memberships."""
+    """A person's account. The memberships say what it may see."""
 
     time_zone = models.CharField(max_length=64, blank=True, default="")
-    """In which they read times; '': the browser's."""
+    """The time zone in which the user reads times; '': the browser's."""
     theme = models.CharField(max_length=8, blank=True, default="")
     """`light` or `dark`; '': the system's."""
     default_range = models.CharField(max_length=8, blank=True, default="")
-    """What pages of figures show unasked, as in an address; '': theirs."""
+    """Default time range of pages with figures, as in a URL; '': the page's own."""
     last_tenant = models.ForeignKey(
         "Tenant", models.SET_NULL, null=True, blank=True, related_name="+"
     )
-    """Chosen last in the switcher, or joined: where the next session opens (`tenants.sessions`)."""
+    """The tenant last chosen or joined: the next session opens there (`tenants.sessions`)."""
     has_initial_password = models.BooleanField(default=False, db_default=False)
-    """Whether an admin knows the password: they made the account before there were invitations."""
+    """Whether an admin knows the password: accounts made by admins before invitations existed."""
 
     _CHANGED: ClassVar = (
         *("password", "last_login", "is_staff", "is_active", "has_initial_password"),
         *("time_zone", "theme", "default_range", "last_tenant"),
     )
-    """What the application may write of an account that is there (its grants)."""
+    """The columns of an existing account that the application may write (its grants)."""
 
     class Meta:
         db_table = "app_user"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Store it; of an account that is there only what may change, as not to be refused."""
+        """Store the account; of an existing one only `_CHANGED`, as the database refuses more."""
         if not self._state.adding:
             kwargs.setdefault("update_fields", self._CHANGED)
         super().save(*args, **kwargs)
 
 
 class SignInFailure(models.Model):
-    """A failed attempt to sign in (`tenants.sign_in`); gone after a quarter of an hour."""
+    """A failed sign-in attempt (`tenants.sign_in`); deleted after 15 minutes."""
 
     digest = models.BinaryField()
-    """SHA-256 of name and address."""
+    """SHA-256 of user name and address."""
     at = models.DateTimeField()
 
     class Meta:
         db_table = "sign_in_failure"
         indexes: ClassVar = [
-            # "How many lately?", asked before every password is checked.
+            # For the count of recent failures, before every password check.
             models.Index(fields=["digest", "at"], name="sign_in_failure_digest_at_idx")
         ]
 
@@ -78,9 +78,9 @@ class Tenant(models.Model):
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(auto_now_add=True)
     time_zone = models.CharField(max_length=64, blank=True, default="")
-    """In which times are read where neither the viewer nor the browser has one; '': UTC."""
+    """Time zone of viewers who chose none and whose browser sent none; '': UTC."""
     suspended_at = models.DateTimeField(null=True, blank=True)
-    """From when on nobody gets in and nothing is taken in; NULL: it is not suspended."""
+    """From then on no member gets in and no event is accepted; NULL: not suspended."""
 
     class Meta:
         db_table = "tenant"
@@ -90,17 +90,17 @@ class Tenant(models.Model):
 
 
 class TenantSetting(models.Model):
-    """What a tenant's admin decides about its record. No row: nothing was decided."""
+    """An admin's settings for the tenant's data. No row: defaults apply."""
 
     tenant = models.OneToOneField(Tenant, models.CASCADE, primary_key=True, related_name="+")
     payload_days = models.IntegerField(null=True, blank=True)
-    """How long payloads are kept after they came; None: for ever."""
+    """How many days payloads are kept after they arrived; None: forever."""
     index_days = models.IntegerField(null=True, blank=True)
-    """How long calls can be looked up; None: for ever."""
+    """How many days calls are kept in the index; None: forever."""
     redact_names = ArrayField(models.TextField(), default=list)
     redact_patterns = ArrayField(models.TextField(), default=list)
     redact_otlp = models.BooleanField(default=True, db_default=True)
-    """Whether the SDK's default rules apply to OTLP, which no SDK of ours redacted."""
+    """Whether the SDK's default redaction rules apply to OTLP data, which no SDK has redacted."""
     erased_to = models.BigIntegerField(default=0)
     """Retention has erased the payloads of the events below this ledger index."""
     index_from = models.DateField(null=True, blank=True)
@@ -114,16 +114,16 @@ class TenantSetting(models.Model):
 
 
 class Tombstone(models.Model):
-    """What is left of a tenant that was deleted. `id` is the tenant's."""
+    """The record that remains of a deleted tenant. `id` is the tenant's."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     slug = models.CharField(max_length=63)
     name = models.CharField(max_length=200)
     begun_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
-    """None: deleting was interrupted, and can go on."""
+    """None: the deletion is running or was interrupted and can be continued."""
     operator = models.CharField(max_length=150)
-    """The account of the machine that ran the command."""
+    """The machine account that ran the command."""
     ledger_size = models.BigIntegerField()
     ledger_root = models.BinaryField()
 
@@ -135,7 +135,7 @@ class Tombstone(models.Model):
 
 
 class Role(models.TextChoices):
-    """What a member may do; which role opens which page is `tenants.access`'."""
+    """What a member may do; `tenants.access` checks it."""
 
     VIEWER = "viewer", "Viewer"
     EDITOR = "editor", "Editor"
@@ -163,27 +163,27 @@ class Membership(models.Model):
 
     @property
     def sees_payloads(self) -> bool:
-        """Whether this member is shown payloads and texts that quote them (docs/adr/0011)."""
+        """Whether this member sees payloads and texts that quote them (docs/adr/0011)."""
         return self.role in {Role.EDITOR, Role.ADMIN}
 
     @property
     def may_reveal(self) -> bool:
-        """Whether this member is shown a payload for a reason that goes on record."""
+        """Whether this member can reveal a payload by giving a reason, which is recorded."""
         return self.role == Role.AUDITOR
 
     @property
     def reaches_payloads(self) -> bool:
-        """Whether this member is shown payloads, unasked or for a reason."""
+        """Whether this member can see payloads, with or without giving a reason."""
         return self.sees_payloads or self.may_reveal
 
 
 class Invitation(models.Model):
-    """A link with which somebody becomes a member (`tenants.invitations`)."""
+    """A link by which a person becomes a member (`tenants.invitations`)."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
     label = models.CharField(max_length=150)
-    """Who it is for, in the admin's words; no account's name."""
+    """The admin's description of the invited person; not a user name."""
     role = models.CharField(max_length=16, choices=Role)
     token_sha256 = models.BinaryField()
     created_at = models.DateTimeField(auto_now_add=True)
@@ -202,7 +202,7 @@ class Invitation(models.Model):
 
 
 class Scope(models.TextChoices):
-    """What an API key opens."""
+    """What an API key gives access to."""
 
     INGEST = "ingest", "Send events"
     READ = "read", "Read figures and calls"
@@ -211,7 +211,7 @@ class Scope(models.TextChoices):
 
 
 class ApiKey(models.Model):
-    """A key of an executor. Only the SHA-256 of its secret is stored."""
+    """An executor's API key. Only the SHA-256 of its secret is stored."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
@@ -227,7 +227,7 @@ class ApiKey(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     replaced_by_id = models.UUIDField(null=True, blank=True)
-    """The key that takes its place; it works on until `expires_at`."""
+    """The key that replaces this one; this one still works until `expires_at`."""
 
     class Meta:
         db_table = "api_key"
@@ -240,7 +240,7 @@ class ApiKey(models.Model):
 
 
 class Action(models.Model):
-    """Something a person did in a tenant. Survives its subjects: names are copied in."""
+    """An entry of the audit log. Names are copied, so it outlives its subjects."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
@@ -251,7 +251,7 @@ class Action(models.Model):
     subject = models.CharField(max_length=300)
     details = models.JSONField(default=dict)
     ledger_index = models.BigIntegerField(null=True)
-    """The entry of the ledger it became; None until the worker has entered it."""
+    """Index of its entry in the ledger; None until the worker has entered it."""
 
     class Meta:
         db_table = "action"

@@ -1,6 +1,6 @@
-"""Making tenants and members from the outside: for operators and for `up`.
+"""Creates tenants and members for operators and for `up`.
 
-Every function says what shall be and may be called again.
+Every function is idempotent: it makes sure that the wanted state exists.
 """
 
 from django.utils.text import slugify
@@ -10,9 +10,10 @@ from tenants.scope import tenant_scope
 
 
 def ensure_tenant(slug: str, name: str) -> Tenant:
-    """The tenant with this slug, made if there is none; a known one keeps its name.
+    """The tenant with this slug, created if missing; an existing one keeps its name.
 
-    Raises ValueError for a slug of other than lower-case letters, digits and dashes.
+    Raises ValueError for a slug that is longer than 63 characters or has characters other than
+    lower-case letters, digits and dashes.
     """
     if not slug or slug != slugify(slug) or len(slug) > 63:
         raise ValueError(f"not a slug: {slug!r} (lower-case letters, digits, dashes; at most 63)")
@@ -28,9 +29,9 @@ def ensure_member(
     *,
     is_staff: bool = True,
 ) -> User:
-    """The user, a member with this role who can sign in with this password.
+    """The user with this name, made a member with this role and this password.
 
-    `password=None` leaves a known user's password alone and gives a new one none.
+    With `password=None` an existing user keeps the password, and a new user cannot sign in.
     """
     user, is_new = User.objects.get_or_create(username=username)
     if password is not None and (is_new or not user.check_password(password)):

@@ -1,7 +1,7 @@
-"""The tenant scope: the one way to a tenant's rows.
+"""The tenant scope: the only way to access a tenant's rows.
 
-Row-level security compares every row's tenant with the setting `tooltrail.tenant_id` of
-the transaction; unset, nothing matches. Only this module writes that setting.
+Row-level security compares every row's tenant with the transaction's setting
+`tooltrail.tenant_id`. Without the setting no row matches. Only this module writes it.
 """
 
 from collections.abc import Iterator
@@ -30,16 +30,18 @@ def tenant_scope(
     using: str = DEFAULT_DB_ALIAS,
     pipeline: ExitStack | None = None,
 ) -> Iterator[None]:
-    """See and write the rows of one tenant until the block ends; one transaction.
+    """Read and write the rows of one tenant until the block ends; one transaction.
 
-    With `user_id`, that user's memberships of other tenants are seen, too (the switcher).
+    With `user_id`, that user's memberships in other tenants are visible, too (the switcher).
     Inside a scope of the same tenant this does nothing. The transaction commits when the
-    block ends and rolls back when it raises. Costs BEGIN, SET LOCAL and COMMIT. With `pipeline`,
-    PostgreSQL is waited for only where a result is needed, until that stack is closed, which is
-    to be after the block: then even COMMIT goes out with what was written last.
+    block ends and rolls back when it raises. Costs BEGIN, SET LOCAL and COMMIT.
 
-    Raises TenantScopeError inside another tenant's scope or a transaction of somebody
-    else: there, leaving the scope would not end what it allowed.
+    With `pipeline`, statements are sent in psycopg's pipeline mode until that stack is closed: the
+    client waits for PostgreSQL only when it needs a result. Close the stack after the block, so
+    that COMMIT is sent together with the last statements.
+
+    Raises TenantScopeError inside another tenant's scope or inside a transaction that was opened
+    elsewhere: the setting lasts until the transaction ends, hence longer than the scope.
     """
     if not isinstance(tenant_id, UUID):
         raise TypeError(f"tenant_id must be a UUID, not {type(tenant_id).__name__}")
@@ -61,7 +63,7 @@ def tenant_scope(
 
 @contextmanager
 def user_scope(user_id: int, *, using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """See one user's memberships, of whichever tenant, and nothing else of any tenant."""
+    """Read one user's memberships in all tenants, and no other rows of tenants."""
     if _open_tenant.get() is not None:
         raise TenantScopeError("a tenant's scope is open")
     with _transaction(using, None, user_id=user_id):
@@ -89,8 +91,8 @@ def _transaction(
         with connection.cursor() as cursor:
             for name, value in settings.items():
                 if value is not None:
-                    # A literal SET LOCAL alone in its message: set_config() is not
-                    # forwarded by Citus. UUIDs and integers need no quoting.
+                    # A separate SET LOCAL with a literal, because Citus does not forward
+                    # set_config(). UUIDs and integers need no escaping.
                     cursor.execute(f"SET LOCAL tooltrail.{name} = '{value}'")
         yield
 

@@ -1,4 +1,4 @@
-"""Which of a user's tenants a session is in, and the record of what is done outside its pages."""
+"""Chooses the tenant of a session and records what users do outside a tenant's pages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +14,9 @@ _NOWHERE = UUID(int=0)
 
 
 def memberships_of(user_id: int) -> list[Membership]:
-    """A user's memberships with their tenants, suspended ones too, by the tenant's name.
+    """A user's memberships with their tenants, including suspended ones, by tenant name.
 
-    Opens the user's scope: no other may be open.
+    Opens the user's scope, so no other scope may be open.
     """
     with user_scope(user_id):
         return list(
@@ -27,9 +27,9 @@ def memberships_of(user_id: int) -> list[Membership]:
 
 
 def choose(memberships: Sequence[Membership], *wanted: object) -> Membership | None:
-    """The membership of the first wanted tenant (by id) that there is, else the oldest one.
+    """The membership of the first of the `wanted` tenant ids that has one, else the oldest.
 
-    The oldest, because nobody else can change it: a tenant's name is for its admin to choose.
+    Age decides, because nobody can change it; a tenant's name, in contrast, its admins choose.
     """
     by_tenant = {str(one.tenant_id): one for one in memberships}
     for tenant_id in wanted:
@@ -41,14 +41,14 @@ def choose(memberships: Sequence[Membership], *wanted: object) -> Membership | N
 def record_session(
     user: User | None, verb: str, *, chosen: object = None, **details: Any
 ) -> Membership | None:
-    """Write down, once a minute, what a user did outside a tenant's pages; returns where.
+    """Record, at most once a minute, what a user did outside a tenant's pages.
 
-    It is on record in one tenant, the one the session is in (`chosen`) or would open in: when
-    somebody signs in to another tenant is not for this one's admins to know. Opens the scopes
-    of the user and of that tenant: none may be open.
+    Records it in one tenant and returns the membership there: the session's tenant (`chosen`), or
+    the one in which it would open. Admins of other tenants must not learn of a sign-in here. Opens
+    the scopes of the user and of that tenant, so no scope may be open.
 
-    For nobody, and for who is a member nowhere, it asks as much of the database and writes
-    nothing: how long a refusal takes must not tell which names there are.
+    Without a user or a membership it runs as many queries but writes nothing: the time of a
+    failed sign-in must not reveal which names exist.
     """
     memberships = memberships_of(_NOBODY if user is None else user.pk)
     active = [one for one in memberships if one.tenant.suspended_at is None]

@@ -1,10 +1,12 @@
-"""Signing in, and slowing down whoever guesses; refusals are on record where a session would open.
+"""Sign-in, with a limit against guessing passwords.
 
-Failures are counted in the database, because several processes serve the same form, and before
-a password is checked: else those that come at once are all checked before one is counted. They are
-counted per name **and** address, so that nobody can lock others out by failing in
-their name. Behind a proxy the address is the one that `TOOLTRAIL_PROXIES` makes trustworthy
-(`config.http.proxies`); without it all clients share one address, hence one count per name.
+A failure is recorded in the tenant in which the session would open. Failures are counted in the
+database, because several processes serve the form. An attempt is counted before its password is
+checked; otherwise many simultaneous attempts would all be checked before one is counted. The count
+is per name **and** address, so that nobody can lock out others by failing with their name.
+Behind a proxy the address comes from the proxies listed in `TOOLTRAIL_PROXIES`
+(`config.http.proxies`); without that setting all clients share one address, so there is one
+count per name.
 """
 
 import hashlib
@@ -21,13 +23,13 @@ from tenants.models import SignInFailure, User
 from tenants.sessions import record_session
 
 FAILURES_ALLOWED = 10
-"""Within `FAILURES_COUNT_FOR`; guessing gets 960 tries a day, a forgetful person enough."""
+"""Within `FAILURES_COUNT_FOR`: 960 attempts a day, few for guessing but enough for a person."""
 
 FAILURES_COUNT_FOR = timedelta(minutes=15)
 
 
 class SignInForm(AuthenticationForm):
-    """User name and password; refuses even the right one after too many wrong ones."""
+    """User name and password; after too many failures it refuses the right password, too."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -35,7 +37,7 @@ class SignInForm(AuthenticationForm):
             field.widget.attrs["class"] = "form-control"
 
     def clean(self) -> dict[str, Any]:
-        """Check the pair. Raises ValidationError, the same for a wrong name and password."""
+        """Check the pair. Raises the same ValidationError for a wrong name and a wrong password."""
         attempt = _begin_attempt(self._digest(), timezone.now())
         if attempt is None:
             self._record("too many attempts")
@@ -53,22 +55,22 @@ class SignInForm(AuthenticationForm):
         return cleaned
 
     def _record(self, reason: str) -> None:
-        # Of a name that is nobody's nothing: people do type their password into the wrong field.
+        # An unknown name is not recorded: people sometimes type a password into that field.
         name = self.cleaned_data.get("username", "")
         user = User.objects.filter(username=name).first() if name else None
         record_session(user, "session.refuse", reason=reason)
 
     def _digest(self) -> bytes:
-        # A digest, because people do type their password into the wrong field.
+        # A digest, because people sometimes type their password into the name field.
         name = self.cleaned_data.get("username", "").casefold()
         address = client_address(self.request) if self.request else ""
         return hashlib.sha256(f"{name}\0{address}".encode()).digest()
 
 
 def _begin_attempt(digest: bytes, now: datetime) -> SignInFailure | None:
-    """Count an attempt as failed until its password proves right; None if there were too many."""
+    """Count an attempt as failed before its password is checked; None after too many failures."""
     with transaction.atomic(), connection.cursor() as cursor:
-        # One after the other for a name and address, over all processes.
+        # Serializes the attempts for one name and address across all processes.
         key = int.from_bytes(digest[:8], signed=True)
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
         SignInFailure.objects.filter(at__lte=now - FAILURES_COUNT_FOR).delete()

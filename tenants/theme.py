@@ -1,4 +1,4 @@
-"""Light or dark: the cookie pages read, and what an account remembers for other browsers."""
+"""The cookie for the light or dark theme. The account stores the choice for other browsers."""
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -9,7 +9,7 @@ _YEAR = 365 * 24 * 3600  # seconds
 
 
 def remember_theme(response: HttpResponse, theme: str) -> None:
-    """Let the browser show this theme from its next request on; '' is the system's."""
+    """Set the browser's theme from its next request on; '' is the system's."""
     if theme in THEMES:
         response.set_cookie(
             COOKIE, theme, _YEAR, secure=settings.HTTPS, httponly=True, samesite="Lax"

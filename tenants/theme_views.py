@@ -1,6 +1,6 @@
-"""The theme switch: light, dark or the system's choice, kept in a cookie, needing no script.
+"""The theme switch: light, dark or the system's, stored in a cookie; needs no script.
 
-Who is signed in finds it again in another browser, when they sign in there (`tenants.theme`).
+A signed-in user's choice is stored in the account and applies in other browsers after sign-in.
 """
 
 from django.http import HttpRequest, HttpResponse
@@ -14,9 +14,9 @@ from tenants.theme import THEMES, remember_theme
 
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Remember the theme (`light`, `dark`; anything else is the system's) and go back."""
+    """Store the theme (`light`, `dark`; anything else is the system's) and redirect back."""
     back = request.POST.get("next", "")
-    # `redirect` takes anything else for a view's name.
+    # `redirect` would treat other text as the name of a view.
     if not back.startswith("/") or not url_has_allowed_host_and_scheme(
         back, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     ):

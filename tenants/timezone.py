@@ -1,10 +1,10 @@
-"""The zone in which a viewer reads times: the browser's own, told in a cookie.
+"""The zone in which a viewer reads times: the browser's, from a cookie.
 
-`static/js/timezone.js` sets the cookie on every page, the one to sign in first of all, so that
-the server can write times where they belong. Without a script, without a cookie and for a name
-nobody knows it is UTC. On a tenant's page a choice of the viewer's own goes before it, and the
-tenant's zone before UTC (`tenants.access`). While a request is answered the zone is Django's
-current one: take it from `django.utils.timezone`. How times are written is `config.instants`'.
+`static/js/timezone.js` sets the cookie on every page, starting with sign-in, so that the server
+can render times. Without a script, without the cookie or with an unknown name, the zone is UTC.
+On a tenant's page the user's own choice comes before the cookie, and the tenant's zone before UTC
+(`tenants.access`). During a request it is Django's current zone: read it from
+`django.utils.timezone`. `config.instants` formats times.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tenants.zones import COOKIE, zone_named
 
 
 class TimeZoneMiddleware:
-    """Activates the viewer's zone for the time of the request."""
+    """Activates the viewer's zone during a request."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response

@@ -64,16 +64,16 @@ sign_out = require_POST(_SignOut.as_view())
 @require_POST
 @tenant_page()
 def tenant_switch(request: TenantRequest) -> HttpResponseBase:
-    """Show another of the user's tenants from now on; 404 for one they do not belong to.
+    """Switch the session to another of the user's tenants; 404 if the user is not a member.
 
-    Leads home, because what was open belongs to the tenant that was left.
+    Redirects to the home page, because the open page belongs to the previous tenant.
     """
     wanted = request.POST.get("tenant", "")
     if wanted not in {str(one.tenant_id) for one in request.memberships}:
         raise Http404("no such tenant")
     user = request.user
     if wanted != str(request.tenant.pk):
-        # In the one entered alone, and that has a scope of its own.
+        # Recorded only in the new tenant, in that tenant's scope: after this one is closed.
         transaction.on_commit(lambda: record_session(user, "session.switch", chosen=wanted))
     request.session[SESSION_TENANT] = wanted
     user.last_tenant_id = UUID(wanted)
@@ -84,7 +84,7 @@ def tenant_switch(request: TenantRequest) -> HttpResponseBase:
 @_form_methods
 @tenant_page(role=Role.ADMIN)
 def key_list(request: TenantRequest) -> HttpResponseBase:
-    """All keys of the tenant, and the form for a new one, whose text this answer alone shows."""
+    """All keys of the tenant, and the form for a new one; only its response shows the new key."""
     form = KeyForm(request.POST or None)
     new_key: NewKey | None = None
     if form.is_valid():
@@ -103,7 +103,7 @@ def key_list(request: TenantRequest) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.ADMIN)
 def key_rotate(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Make a key that takes another's place; its text is shown by this answer alone."""
+    """Create a key that replaces another; only this response shows the new key."""
     old = get_object_or_404(ApiKey, tenant=request.tenant, pk=pk)
     form = RotationForm(request.POST)
     if not form.is_valid():
@@ -135,7 +135,7 @@ def key_rotate(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 @dataclass(frozen=True)
 class NewKey:
-    """A key's text, for the one page that shows it, and the key it takes the place of."""
+    """The text of a new key, for the one page that shows it, and the key that it replaces."""
 
     text: str
     replaces: ApiKey | None = None
@@ -162,7 +162,7 @@ def _key_page(request: TenantRequest, form: KeyForm, new_key: NewKey | None) -> 
 @require_POST
 @tenant_page(role=Role.ADMIN)
 def key_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Close a key for good."""
+    """Revoke a key permanently."""
     key = get_object_or_404(ApiKey, tenant=request.tenant, pk=pk)
     revoke_key(key)
     record_action(request.tenant, request.user, "key.revoke", str(key))
@@ -173,7 +173,7 @@ def key_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @_form_methods
 @tenant_page(role=Role.ADMIN)
 def member_list(request: TenantRequest) -> HttpResponseBase:
-    """All members and open invitations, and the form to invite: the link is shown here alone."""
+    """Members, open invitations, and the form to invite; only its response shows the new link."""
     form = InvitationForm(request.POST or None)
     new_link: NewLink | None = None
     if form.is_valid():
@@ -219,7 +219,7 @@ class NewLink:
 @require_POST
 @tenant_page(role=Role.ADMIN)
 def invitation_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Close an invitation that nobody has accepted."""
+    """Revoke an open invitation."""
     invitation = get_object_or_404(Invitation, tenant=request.tenant, pk=pk)
     if revoke(invitation):
         record_action(
@@ -234,7 +234,7 @@ def invitation_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.ADMIN)
 def member_role(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Give a member another role."""
+    """Change a member's role."""
     member = _get_member(request, pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
@@ -261,7 +261,7 @@ def member_role(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.ADMIN)
 def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """End a membership; the account stays, with whatever other tenants it belongs to."""
+    """Remove a member; the account and its memberships in other tenants stay."""
     member = _get_member(request, pk)
     try:
         remove_member(member)
@@ -278,7 +278,7 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @_form_methods
 @tenant_page()
 def password_change(request: TenantRequest) -> HttpResponseBase:
-    """Let the signed-in user choose another password."""
+    """Change the signed-in user's password."""
     response = _PASSWORD_CHANGE(request)
     if response.status_code == HTTPStatus.FOUND:
         name = request.user.get_username()

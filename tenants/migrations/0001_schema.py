@@ -1,4 +1,4 @@
-"""Tenants, people, keys and actions: the tables are `schema/*.sql`, in the order below."""
+"""Tenants, people, keys and actions: creates the tables of `schema/*.sql`, in the order below."""
 
 import django.contrib.auth.models
 import django.contrib.auth.validators

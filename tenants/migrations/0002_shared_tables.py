@@ -1,4 +1,4 @@
-"""Grants on shared tables, some of them of Django's apps, which need our table of users first."""
+"""Grants on shared tables. Some belong to Django's apps, which need our table of users first."""
 
 from django.db import migrations
 

@@ -1,4 +1,4 @@
-"""`manage.py changepassword USERNAME [--stdin]`: Django's, which a script can use, too."""
+"""`manage.py changepassword USERNAME [--stdin]`: Django's command, also usable in scripts."""
 
 import sys
 from typing import Any
@@ -8,19 +8,19 @@ from django.core.management.base import CommandError, CommandParser
 
 
 class Command(changepassword.Command):
-    """Asks for the new password twice, or reads it from standard input once."""
+    """Prompts for the new password twice, or reads it once from standard input."""
 
     _given: str | None = None
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Django's, and `--stdin`."""
+        """Django's arguments and `--stdin`."""
         super().add_arguments(parser)
         parser.add_argument(
             "--stdin", action="store_true", help="read the password from standard input"
         )
 
     def handle(self, *args: Any, **options: Any) -> str | None:
-        """Raises CommandError for an unknown user and for a password that is not good enough."""
+        """Raises CommandError for an unknown user and for a password that is too weak."""
         if options["stdin"]:
             self._given = sys.stdin.readline().rstrip("\r\n")
             if not self._given:
@@ -29,4 +29,4 @@ class Command(changepassword.Command):
         return message
 
     def _get_pass(self, prompt: str = "Password: ") -> str:
-        return self._given or str(super()._get_pass(prompt))  # type: ignore[misc]  # the stubs lack it
+        return self._given or str(super()._get_pass(prompt))  # type: ignore[misc]  # not in the stubs

@@ -16,7 +16,7 @@ _NAME_MAX = ApiKey._meta.get_field("name").max_length or 0
 
 
 class Command(BaseCommand):
-    """For operators and automation; admins make, rotate and revoke keys on the tenant's pages."""
+    """For operators and automation; admins create, rotate and revoke keys on the tenant's pages."""
 
     help = "Make an API key of a tenant (prints it, once), list its keys, revoke one."
 
@@ -43,9 +43,7 @@ class Command(BaseCommand):
         revoke.add_argument("key_id", metavar="KEY_ID")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError for an unknown tenant or key, and for an expiry or name that is
-        not valid.
-        """
+        """Raises CommandError for an unknown tenant or key and an invalid expiry or name."""
         tenant = Tenant.objects.filter(slug=options["tenant"]).first()
         if tenant is None:
             raise CommandError(f"there is no tenant {options['tenant']!r}")
@@ -108,7 +106,7 @@ def _of(key: ApiKey) -> dict[str, Any]:
 
 
 def _instant(text: str | None) -> datetime | None:
-    """A time, in UTC where it names no zone. Raises ValueError."""
+    """Parse a time; without a zone it is UTC. Raises ValueError."""
     if text is None:
         return None
     try:

@@ -20,7 +20,7 @@ from tenants.scope import tenant_scope
 
 
 class Command(BaseCommand):
-    """Make, list, suspend and delete tenants; the rest of a tenant is managed on its own pages."""
+    """Create, list, suspend and delete tenants; all else is managed on the tenant's pages."""
 
     help = "Make a tenant (prints its id), list all, suspend one or let it go on, delete one."
 
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             each.add_argument("--json", action="store_true", help="the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError for a slug that is taken, none or unknown, and a wrong name."""
+        """Raises CommandError for a slug that is taken, invalid or unknown, and a wrong name."""
         if options["command"] == "create":
             self._create(options)
         elif options["command"] == "list":

@@ -1,4 +1,4 @@
--- What belongs to the installation and to no tenant.
+-- Tables that belong to the installation, not to a tenant.
 
 -- tolerated_migration: migrations that older processes may run beside without knowing them
 -- (config/postgresql/schema.py). A migration adds its own row.

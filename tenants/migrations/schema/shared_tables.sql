@@ -1,12 +1,12 @@
 -- Grants on the tables that all tenants share. They have no tenant_id and hence no row-level
--- security: of them the application may write what it does write, and no more. Some are made by
--- Django's own apps, which need app_user first; so this is a migration of its own.
+-- security, so the application may write only the columns that it needs. Django's own apps create
+-- some of them, and need app_user first; so this is a separate migration.
 
--- A tenant's slug and id never change. What its admin and an operator set does.
+-- A tenant's slug and id never change. Its admin and an operator set the other columns.
 REVOKE UPDATE ON tenant FROM tooltrail_app;
 GRANT UPDATE (name, time_zone, suspended_at) ON tenant TO tooltrail_app;
 
--- Nobody is renamed, becomes a superuser or is deleted.
+-- An account is never renamed, made a superuser or deleted.
 REVOKE UPDATE, DELETE ON app_user FROM tooltrail_app;
 GRANT UPDATE (
     password, last_login, is_staff, is_active, time_zone, theme, default_range, last_tenant_id,

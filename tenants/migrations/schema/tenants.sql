@@ -1,8 +1,8 @@
--- Tenants: whom all data belongs to, what their admins decide, and what stays of a deleted one.
+-- Tenants: the owners of all data, their admins' settings, and tombstones of deleted tenants.
 --
 -- How to read these files (tenants, tools_registry and audit have some each):
--- * The block above each table says what it is for and what becomes of its rows. "Citus" is what
---   the table becomes on a cluster. tests/schema/test_table_notes.py compares it with the code.
+-- * The block above each table says what it is for and what happens to its rows. "Citus" is the
+--   kind of table on a cluster. tests/schema/test_table_notes.py compares the block with the code.
 -- * tooltrail_owner owns everything. tooltrail_app may SELECT, INSERT, UPDATE and DELETE on a new
 --   table (config/postgresql/database.py), so each table takes away what the application must not do.
 --   tooltrail_keeper, which erases and signs, may do only what is granted here.
