@@ -34,7 +34,7 @@ class User(AbstractUser):
     )
     """The tenant last chosen or joined: the next session opens there (`tenants.sessions`)."""
     has_initial_password = models.BooleanField(default=False, db_default=False)
-    """Whether an admin knows the password: accounts made by admins before invitations existed."""
+    """Whether an admin knows the password: the account was made before invitations existed."""
 
     _CHANGED: ClassVar = (
         *("password", "last_login", "is_staff", "is_active", "has_initial_password"),

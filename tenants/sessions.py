@@ -29,7 +29,7 @@ def memberships_of(user_id: int) -> list[Membership]:
 def choose(memberships: Sequence[Membership], *wanted: object) -> Membership | None:
     """The membership of the first of the `wanted` tenant ids that has one, else the oldest.
 
-    Age decides, because nobody can change it; a tenant's name, in contrast, its admins choose.
+    The oldest, because nobody can change its age; a tenant's name can be changed by its admins.
     """
     by_tenant = {str(one.tenant_id): one for one in memberships}
     for tenant_id in wanted:

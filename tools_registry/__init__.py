@@ -1,1 +1,1 @@
-"""What may be called: tools and their immutable versions."""
+"""The registry of tools and their immutable versions."""

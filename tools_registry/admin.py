@@ -1,7 +1,7 @@
-"""Editing tools by hand.
+"""Tools in Django's admin.
 
-The form shows the current contract. A new tool's contract is its first version. A changed one
-becomes a draft: its review says what it would break, and only there it is published.
+The form shows the current contract. A new tool's contract becomes its first version. A changed
+contract becomes a draft: its review page shows what it would break and publishes it.
 """
 
 from typing import Any, cast
@@ -51,7 +51,7 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     class Meta:
         model = Tool
         fields = ("name", "notes")
-        exclude = ("meta",)  # noqa: DJ006 — the tool's own: the field here is the contract's
+        exclude = ("meta",)  # noqa: DJ006 — the tool's own meta: the field here is the contract's
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -63,7 +63,7 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
             self.initial.update({member: getattr(self.current, member) for member in _CONTRACT})
 
     def clean(self) -> dict[str, Any]:
-        """Make the contract of what was typed, by the rules executors are held to."""
+        """Build the contract from the input; the same rules apply as for executors."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if self.errors:
             return cleaned
@@ -92,11 +92,11 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
 
     @property
     def changes_contract(self) -> bool:
-        """Whether what was typed is another contract than the current one."""
+        """Whether the input is a different contract than the current one."""
         return self.current is None or self.contract.digest != self.current.digest
 
     def _refuse_draft(self) -> None:
-        """Refuse an earlier version's contract, and one beside somebody's draft."""
+        """Add an error if the contract is an earlier version's, or if the tool has a draft."""
         earlier = ToolVersion.objects.filter(digest=self.contract.digest).first()
         if earlier is not None:
             self.add_error(None, f"This is version {earlier.number} already.")
@@ -106,7 +106,7 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
 
 
 class PublishedVersions(admin.TabularInline):  # type: ignore[type-arg]  # as ToolForm
-    """Every version, to be read."""
+    """All versions of the tool, read-only."""
 
     model = ToolVersion
     fields = ("number", "digest", "created_at", "created_by", "created_by_key")
@@ -121,7 +121,7 @@ class PublishedVersions(admin.TabularInline):  # type: ignore[type-arg]  # as To
         return obj.get_absolute_url()
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """True: whoever edits the tool."""
+        """True for everyone who may edit the tool."""
         return True
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -129,11 +129,11 @@ class PublishedVersions(admin.TabularInline):  # type: ignore[type-arg]  # as To
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False: what was published stays."""
+        """False: a published version never changes."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False: what was published stays."""
+        """False: a published version is never deleted."""
         return False
 
 
@@ -159,15 +159,15 @@ class ToolAdmin(TenantModelAdmin):
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Tool | None = None) -> tuple[str, ...]:
-        """The name, once given: the events of its calls carry it."""
+        """The name of an existing tool, because the events of its calls contain it."""
         return () if obj is None else ("name",)
 
     def view_on_site(self, obj: Tool) -> str:
-        """The tool's page, without the detour through content types."""
+        """The tool's page, linked directly instead of through content types."""
         return obj.get_absolute_url()
 
     def save_model(self, request: HttpRequest, obj: Tool, form: Any, change: bool) -> None:
-        """Store the notes; a new tool's contract is published, a changed one becomes a draft."""
+        """Store the notes; publish a new tool's contract; make a draft of a changed contract."""
         request = cast(TenantRequest, request)
         by = Publisher(request.user)
         if change:
@@ -183,14 +183,14 @@ class ToolAdmin(TenantModelAdmin):
             create_draft(obj, form.contract, by)
 
     def response_change(self, request: HttpRequest, obj: Tool) -> HttpResponse:
-        """The review, if there is a draft."""
+        """Redirect to the review page if there is a draft."""
         if find_draft(obj) is not None:
             return redirect("draft_review", obj.pk)
         return super().response_change(request, obj)
 
-    # The two return nothing where the stubs say a log entry: nothing reads it.
+    # These two return nothing, although the stubs want a log entry: nothing reads it.
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
-        """Nothing: `save_model` has put it on record."""
+        """Do nothing: `save_model` has recorded it."""
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]
-        """Nothing: `save_model` has put it on record."""
+        """Do nothing: `save_model` has recorded it."""

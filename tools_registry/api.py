@@ -1,4 +1,4 @@
-"""The registry's API: executors tell which tools they have."""
+"""The registry's API: executors register their tools."""
 
 import json
 import re
@@ -20,8 +20,8 @@ from tools_registry.schemas import ToolContract, explain, name_in
 from tools_registry.versions import contract_of, register_contracts
 
 BODY_MAX_BYTES = 5 * 1024 * 1024  # as for events
-TOOLS_MAX = 500  # a request; the SDK sends 100
-DIFFS_MAX, CHANGES_MAX, VALUE_LENGTH = 20, 50, 500  # of what collides, that many are explained
+TOOLS_MAX = 500  # per request; the SDK sends 100
+DIFFS_MAX, CHANGES_MAX, VALUE_LENGTH = 20, 50, 500  # limits of the diffs of collisions
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 

@@ -1,4 +1,4 @@
-"""What the registry is called in Django's admin."""
+"""The app's configuration: its name in Django's admin."""
 
 from django.apps import AppConfig
 

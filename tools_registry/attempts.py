@@ -1,4 +1,4 @@
-"""What executors bring in vain, and tools of one turn that come back: put on the tool's record.
+"""Records registrations that changed nothing, and restores ephemeral tools that come back.
 
 All functions need the tenant's scope.
 """
@@ -15,15 +15,15 @@ from tools_registry.models import ChangeKind, Tool, ToolChange, ToolVersion
 from tools_registry.schemas import ToolContract
 
 PER_DAY = 50
-"""Attempts of one tool that are put on record on a UTC day: executors start often."""
+"""Recorded attempts per tool and UTC day; a limit, because executors start often."""
 
 
 type _Attempt = tuple[str, str, int | None, str, str]
-"""Kind, digest, version in favour of which, key and reason."""
+"""Kind, digest, number of the version that stayed current, key and reason."""
 
 
 class Attempts:
-    """Of this day, on the tools that are locked; the same one is put on record once."""
+    """Today's attempts on the locked tools; the same attempt is recorded once."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._day = timezone.now().astimezone(UTC).date()
@@ -44,13 +44,13 @@ class Attempts:
         *,
         reason: str = "",
     ) -> None:
-        """Note that a contract was kept out, or refused, in favour of the current version.
+        """Record that a contract was ignored or refused and the current version stayed.
 
-        None: what was brought is no contract at all; why, the reason says.
+        `contract` is None if the sent data is not a contract; `reason` then says why.
         """
         known = self._known.setdefault(tool.pk, set())
         digest, number = contract.digest if contract else "", tool.current_number or None
-        reason = storable(reason[:REASON_MAX_LENGTH])  # it quotes what was brought
+        reason = storable(reason[:REASON_MAX_LENGTH])  # it may quote the sent data
         attempt = (str(kind), digest, number, publisher.key_id, reason)
         if attempt in known or len(known) >= PER_DAY:
             return
@@ -68,7 +68,7 @@ class Attempts:
 
 
 def is_expired(tool: Tool) -> bool:
-    """Whether the tool lived for a turn and is gone: its name is free. Two queries at most."""
+    """Whether an ephemeral tool has expired, so that its name is free. At most two queries."""
     current = ToolVersion.objects.filter(
         tenant=tool.tenant_id, tool=tool, number=tool.current_number, ephemeral=True
     )
@@ -76,7 +76,10 @@ def is_expired(tool: Tool) -> bool:
 
 
 def expired_among(versions: Iterable[ToolVersion]) -> list[ToolVersion]:
-    """Those the server retired for not being called. One query if any is ephemeral, else none."""
+    """The ephemeral versions that the server retired because no call used them.
+
+    One query if any version is ephemeral, else none.
+    """
     ephemeral = [version for version in versions if version.ephemeral]
     if not ephemeral:
         return []
@@ -98,7 +101,7 @@ def expired_among(versions: Iterable[ToolVersion]) -> list[ToolVersion]:
 
 
 def revive(version: ToolVersion, tool: Tool, publisher: Publisher) -> None:
-    """Restore a version that was retired for not being called; its tool is locked."""
+    """Restore an expired version that an executor registered again; its tool is locked."""
     record_change(
         tool,
         ChangeKind.RESTORED,

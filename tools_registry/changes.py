@@ -1,7 +1,7 @@
-"""The record of a tool's changes: who, when and why; and the states it gives to versions.
+"""The history of a tool: who changed what, when and why; and the version states it implies.
 
-All functions need the tenant's scope. Nothing on record is ever altered: a version's state is
-what the last change says that is about it.
+All functions need the tenant's scope. Entries never change. A version's state follows from the
+last change of that version.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ STATE_AFTER: Mapping[str, State] = {
     ChangeKind.RETIRED: State.RETIRED,
     ChangeKind.RESTORED: State.PUBLISHED,
 }
-"""What a version is after a change; other changes leave it as it was."""
+"""A version's state after a change; other kinds of change do not affect the state."""
 
 _VERBS = {
     ChangeKind.CREATED: "create",
@@ -41,13 +41,14 @@ _VERBS = {
     ChangeKind.CHECKS_ON: "check-on-arrival",
     ChangeKind.CHECKS_OFF: "stop-checking",
 }
-"""Of the tenant's record of what people did."""
+"""The verb of each kind in the tenant's audit log; other kinds are not recorded there."""
 
 
 @dataclass(frozen=True)
 class Publisher:
-    """Who changes a tool: a user, an executor by its key's id, an operator without an account,
-    or, with none of these, the server.
+    """Who changes a tool: a user, an executor (its key's id), an operator without an account.
+
+    Without any of these it is the server.
     """
 
     user: User | None = None
@@ -56,17 +57,17 @@ class Publisher:
 
     @property
     def user_name(self) -> str:
-        """The user's name, to be copied: who published outlives the account."""
+        """The user's name, to be stored as a copy that outlives the account."""
         return self.user.get_username() if self.user else self.operator
 
     @property
     def label(self) -> str:
-        """Who that is, in words."""
+        """The publisher's name for display."""
         return self.user_name or (f"key {self.key_id}" if self.key_id else "Tooltrail")
 
 
 def lock_tool(tool: Tool) -> None:
-    """Lock a tool until the transaction ends, and bring its numbers up to date."""
+    """Lock a tool until the transaction ends, and reload its numbers."""
     locked = Tool.objects.select_for_update().get(tenant=tool.tenant_id, pk=tool.pk)
     tool.latest_number = locked.latest_number
     tool.current_number = locked.current_number
@@ -86,9 +87,10 @@ def record_change(
     attempted_on: date | None = None,
     **details: Any,
 ) -> ToolChange:
-    """Put a change on the tool's record, and on the tenant's; there an attempt is no change.
+    """Record a change in the tool's history and in the audit log (attempts: history only).
 
-    The tool is locked; `saving` are its fields that changed, too. `details` are JSON values.
+    The tool must be locked. `saving` names further changed fields of it, to be stored as well.
+    `details` are JSON values.
     """
     documents: dict[str, Any] = {"details": details, "contract": contract}
     change = ToolChange(
@@ -106,9 +108,9 @@ def record_changes(
     reason: str = "",
     saving: Sequence[str] = (),
 ) -> None:
-    """The same of some changes in their order; of each kind, number, digest and details are given.
+    """Record several changes in order; each has kind, number, digest and details.
 
-    Three statements, however many.
+    Three statements, however many changes.
     """
     now, told = timezone.now(), []
     for change in changes:
@@ -123,12 +125,12 @@ def record_changes(
     tool.save(update_fields=["change_count", *saving])
     by_key = f"API key {by.key_id}" if by.key_id else THE_SERVER
     record_actions(tool.tenant_id, by.user or by.operator or by_key, told)
-    # The tool is locked, so that none of these ordinals is taken.
+    # The tool is locked, so none of these ordinals is taken.
     ToolChange.objects.bulk_create(changes, batch_size=_AT_ONCE, ignore_conflicts=True)
 
 
 def timeline(tool: Tool, *, before: int | None = None, size: int) -> list[ToolChange]:
-    """A tool's changes, the newest first; `before` an ordinal. One query, without contracts."""
+    """A tool's changes before the ordinal `before`, newest first. One query, without contracts."""
     changes = ToolChange.objects.filter(tenant=tool.tenant_id, tool=tool).defer("contract")
     if before is not None:
         changes = changes.filter(ordinal__lt=before)
@@ -136,7 +138,7 @@ def timeline(tool: Tool, *, before: int | None = None, size: int) -> list[ToolCh
 
 
 def version_states(tenant_id: UUID, tool_ids: Sequence[UUID]) -> dict[tuple[UUID, int], State]:
-    """The states of all versions of some tools, by tool and number. One query."""
+    """The states of all versions of the given tools, by tool and number. One query."""
     last = (
         ToolChange.objects.filter(
             tenant_id=tenant_id, tool_id__in=tool_ids, kind__in=list(STATE_AFTER)

@@ -1,7 +1,7 @@
-"""What is wrong with a contract as a person types it, and how pasted examples fare. Pure.
+"""Validates a contract that a person types, and pasted examples. Pure.
 
-The rules are those executors are held to (`tools_registry.schemas`); examples are judged as the
-guard judges outputs, so that what fits here fits there.
+The rules are the same as for executors (`tools_registry.schemas`). Examples are validated as the
+guard validates outputs, so that an example has the same result in both places.
 """
 
 import json
@@ -26,12 +26,12 @@ from tools_registry.schemas import (
 )
 
 PROBLEMS_MAX: Final = 10
-"""Of one document, that are listed."""
+"""Maximum number of problems listed per document."""
 EXAMPLES_MAX: Final = 20
 VIOLATIONS_MAX: Final = 20
-"""Of one example, that are listed."""
+"""Maximum number of violations listed per example."""
 EXAMPLES_STEPS: Final = 200_000
-"""For all examples of one schema: 0.1 s; of one of them `EXPLAINED_STEPS`."""
+"""Steps for all examples of one schema (0.1 s); one example gets at most `EXPLAINED_STEPS`."""
 
 _SEPARATOR: Final = re.compile(r"^\s*-{3,}\s*$", re.MULTILINE)
 _META: Final[Mapping[str, jsonschema_rs.Validator]] = {
@@ -49,41 +49,41 @@ _META: Final[Mapping[str, jsonschema_rs.Validator]] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with a member of the contract."""
+    """A problem of a member of the contract."""
 
     member: str
     message: str
     pointer: str = ""
-    """Where in its document, as a JSON pointer; '' for the whole or for none."""
+    """JSON pointer into the member's document; '' for the whole document or without one."""
     line: int = 0
-    """Where its text breaks off; 0: it is JSON."""
+    """Line of the syntax error, from 1; 0: the text is JSON."""
     column: int = 0
-    """Of that line, from 1."""
+    """Column in that line, from 1."""
     is_warning: bool = False
-    """It can be saved and published all the same."""
+    """Whether the contract can be saved and published in spite of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A pasted value and what the schema finds in it."""
+    """A pasted value and the result of its validation."""
 
     member: str
-    """The schema it was held against."""
+    """The schema that it was validated against."""
     number: int
     problem: str
-    """Why it cannot be judged; '' if it was."""
+    """Why it could not be validated; '' if it was."""
     violations: tuple[Violation, ...] = ()
     further: int = 0
 
     @property
     def fits(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether it is valid."""
         return not self.problem and not self.violations
 
 
 @dataclass(slots=True)
 class Checked:
-    """A contract that was typed; None unless it can be saved."""
+    """The result of the check; `contract` is None unless it can be saved."""
 
     contract: ToolContract | None = None
     problems: list[Problem] = field(default_factory=list)
@@ -97,10 +97,11 @@ def check_typed(
     *,
     known: Iterable[Mapping[str, Any] | None] = (),
 ) -> Checked:
-    """Check what was typed: documents as text, the other members as they are.
+    """Check typed members of a contract: documents as text, other members as they are.
 
-    `examples` are texts by the schema they are for, several of them parted by lines of `---`.
-    `known` are schemas in use: those the guard cannot judge by are warned of, new ones refused.
+    `examples` are texts by schema; lines of `---` separate several examples in a text. `known`
+    are schemas in use: if the guard cannot use a schema, a known one gives a warning and a new
+    one an error.
     """
     found = Checked()
     members = dict(typed)
@@ -143,7 +144,7 @@ def _read(member: str, text: str) -> tuple[Any, Problem | None]:
     except json.JSONDecodeError as error:
         said = f"is no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         return None, Problem(member, said, line=error.lineno, column=error.colno)
-    except ValueError as error:  # also of a number with more digits than Python reads
+    except ValueError as error:  # also for a number with more digits than Python reads
         return None, Problem(member, f"is no JSON a contract can hold: {error}")
     except RecursionError:
         return None, Problem(member, f"is nested deeper than {DEPTH_MAX} levels")
@@ -161,7 +162,7 @@ def _schema_problems(member: str, schema: dict[str, Any]) -> list[Problem]:
 
 
 def _by_metaschema(member: str, schema: dict[str, Any]) -> list[Problem]:
-    """What the metaschema finds, each with its place."""
+    """The problems found by the metaschema, each with its JSON pointer."""
     declared = schema.get("$schema", "2020-12")
     meta = next((meta for name, meta in _META.items() if name in str(declared)), None)
     problems: list[Problem] = []
@@ -172,7 +173,7 @@ def _by_metaschema(member: str, schema: dict[str, Any]) -> list[Problem]:
             problems.append(Problem(member, error.message[:300], pointer))
             if len(problems) == PROBLEMS_MAX:
                 break
-    except ValueError:  # a lone surrogate: check_schema has said so
+    except ValueError:  # a lone surrogate: check_schema has reported it
         return []
     return problems
 
@@ -215,12 +216,12 @@ def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Examp
 
 
 def refuse_constant(word: str) -> Any:
-    """For `json.loads`: NaN and infinities, which JSON has no word for. Raises ValueError."""
+    """For `json.loads`: raise ValueError for NaN and infinities, which JSON does not have."""
     raise ValueError(f"{word} is no JSON number")
 
 
 def refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads`: an object each of whose members occurs once. Raises ValueError."""
+    """For `json.loads`: the object. Raises ValueError if a member occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)

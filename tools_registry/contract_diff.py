@@ -1,7 +1,7 @@
-"""Whom another contract of a tool breaks: who calls it, and who reads what it returns. Pure.
+"""Compares two contracts of a tool: does the new one break callers or consumers? Pure.
 
-For callers, all arguments that were accepted must still be; for consumers, no result may come
-that could not have come before. What nobody can decide is not called compatible.
+It is compatible for callers if all arguments that were accepted still are, and for consumers of
+results if no result is possible that was impossible before. An undecided change is not compatible.
 """
 
 import json
@@ -17,7 +17,7 @@ from tools_registry.schemas import ToolContract
 
 
 class Side(StrEnum):
-    """Of a contract."""
+    """A part of a contract."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -26,7 +26,7 @@ class Side(StrEnum):
 
 
 class Verdict(StrEnum):
-    """On a change, for those it concerns: callers of inputs, consumers of outputs."""
+    """Compatibility of a change: for callers (input) or consumers (output)."""
 
     COMPATIBLE = "compatible"
     BREAKING = "breaking"
@@ -50,7 +50,7 @@ _FLAG = "It tells hosts and registries how to treat the tool, and checks nothing
 
 @dataclass(frozen=True, slots=True)
 class ContractChange:
-    """One difference between two contracts, and whether it breaks whom it concerns."""
+    """One difference between two contracts, and whether it breaks callers or consumers."""
 
     side: Side
     change: SchemaChange
@@ -67,7 +67,7 @@ class ContractDiff:
     new: dict[str, Any]
 
     def verdict(self, side: Side) -> Verdict:
-        """The worst of a side's changes."""
+        """The worst verdict of a side's changes."""
         found = {one.verdict for one in self.changes if one.side is side}
         for worst in (Verdict.BREAKING, Verdict.UNKNOWN):
             if worst in found:
@@ -76,17 +76,17 @@ class ContractDiff:
 
     @property
     def is_breaking(self) -> bool:
-        """Whether callers or consumers may break: also where that is not decided."""
+        """Whether callers or consumers may break; true also if that is undecided."""
         return any(one.verdict is not Verdict.COMPATIBLE for one in self.changes)
 
     @cached_property
     def raw(self) -> list[JSONChange]:
-        """The same as a difference of two JSON documents."""
+        """The differences between the two contracts as JSON documents."""
         return list(json_diff(self.old, self.new))
 
 
 def compare_contracts(old: ToolContract, new: ToolContract) -> ContractDiff:
-    """What differs between two contracts; inputs first, what breaks before what does not."""
+    """The differences between two contracts: inputs first, and breaking ones first."""
     inputs = compare_schemas(old.input_schema, new.input_schema)
     changes = [_judged(Side.INPUT, change) for change in inputs]
     changes += [_judged(Side.OUTPUT, change) for change in _compare_outputs(old, new)]
@@ -130,7 +130,7 @@ def _judged(side: Side, change: SchemaChange) -> ContractChange:
 
 
 def diff_document(diff: ContractDiff, *, limit: int, value_length: int) -> dict[str, Any]:
-    """A difference as JSON, its first `limit` changes; longer values are cut to their beginning."""
+    """The diff as JSON with its first `limit` changes; values are cut to `value_length`."""
 
     def shown(value: Any) -> Any:
         text = json.dumps(value)

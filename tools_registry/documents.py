@@ -1,4 +1,4 @@
-"""The field of a form for a JSON document that a person types."""
+"""The form field for a JSON document that a person types."""
 
 import json
 import re
@@ -25,8 +25,10 @@ class DocumentField(forms.JSONField):
         super().__init__(encoder=_Indented, widget=widget, **options)
 
     def to_python(self, value: Any) -> Any:
-        """The document. Raises ValidationError, also for what is nested too deep, a number
-        that is too long, and a text that the database cannot hold.
+        """The document. Raises ValidationError.
+
+        It is also raised if the document is nested too deep, has a number that is too long, or a
+        text that the database cannot store.
         """
         try:
             document = super().to_python(value)
@@ -37,14 +39,14 @@ class DocumentField(forms.JSONField):
         return document
 
     def bound_data(self, data: Any, initial: Any) -> Any:
-        """What was typed, to be shown again."""
+        """The typed text, to be shown again."""
         try:
             return super().bound_data(data, initial)
         except (RecursionError, ValueError):
             return ""
 
     def prepare_value(self, value: Any) -> Any:
-        """The text to show; a lone surrogate, which no answer can carry, as its escape."""
+        """The text to show; lone surrogates are escaped, because no response can contain them."""
         text = super().prepare_value(value)
         if not isinstance(text, str):
             return text

@@ -1,4 +1,4 @@
-"""The form in which people write a tool's next version."""
+"""The form with which people edit a tool's next version."""
 
 import json
 from collections.abc import Mapping
@@ -36,10 +36,10 @@ def _document(label: str, rows: int, *, hint: str = "", has_editor: bool = True)
 
 
 class DraftForm(forms.Form):
-    """A contract as text, and examples to try it on, which are not stored.
+    """A contract as text, and examples to validate, which are not stored.
 
-    `revision` is the one that was read; 0: there was no draft. Documents are read in `clean`,
-    which leaves what was found in `checked`.
+    `revision` is the draft's revision that the user has seen; 0: there was no draft. `clean`
+    parses the documents and stores the result in `checked`.
     """
 
     revision = forms.IntegerField(widget=forms.HiddenInput, min_value=0, required=False)
@@ -77,16 +77,16 @@ class DraftForm(forms.Form):
 
     @classmethod
     def of(cls, draft: ToolDraft, known: list[ContractModel]) -> "DraftForm":
-        """The form with a draft's contract in it, unbound."""
+        """An unbound form with a draft's contract."""
         form = cls(name=draft.tool.name, known=known)
         form.initial = {"revision": draft.revision, **texts_of(draft)}
         return form
 
     def clean(self) -> dict[str, Any]:
-        """Check the contract by the rules executors are held to."""
+        """Check the contract by the same rules as for executors."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         typed = {member: cleaned.get(member, "") for member in CONTRACT}
-        # A browser sends line ends as CR LF, whatever was stored.
+        # Browsers always send line ends as CR LF, whatever was stored.
         typed["description"] = typed["description"].replace("\r\n", "\n")
         examples = {member: cleaned.get(source, "") for member, source in _EXAMPLES.items()}
         self.checked = check_typed(self._name, typed, examples, known=self._known)
@@ -98,7 +98,7 @@ class DraftForm(forms.Form):
 
 
 def texts_of(source: ToolDraft | ToolVersion) -> dict[str, Any]:
-    """A contract's members as the form shows them."""
+    """A contract's members as shown in the form."""
     values = {member: getattr(source, member) for member in CONTRACT}
     return {
         member: _text(value) if member in _DOCUMENTS else value for member, value in values.items()
@@ -106,7 +106,7 @@ def texts_of(source: ToolDraft | ToolVersion) -> dict[str, Any]:
 
 
 def differing(mine: Mapping[str, Any], theirs: ToolDraft) -> list[tuple[str, str]]:
-    """The members in which a saved draft differs from what was typed: label and its text."""
+    """Label and stored text of each member in which a saved draft differs from the typed one."""
     found: list[tuple[str, str]] = []
     for member, text in texts_of(theirs).items():
         typed = mine.get(member)
@@ -121,7 +121,7 @@ def differing(mine: Mapping[str, Any], theirs: ToolDraft) -> list[tuple[str, str
 
 
 def _text(document: Any) -> str:
-    """A document for people; '' for none."""
+    """A document as indented JSON; '' for None."""
     return "" if document is None else json.dumps(document, indent=2, ensure_ascii=False)
 
 

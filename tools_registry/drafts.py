@@ -1,7 +1,7 @@
-"""How people prepare a tool's next version: a draft is made, saved, and published or discarded.
+"""Drafts of a tool's next version: create, save, publish and discard.
 
-Whoever saves or publishes says which revision was read: nothing another has saved meanwhile is
-overwritten. A draft that is known to break something is published with a reason only.
+Saving and publishing name the revision that was read, so that nobody overwrites what another
+person has saved since. Publishing a draft that is known to break something needs a reason.
 
 All functions need the tenant's scope. Those that change something lock the tool until the
 transaction ends.
@@ -25,7 +25,7 @@ class DraftExistsError(Exception):
 
 
 class StaleDraftError(Exception):
-    """Another revision was read than the one there is now; `draft` is None if there is none."""
+    """The draft has changed since it was read; `draft` is the stored one, or None if deleted."""
 
     def __init__(self, draft: ToolDraft | None) -> None:
         said = f"{draft.saved_by} saved it meanwhile." if draft else "It is there no longer."
@@ -41,7 +41,7 @@ class ReasonNeededError(Exception):
 
 
 def find_draft(tool: Tool) -> ToolDraft | None:
-    """The tool's draft. One query."""
+    """The tool's draft, or None. One query."""
     return (
         ToolDraft.objects.filter(tenant=tool.tenant_id, tool=tool, tool__tenant=tool.tenant_id)
         .select_related("tool")
@@ -57,9 +57,9 @@ def create_draft(
     base_number: int | None = None,
     reason: str = "",
 ) -> ToolDraft:
-    """Begin a draft of this contract, often a version's: `base_number`, else the current one.
+    """Create a draft with this contract. Raises DraftExistsError.
 
-    Raises DraftExistsError.
+    `base_number` is the version that it is based on; default: the current one.
     """
     lock_tool(tool)
     known = find_draft(tool)
@@ -88,7 +88,7 @@ def create_draft(
 def save_draft(
     draft: ToolDraft, contract: ToolContract, by: Publisher, *, expected_revision: int
 ) -> None:
-    """Put a contract in the place of the draft's. Raises StaleDraftError."""
+    """Replace the draft's contract. Raises StaleDraftError."""
     _lock_revision(draft, expected_revision)
     draft.revision = expected_revision + 1
     draft.saved_at, draft.saved_by = timezone.now(), by.label
@@ -110,13 +110,13 @@ def discard_draft(
 
 
 def compare_with_current(draft: ToolDraft) -> ContractDiff | None:
-    """What the draft changes of the current version; None if there is none. One query."""
+    """The diff from the current version to the draft; None without a version. One query."""
     current = find_version(draft.tool, draft.tool.current_number)
     return None if current is None else compare_contracts(contract_of(current), contract_of(draft))
 
 
 def needs_reason(diff: ContractDiff | None, newly_violating: int) -> bool:
-    """Whether a draft is known to break something: by its contract, or by a replay of calls."""
+    """Whether the diff, or a replay of calls, shows that the draft breaks something."""
     return newly_violating > 0 or (diff is not None and diff.is_breaking)
 
 
@@ -128,11 +128,11 @@ def publish(
     newly_violating: int,
     reason: str = "",
 ) -> ToolVersion:
-    """Make a draft its tool's next and current version; the draft goes.
+    """Publish a draft as its tool's next and current version; deletes the draft.
 
-    `newly_violating` is the number of stored calls that a replay of this draft found to violate
-    its schemas only now, 0 without a replay. Raises StaleDraftError, ReasonNeededError, and
-    AlreadyPublishedError for a contract that is a version already.
+    `newly_violating` is the number of stored calls that violate the draft's schemas but not the
+    current ones, from a replay of this draft; 0 without a replay. Raises StaleDraftError,
+    ReasonNeededError, and AlreadyPublishedError for a contract that is already a version.
     """
     _lock_revision(draft, expected_revision)
     if not reason.strip() and needs_reason(compare_with_current(draft), newly_violating):

@@ -1,4 +1,4 @@
-"""What people type about a tool, and why they change it."""
+"""Forms for a tool: its name, its description, and the reason of a change."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ class NameForm(forms.Form):
 
     @property
     def problem(self) -> str:
-        """What is wrong with it, behind "its name"."""
+        """The problem, worded to follow "its name"."""
         name = self.data.get("name", "").strip()
         return "must consist of printable characters" if name else "must not be empty"
 
     def clean_name(self) -> str:
-        """A name executors may have."""
+        """The name, checked by the same rules as an executor's. Raises ValidationError."""
         try:
             return check_name(self.cleaned_data["name"])
         except ValueError as error:
@@ -41,7 +41,7 @@ class ReasonForm(forms.Form):
 
 
 class DescriptionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """What is for people: owner, link, tags, notes and labels."""
+    """A tool's description for people: owner, link, tags, notes and labels."""
 
     tags = SimpleArrayField(
         forms.CharField(max_length=_TAG_LENGTH), max_length=TAGS_MAX, required=False
@@ -64,18 +64,18 @@ class DescriptionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         self.fields["notes"].help_text = ""
 
     def clean_link(self) -> str:
-        """An address a browser may be led to."""
+        """A link that is safe in a page: http or https. Raises ValidationError."""
         link: str = self.cleaned_data["link"]
         if link and not link.startswith(("https://", "http://")):
             raise forms.ValidationError("It begins with https:// or http://.")
         return link
 
     def clean_tags(self) -> list[str]:
-        """Each once, in the order typed."""
+        """The tags without duplicates, in the typed order."""
         return list(dict.fromkeys(tag.strip() for tag in self.cleaned_data["tags"] if tag.strip()))
 
     def clean_meta(self) -> dict[str, Any]:
-        """One JSON object within the limits of labels."""
+        """A JSON object within the limits of labels. Raises ValidationError."""
         meta = {} if self.cleaned_data["meta"] is None else self.cleaned_data["meta"]
         if not isinstance(meta, dict):
             raise forms.ValidationError("One JSON object, such as {}.")

@@ -1,4 +1,4 @@
-"""What differs between two JSON documents, place by place, whatever they are about. Pure."""
+"""A generic diff of two JSON documents. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -7,24 +7,24 @@ from difflib import SequenceMatcher
 from typing import Any, Literal
 
 ALIGNED_MAX = 300
-"""Items of a list up to which moved ones are looked for: that takes the square of their number."""
+"""Longest list whose items are aligned; aligning takes quadratic time."""
 
 
 @dataclass(frozen=True, slots=True)
 class JSONChange:
-    """One place of two documents; `before` and `after` are None where there is nothing."""
+    """One difference; `before` is None if the value was added, `after` if it was removed."""
 
     pointer: str
-    """RFC 6901: of the old document for what is removed, else of the new one."""
+    """JSON pointer (RFC 6901): into the old document if removed, else into the new one."""
     kind: Literal["add", "remove", "replace"]
     before: Any
     after: Any
 
 
 def json_diff(old: Any, new: Any, pointer: str = "") -> Iterator[JSONChange]:
-    """All differences, in the order of the new document; the order of members is none.
+    """All differences, in the order of the new document; the order of members does not count.
 
-    Needs documents that are not nested deeper than Python recurses.
+    The documents must not be nested deeper than Python's recursion limit.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         for name, value in new.items():
@@ -54,7 +54,7 @@ def _of_lists(old: list[Any], new: list[Any], pointer: str) -> Iterator[JSONChan
 
 
 def _runs(old: list[Any], new: list[Any]) -> Iterator[tuple[int, int, int, int]]:
-    """Where the two lists are not alike: from and to in the old, from and to in the new."""
+    """The ranges in which two lists differ: start and end in the old, start and end in the new."""
     if max(len(old), len(new)) > ALIGNED_MAX:
         yield 0, len(old), 0, len(new)
         return

@@ -1,7 +1,7 @@
-"""Tools and their versions, as the registry keeps them.
+"""Models of the registry: tools, versions, drafts, changes and imports.
 
-The tables are made in SQL (`migrations/schema/*.sql`). Their key is (tenant_id, id). No version
-and no change is ever altered: the application has no grant for it. `tools_registry.versions`
+The tables are created in SQL (`migrations/schema/*.sql`). Their key is (tenant_id, id). Versions
+and changes are immutable: the application has no grant to update them. `tools_registry.versions`
 publishes versions, `tools_registry.states` changes their state, `tools_registry.drafts` prepares
 the next one.
 """
@@ -20,10 +20,10 @@ from tenants.models import Tenant, new_id
 
 
 class JSONTextField(models.TextField):  # type: ignore[type-arg]  # not generic at run time
-    """A JSON document kept as its text.
+    """A JSON document stored as text.
 
-    jsonb would sort the members, whose order a schema's author chose and the guard's list of
-    violations follows, and refuses U+0000, which is a legitimate `const`.
+    jsonb would reorder the members, but a schema's author chose their order and the guard lists
+    violations in it. jsonb also refuses U+0000, which is valid in a `const`.
     """
 
     def from_db_value(
@@ -38,7 +38,7 @@ class JSONTextField(models.TextField):  # type: ignore[type-arg]  # not generic 
 
 
 class Tool(models.Model):
-    """A registered name; what it stands for is in its versions."""
+    """A registered name; its contracts are its versions."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
@@ -49,17 +49,17 @@ class Tool(models.Model):
     owner = models.CharField(blank=True, max_length=200)
     """The person or team to ask."""
     link = models.CharField(blank=True, max_length=2000)
-    """Where more about it is: http or https."""
+    """URL of more information, http or https."""
     tags = ArrayField(models.TextField(), blank=True, default=list)
     meta = JSONTextField(default=dict, blank=True)
-    """Labels given by people; those of a version came with it."""
+    """Labels set by people; a version's labels are part of its registration."""
     latest_number = models.PositiveIntegerField(default=0, editable=False)
-    """The number of the newest version, and the lock behind the next one."""
+    """Number of the newest version; locking the row gives out the next number."""
     current_number = models.PositiveIntegerField(default=0, editable=False)
-    """The number of the version outputs are judged by; 0: nothing is published yet."""
+    """Number of the version that outputs are validated against; 0: none is published yet."""
     change_count = models.PositiveIntegerField(default=0, editable=False)
     is_checked_on_arrival = models.BooleanField(default=False, editable=False)
-    """Whether the server judges outputs that no guard has looked at."""
+    """Whether the server validates outputs that no guard has validated."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = TenantManager["Tool"]()
@@ -80,7 +80,7 @@ class Tool(models.Model):
 
 
 class OnCollision(models.TextChoices):
-    """What becomes of a version whose name is registered already. Source: the ADK's `Tool`."""
+    """What happens if the name is already registered. Source: the ADK's `Tool`."""
 
     THROW = "throw", "throw: refused"
     REPLACE = "replace", "replace: becomes the current version"
@@ -88,7 +88,7 @@ class OnCollision(models.TextChoices):
 
 
 class State(models.TextChoices):
-    """What a version is to its users. A draft is no version yet (`ToolDraft`)."""
+    """The state of a version. A draft is not a version yet (`ToolDraft`)."""
 
     PUBLISHED = "published", "Published"
     DEPRECATED = "deprecated", "Deprecated"
@@ -96,7 +96,7 @@ class State(models.TextChoices):
 
 
 class ContractModel(models.Model):
-    """The members a contract is made of, besides the tool's name."""
+    """The members of a contract except the tool's name."""
 
     description = models.TextField()
     input_schema = JSONTextField()
@@ -120,9 +120,9 @@ class ToolVersion(ContractModel):
     digest = models.CharField(max_length=71, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=150, editable=False)
-    """The user's name, copied: who published outlives the account. Empty if a key did."""
+    """A copy of the user's name, which outlives the account; '' if a key published it."""
     created_by_key = models.CharField(max_length=16, editable=False)
-    """The key's id, if an executor published it."""
+    """The key's id if an executor published it, else ''."""
 
     objects = TenantManager["ToolVersion"]()
 
@@ -148,15 +148,15 @@ class ToolVersion(ContractModel):
 
 
 class ToolDraft(ContractModel):
-    """A tool's next version, which people still work on; one a tool at most."""
+    """A tool's next version, still being edited; at most one per tool."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
     tool = models.ForeignKey(Tool, models.CASCADE, related_name="drafts")
     base_number = models.PositiveIntegerField(editable=False)
-    """The number of the version it began as; 0: of none."""
+    """Number of the version that it is based on; 0: none."""
     revision = models.PositiveIntegerField(default=1, editable=False)
-    """Counts the savings: whoever saves says which one was read."""
+    """Number of saves; a save names the revision that it is based on."""
     created_at = models.DateTimeField(auto_now_add=True)
     saved_at = models.DateTimeField()
     saved_by = models.CharField(max_length=150)
@@ -175,7 +175,7 @@ class ToolDraft(ContractModel):
 
 
 class ImportState(models.TextChoices):
-    """How an import stands: it is looked at first, and then, confirmed, carried out."""
+    """The state of an import: first previewed, then, after confirmation, imported."""
 
     LOOKING = "looking", "Being looked at"
     LOOKED_AT = "looked_at", "Waits for your word"
@@ -185,31 +185,31 @@ class ImportState(models.TextChoices):
 
 
 class ToolImport(models.Model):
-    """A file of tools: how far it was looked at or taken over (`tools_registry.exchange.job`)."""
+    """A file of tools and the progress of its preview or import (`tools_registry.exchange.job`)."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=150)
     forms = ArrayField(models.TextField())
-    """What its tools are written as, in words."""
+    """The labels of its tools' forms."""
     note = models.TextField()
-    """What of it is missing as a whole."""
+    """What the whole file lacks, as text; '' if nothing."""
     is_large = models.BooleanField()
-    """Whether it is the worker's; otherwise it is done while somebody waits."""
+    """Whether the worker processes it; if not, it is processed within the request."""
     as_drafts = models.BooleanField()
-    """How it is taken over; until that is decided, what is offered first."""
+    """Whether to import as drafts; before the confirmation, the preselected choice."""
     state = models.CharField(max_length=20, choices=ImportState)
     tool_count = models.PositiveIntegerField()
     done_count = models.PositiveIntegerField(default=0)
-    """Of its tools, in their order, those that were looked at, or carried out."""
+    """Number of tools previewed or imported so far, in the order of `ordinal`."""
     user_id = models.BigIntegerField(null=True)
-    """Who carries it out, in whose name all changes are made."""
+    """The user who confirmed it; all changes are recorded under this user."""
     user_name = models.CharField(max_length=150)
     key_id = models.CharField(max_length=16)
     reason = models.TextField()
     finished_at = models.DateTimeField(null=True)
-    """When it was looked at, or done, or cancelled."""
+    """When the preview or the import ended or was cancelled."""
 
     objects = TenantManager["ToolImport"]()
 
@@ -222,33 +222,33 @@ class ToolImport(models.Model):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether somebody has said that it be carried out."""
+        """Whether the import was confirmed."""
         return bool(self.user_name or self.key_id)
 
 
 class ImportedTool(models.Model):
-    """A tool of an import: as it stands in the file, and what would become or became of it."""
+    """A tool of an import: its content in the file, its previews and its outcome."""
 
     pk = models.CompositePrimaryKey("tenant_id", "import_id", "ordinal")
     tenant_id = models.UUIDField()
     import_id = models.UUIDField()
     ordinal = models.IntegerField()
-    """Its turn: the order of names."""
+    """Order of processing: by name."""
     position = models.IntegerField()
-    """In the file."""
+    """Position in the file."""
     path = models.TextField()
     twin = models.TextField()
-    """The place of an earlier one of its name."""
+    """Path of an earlier tool with the same name; '' if none."""
     is_own = models.BooleanField()
-    """Whether it is one of the registry's own document."""
+    """Whether it has the registry's own format."""
     content = models.TextField()
-    """JSON, as it was sent."""
+    """JSON, as sent."""
     drafts = JSONTextField(null=True)
-    """What would be done as drafts (`tools_registry.exchange.summary`); None: not looked at yet."""
+    """Preview as drafts (`tools_registry.exchange.summary`); None: not previewed yet."""
     published = JSONTextField(null=True)
-    """What would be done published."""
+    """Preview as published; None: not previewed yet."""
     outcome = JSONTextField(null=True)
-    """What was done; None: nothing yet."""
+    """What the import did; None: nothing yet."""
 
     objects = TenantManager["ImportedTool"]()
 
@@ -280,7 +280,7 @@ class ChangeKind(models.TextChoices):
 
 
 class ToolChange(models.Model):
-    """One change of a tool: who, when, why. Never altered."""
+    """One change of a tool: who, when and why. Immutable."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
@@ -289,17 +289,17 @@ class ToolChange(models.Model):
     at = models.DateTimeField()
     kind = models.CharField(max_length=20, choices=ChangeKind)
     number = models.PositiveIntegerField(null=True)
-    """Of the version it is about."""
+    """Number of the version concerned, if any."""
     digest = models.CharField(max_length=71)
     user_name = models.CharField(max_length=150)
     key_id = models.CharField(max_length=16)
-    """Of an executor's key; with no user either, the server did it by itself."""
+    """Id of an executor's key; '' with an empty `user_name`: the server."""
     reason = models.TextField()
     details = JSONTextField(default=dict)
     contract = JSONTextField(null=True)
-    """What an executor brought in vain."""
+    """The contract that an executor sent, if it did not become a version."""
     attempted_on = models.DateField(null=True)
-    """The UTC day of that."""
+    """The UTC day of that attempt."""
 
     objects = TenantManager["ToolChange"]()
 
@@ -317,5 +317,5 @@ class ToolChange(models.Model):
 
     @property
     def is_unusable(self) -> bool:
-        """Whether an executor brought what could not be a contract, and the reason says why."""
+        """Whether an executor sent an unusable contract; `reason` says why."""
         return self.attempted_on is not None and bool(self.reason)

@@ -1,4 +1,4 @@
-"""The registry over the API: the tools there are, and one with its versions."""
+"""The registry over the API: the list of tools, one tool with its versions, and diffs."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, cast

@@ -1,7 +1,7 @@
-"""What a tool's contract may look like: its members, their limits, and usable JSON Schemas.
+"""Validation of a tool's contract: its members, their limits, and usable JSON Schemas.
 
-One set of rules for executors (`tools_registry.api`), for people (`tools_registry.admin`, drafts),
-and for what is imported.
+The same rules apply to executors (`tools_registry.api`), people (`tools_registry.admin`, drafts)
+and imports.
 """
 
 import json
@@ -127,7 +127,7 @@ def _check_document(document: dict[str, Any], limit: int) -> None:
 
 
 def _is_shallow(document: Any) -> bool:
-    # By levels and not by recursion: the depth is what is not trusted.
+    # Level by level, without recursion, because the depth is untrusted.
     level: list[Any] = [document]
     for _ in range(DEPTH_MAX):
         below: list[Any] = []

@@ -1,4 +1,4 @@
-"""What of a tool can be compared: its versions, its draft, and what executors brought in vain.
+"""The contracts of a tool that can be compared: versions, the draft, and refused attempts.
 
 All functions need the tenant's scope.
 """
@@ -18,17 +18,17 @@ DRAFT = "draft"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two contracts; `name` is how an address says it."""
+    """One of two compared contracts; `name` identifies it in URLs."""
 
     name: str
     label: str
     contract: ToolContract
     address: str = ""
-    """Of its page, if it has one."""
+    """URL of its page; '' if it has none."""
 
 
 def find_side(tool: Tool, name: str) -> Side | None:
-    """A version by its number, the draft as `draft`, an attempt by its change's id. One query."""
+    """A version (by number), the draft (`draft`) or an attempt (by change id). One query."""
     if name == DRAFT:
         draft = find_draft(tool)
         return Side(name, "the draft", contract_of(draft)) if draft else None

@@ -1,6 +1,6 @@
-"""What happens to a version once it is published: deprecated, retired, restored, made current.
+"""State changes of a published version: deprecate, retire, restore, make current.
 
-The version itself is never touched: these are changes on its tool's record. All functions need
+The version itself never changes: a change is an entry in the tool's history. All functions need
 the tenant's scope.
 """
 
@@ -18,39 +18,40 @@ from tools_registry.models import ChangeKind, State, Tool, ToolChange, ToolVersi
 
 
 class StateError(Exception):
-    """The version is in a state from which this does not lead anywhere."""
+    """The change is not possible in the version's state."""
 
 
 def state_of(version: ToolVersion) -> State:
-    """What a version is to its users. One query."""
+    """The state of a version. One query."""
     states = version_states(version.tenant_id, [version.tool_id])
     return states.get((version.tool_id, version.number), State.PUBLISHED)
 
 
 def deprecate(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
-    """Say that a version should no longer be used. Raises StateError unless it is published."""
+    """Mark a version as "should no longer be used". Raises StateError unless it is published."""
     _enter(version, by, ChangeKind.DEPRECATED, reason, {State.PUBLISHED})
 
 
 def retire(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
-    """Say that a version is no longer used; of the current one: that its tool is not.
+    """Mark a version as no longer used; retiring the current version retires the tool.
 
-    Raises StateError if it is retired.
+    Raises StateError if it is already retired.
     """
     _enter(version, by, ChangeKind.RETIRED, reason, {State.PUBLISHED, State.DEPRECATED})
 
 
 def restore(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
-    """Take back that a version is deprecated or retired. Raises StateError if it is not."""
+    """Undo deprecating or retiring a version. Raises StateError if it is neither."""
     _enter(version, by, ChangeKind.RESTORED, reason, {State.DEPRECATED, State.RETIRED})
 
 
 def enter_states(
     tool: Tool, entered: Sequence[tuple[int, ChangeKind]], by: Publisher, *, reason: str = ""
 ) -> None:
-    """The same of versions by their numbers, in this order, each from a state that leads there.
+    """Record state changes of several versions, given by number, in this order.
 
-    That is the caller's to know, who has locked the tool. Five statements, however many.
+    The caller has locked the tool and checked that each change is possible. Five statements,
+    however many changes.
     """
     lock_tool(tool)
     versions = ToolVersion.objects.filter(tenant_id=tool.tenant_id, tool_id=tool.pk)
@@ -64,7 +65,10 @@ def enter_states(
 
 
 def set_current(version: ToolVersion, by: Publisher, *, reason: str = "") -> None:
-    """Judge outputs by this version from now on. Raises StateError if it is so, or retired."""
+    """Make this the version that outputs are validated against.
+
+    Raises StateError if it is the current one already, or retired.
+    """
     tool = version.tool
     lock_tool(tool)
     if tool.current_number == version.number:

@@ -1,4 +1,4 @@
-"""What the worker does for the registry, on its own time."""
+"""The worker's tasks for the registry."""
 
 from uuid import UUID
 
@@ -10,6 +10,6 @@ from tools_registry.exchange import job
 
 @app.task(retry=AGAIN)
 def import_tools(tenant_id: str, import_id: str) -> None:
-    """Go on with an import for a few seconds, then let other tasks have their turn."""
+    """Continue an import for a few seconds, then defer the rest, so that other tasks can run."""
     if job.run_slice(UUID(tenant_id), UUID(import_id)):
         import_tools.defer(tenant_id=tenant_id, import_id=import_id)

@@ -1,4 +1,4 @@
-"""Tools as names: made for a first draft, and described for people.
+"""Creates tools without versions, and changes their descriptions and settings.
 
 All functions need the tenant's scope.
 """
@@ -11,7 +11,7 @@ from tools_registry.changes import Publisher, lock_tool, record_change
 from tools_registry.models import ChangeKind, Tool
 
 DESCRIBING = ("notes", "owner", "link", "tags", "meta")
-"""What is for people, and no part of any contract."""
+"""Members that describe a tool to people and are not part of a contract."""
 
 
 class NameTakenError(Exception):
@@ -23,7 +23,7 @@ class NameTakenError(Exception):
 
 
 def create_tool(tenant: Tenant, name: str, by: Publisher, *, reason: str = "") -> Tool:
-    """Make a tool without any version yet, for a first draft. Raises NameTakenError."""
+    """Create a tool without a version, for a first draft. Raises NameTakenError."""
     tool = Tool(tenant=tenant, name=name)
     Tool.objects.bulk_create([tool], ignore_conflicts=True)
     found = Tool.objects.select_for_update().get(tenant=tenant, name=name)
@@ -36,7 +36,7 @@ def create_tool(tenant: Tenant, name: str, by: Publisher, *, reason: str = "") -
 def describe_tool(
     tool: Tool, values: Mapping[str, Any], by: Publisher, *, reason: str = ""
 ) -> None:
-    """Store what people say about a tool, members of `DESCRIBING`; the same is no change."""
+    """Store a tool's description (members of `DESCRIBING`); equal values are not recorded."""
     changed = [name for name, value in values.items() if getattr(tool, name) != value]
     if not changed:
         return
@@ -56,7 +56,7 @@ def describe_tool(
 
 
 def check_on_arrival(tool: Tool, by: Publisher, *, is_on: bool, reason: str = "") -> None:
-    """Have the server judge outputs that no guard has looked at, or not; the same is no change."""
+    """Turn the server's validation of unguarded outputs on or off; no change is not recorded."""
     if tool.is_checked_on_arrival == is_on:
         return
     lock_tool(tool)

@@ -1,7 +1,6 @@
-"""How versions come about: publishing one, and an executor registering the tools it has.
+"""Creates versions: by publishing a contract, and when an executor registers its tools.
 
-What a contract may look like is `tools_registry.schemas`'. All functions need the tenant's
-scope.
+`tools_registry.schemas` validates contracts. All functions need the tenant's scope.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ _AT_ONCE = 500
 
 
 class AlreadyPublishedError(Exception):
-    """This very contract is a version already."""
+    """The same contract is already a version."""
 
     def __init__(self, version: ToolVersion) -> None:
         super().__init__(f"This is version {version.number} already.")
@@ -30,17 +29,17 @@ class AlreadyPublishedError(Exception):
 
 @dataclass
 class Registration:
-    """What became of each contract an executor brought."""
+    """The result for each contract that an executor sent."""
 
     registered: list[ToolVersion] = field(default_factory=list)
-    """New versions, each now the current one of its tool."""
+    """New versions; each is now its tool's current version."""
     known: list[ToolVersion] = field(default_factory=list)
     kept: list[tuple[ToolContract, Tool]] = field(default_factory=list)
-    """`keep`: the tool is registered with another contract, which stays."""
+    """`keep`: the tool has another contract, which stays."""
     refused: list[tuple[ToolContract, Tool]] = field(default_factory=list)
-    """`throw`: the tool is registered with another contract; nothing changed."""
+    """`throw`: the tool has another contract; nothing changed."""
     unusable: list[tuple[ToolContract, str]] = field(default_factory=list)
-    """Nothing can be judged by it, and why."""
+    """Contracts whose schemas cannot be used for validation, each with the reason."""
 
 
 def find_versions(tenant: Tenant, digests: Sequence[str]) -> dict[str, ToolVersion]:
@@ -52,13 +51,13 @@ def find_versions(tenant: Tenant, digests: Sequence[str]) -> dict[str, ToolVersi
 
 
 def find_version(tool: Tool, number: int) -> ToolVersion | None:
-    """A tool's version of that number. One query."""
+    """A tool's version with this number, or None. One query."""
     versions = ToolVersion.objects.filter(tenant=tool.tenant_id, tool=tool, number=number)
     return versions.filter(tool__tenant=tool.tenant_id).select_related("tool").first()
 
 
 def contract_of(source: ToolDraft | ToolVersion) -> ToolContract:
-    """The contract of a draft or version, which was checked when it was stored."""
+    """The contract of a draft or version; not validated again, as that was done on storing."""
     members = ToolContract.model_fields.keys() - {"name"}
     return ToolContract.model_construct(
         name=source.tool.name, **{member: getattr(source, member) for member in members}
@@ -66,9 +65,9 @@ def contract_of(source: ToolDraft | ToolVersion) -> ToolContract:
 
 
 def current_versions(tenant_id: UUID, *, after: str = "", size: int) -> list[ToolVersion]:
-    """The current version of each tool behind a name, in the order of names. One query.
+    """The current versions of tools whose name sorts after `after`, by name. One query.
 
-    Schemas and meta are not read.
+    Schemas and meta are not loaded.
     """
     versions = (
         ToolVersion.objects.filter(
@@ -84,7 +83,7 @@ def current_versions(tenant_id: UUID, *, after: str = "", size: int) -> list[Too
 
 
 def is_registered(tenant_id: UUID, name: str) -> bool:
-    """Whether there is a published tool of this name, so that `tool_find` leads to it."""
+    """Whether a published tool with this name exists, so that `tool_find` can show it."""
     return Tool.objects.filter(tenant_id=tenant_id, name=name, latest_number__gt=0).exists()
 
 
@@ -96,10 +95,10 @@ def publish_version(
     reason: str = "",
     **details: Any,
 ) -> ToolVersion:
-    """Make a contract the tool's next and current version; `details` go on record.
+    """Publish a contract as the tool's next and current version; `details` are recorded.
 
-    Raises AlreadyPublishedError. Locks the tool until the transaction ends: two publishers
-    get two numbers.
+    Raises AlreadyPublishedError. Locks the tool until the transaction ends, so that two
+    publishers get two numbers.
     """
     return publish_versions(tool, [(contract, details)], publisher, reason=reason)[0]
 
@@ -111,9 +110,9 @@ def publish_versions(
     *,
     reason: str = "",
 ) -> list[ToolVersion]:
-    """The same of different contracts in their order, each with its details.
+    """Publish different contracts in order, each with its details. Raises AlreadyPublishedError.
 
-    Six statements a few hundred contracts.
+    Six statements per few hundred contracts.
     """
     lock_tool(tool)
     known = find_versions(tool.tenant, [contract.digest for contract, _ in contracts])
@@ -133,7 +132,7 @@ def publish_versions(
         for number, (contract, _) in enumerate(contracts, first)
     ]
     tool.latest_number = tool.current_number = versions[-1].number
-    # The tool is locked and its name part of each digest, so that none of these is taken.
+    # The tool is locked and its name is part of each digest, so none of these exists already.
     ToolVersion.objects.bulk_create(versions, batch_size=_AT_ONCE, ignore_conflicts=True)
     changes = []
     for version, (_, details) in zip(versions, contracts, strict=True):
@@ -153,22 +152,23 @@ def register_contracts(
     mentioned: Sequence[str] = (),
     unread: Sequence[tuple[str, str]] = (),
 ) -> Registration:
-    """Take an executor's contracts, one after the other, by the rules of `on_collision`.
+    """Register an executor's contracts, one after the other, by the rules of `on_collision`.
 
-    A known one is no matter, also if it is not the current one (docs/adr/0017); those that are
-    `mentioned` by their digests alone may be. A new one of a new name is version 1, as is one of a
-    name that is free again. A new one of a known name decides by itself: `replace` becomes the
-    current version, `keep` is left out, `throw` is refused; either is put on record. Source: the
-    ADK's `ToolRegistry.merge`.
+    A known contract changes nothing, even if it is not the current one (docs/adr/0017).
+    `mentioned` are digests sent without a contract; they may be known or not. A new contract is
+    published if its name is new, or free because an ephemeral tool has expired. If the tool has
+    another contract, the new one's `on_collision` decides: `replace` makes it the current version,
+    `keep` ignores it, `throw` refuses it; the last two are recorded. Source: the ADK's
+    `ToolRegistry.merge`.
 
-    One that nothing can be judged by is refused whatever it says, and put on record; so is what
-    was no contract: `unread`, names and reasons.
+    A contract whose schemas cannot be used for validation is always refused and recorded. So are
+    entries that are not contracts: `unread`, their names and reasons.
 
-    1. Without any lock, drop what is known: executors start often and change seldom.
-    2. Make rows for new names; whoever else does so at the same time wins or waits.
-    3. Lock all tools concerned in the order of their names, so that two executors with the
-       same tools wait for each other instead of dying.
-    4. Look again, because of 3, and publish.
+    1. Without a lock, skip known contracts: executors start often and change seldom.
+    2. Insert rows for new names; of simultaneous inserts one succeeds and the others wait.
+    3. Lock all tools concerned, ordered by name, so that two executors with the same tools wait
+       for each other and do not deadlock.
+    4. Query again, because 3 may have waited, and publish.
     """
     digests = [*mentioned, *(contract.digest for contract in contracts)]
     found = find_versions(tenant, digests)
@@ -212,13 +212,13 @@ def register_contracts(
 
 
 def schemas_in_use(tool: Tool) -> list[Any]:
-    """The schemas of the current version. One query, none if there is no version."""
+    """The schemas of the current version. One query; none without a version."""
     current = find_version(tool, tool.current_number) if tool.current_number else None
     return [current.input_schema, current.output_schema] if current else []
 
 
 def _unusable(tool: Tool, contract: ToolContract, problems: Mapping[str, str]) -> str:
-    """Why a contract is refused because of its schemas, '' if it is not."""
+    """Why a contract is refused because of its schemas; '' if it is not."""
     if not problems:
         return ""
     left = judging_problems(contract, in_use=schemas_in_use(tool))

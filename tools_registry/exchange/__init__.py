@@ -1,1 +1,1 @@
-"""The registry as JSON: what leaves it, what comes in, and other people's tool definitions."""
+"""The registry as JSON: export, import, and tool definitions of providers."""

@@ -1,6 +1,6 @@
-"""The registry as a whole over the API: taken out, brought in, and told as providers want it.
+"""The whole registry over the API: export, import, and definitions in providers' formats.
 
-All of it for keys with the scope `registry`.
+All operations need a key with the scope `registry`.
 """
 
 from typing import Any, Literal, cast

@@ -1,6 +1,6 @@
-"""A tool of an import carried out: each change with its row, who made it and why.
+"""Imports one tool: makes its planned changes, each recorded with publisher and reason.
 
-A tool stands or falls by itself: all of its changes are made in the transaction of whoever calls,
+Each tool succeeds or fails separately: all of its changes are made in the caller's transaction,
 in the tenant's scope.
 """
 
@@ -30,10 +30,10 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How an import is to be done."""
+    """How to import: as drafts or published, by whom, and why."""
 
     as_drafts: bool
-    """Contracts become drafts; otherwise versions, states and the current one are made alike."""
+    """True: contracts become drafts. False: versions, states and the current version are copied."""
     by: Publisher
     reason: str
 
@@ -41,10 +41,10 @@ class Way:
 def import_tool(
     tenant: Tenant, read: ReadTool, way: Way, *, expected: str | None = None
 ) -> PlannedTool:
-    """Do what the plan of one tool says, which is made with the tool locked; the plan.
+    """Plan one tool with its row locked, make the planned changes, and return the plan.
 
-    One with problems is refused; so is one that is not the `expected` one (its fingerprint) and
-    would change anything.
+    A plan with problems changes nothing. A plan that would make changes but does not have the
+    fingerprint `expected` is refused.
     """
     stored = stored_tools(tenant.pk, [read.name], are_locked=True).get(read.name)
     plan = plan_tool(read, stored, as_drafts=way.as_drafts)
@@ -57,7 +57,7 @@ def import_tool(
     if tool is None:
         try:
             tool = create_tool(tenant, read.name, way.by, reason=way.reason)
-        except NameTakenError:  # a moment ago: it could not be locked
+        except NameTakenError:  # created since the plan was made: it could not be locked
             plan.problems.append(HAS_CHANGED)
             return plan
     for steps in _together(plan.steps):
@@ -67,9 +67,7 @@ def import_tool(
 
 
 def _together(steps: list[Step]) -> Iterator[list[Step]]:
-    """The steps in their order: at once versions that are published one after the other, and
-    states that are entered so.
-    """
+    """Group the steps, in order: consecutive publish steps, and consecutive state changes."""
     for kind, some in groupby(
         steps, key=lambda step: "state" if step.deed in _STATES else step.deed
     ):

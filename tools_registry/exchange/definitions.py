@@ -1,9 +1,10 @@
-"""Tool definitions as providers have them: OpenAI's two forms, Anthropic's, and MCP's `tools/list`.
+"""Reads tool definitions of providers: OpenAI (two forms), Anthropic, and MCP's `tools/list`.
 
-Pure. Each tool's form is told by its members; a list may hold several. A definition gives a name,
-a description and an input schema, MCP's an output schema, too; the other members of a contract it
-leaves open. What a contract has no word for (`strict`, a title, annotations) goes into its meta
-under the provider's name, which `tools_registry.exchange.providers` gives back.
+Pure. A tool's members show which form it has; one list may have several forms. A definition has a
+name, a description and an input schema (MCP: also an output schema), and does not set the other
+members of a contract. Members without a counterpart in a contract (`strict`, a title,
+annotations) go into its meta under the provider's name; `tools_registry.exchange.providers`
+writes them back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,17 +17,17 @@ from tools_registry.schemas import ToolContract, name_in
 
 
 class Form(NamedTuple):
-    """A provider's form: what it is called, and which of its members become what."""
+    """A provider's form: its label, and the mapping of its members."""
 
     label: str
     members: Mapping[str, str]
-    """The contract's members by the form's."""
+    """The contract's member for each member of the form."""
     labels: tuple[str, ...]
-    """Members that are kept in meta."""
+    """Members that are stored in meta."""
     meta: str
-    """Where in meta."""
+    """The member of meta in which they are stored."""
     silent: tuple[str, ...] = ("type",)
-    """Members that say nothing of the tool."""
+    """Members without information about the tool."""
 
 
 CHAT: Final = Form(
@@ -43,15 +44,15 @@ MCP: Final = Form(
 )
 
 _ANYTHING: Final = {"type": "object", "properties": {}}
-"""What takes no parameters says so by leaving them out."""
+"""The input schema of a definition without parameters."""
 
 
 def definitions_in(document: Any) -> Iterator[tuple[str, Any]]:
-    """Place and definition of each tool of a document; a lone definition is a list of one."""
+    """Path and definition of each tool in a document; a single definition counts as a list."""
     found, place = document, ""
     if isinstance(document, dict):
         result = document.get("result")
-        if isinstance(result, dict) and "tools" in result:  # an answer of JSON-RPC
+        if isinstance(result, dict) and "tools" in result:  # a JSON-RPC response
             found, place = result["tools"], "result.tools"
         elif "tools" in document:
             found, place = document["tools"], "tools"
@@ -63,7 +64,7 @@ def definitions_in(document: Any) -> Iterator[tuple[str, Any]]:
 
 
 def read_definition(path: str, entry: Any) -> ReadTool:
-    """A tool of a provider's definition. Never raises: what is wrong is among its problems."""
+    """Read a provider's definition of a tool. Never raises: errors are in the tool's problems."""
     form = form_of(entry)
     if form is None:
         tool = ReadTool(path, name_in(entry) or "")
@@ -104,12 +105,12 @@ def read_definition(path: str, entry: Any) -> ReadTool:
 
 
 def defined_name(entry: Any) -> str | None:
-    """The name of the tool a definition is about, if a tool may be called so."""
+    """The tool's name in a definition; None if missing or invalid."""
     return name_in(entry["function"] if form_of(entry) is CHAT else entry)
 
 
 def form_of(entry: Any) -> Form | None:
-    """Whose form a definition has."""
+    """The form of a definition; None if unknown."""
     if not isinstance(entry, dict):
         return None
     if isinstance(entry.get("function"), dict):

@@ -1,7 +1,7 @@
-"""The registry's own document: tools with all versions, states and what people say of them.
+"""The registry's own export format: tools with all versions, states and descriptions.
 
-Pure. `tool_document` writes one tool, `read_tool` reads it; what is read of a document that was
-written here is the same. Problems name the place: `tools[3].versions[0].input_schema: …`.
+Pure. `tool_document` writes a tool and `read_tool` reads it back without loss. Problems start
+with the path: `tools[3].versions[0].input_schema: …`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ from tools_registry.versions import contract_of
 FORMAT: Final = "tooltrail-registry"
 FORMAT_VERSION: Final = 1
 PROBLEMS_MAX: Final = 20
-"""Of one tool, that are told."""
+"""Maximum number of problems reported per tool."""
 
-_TAGS_MAX, _TAG_LENGTH = 20, 50  # as people may type them
+_TAGS_MAX, _TAG_LENGTH = 20, 50  # the same limits as in the form
 
 
 @dataclass(frozen=True, slots=True)
 class ReadVersion:
-    """A version as a document has it; `state` None: the document does not say."""
+    """A version read from a document; `state` is None if the document has none."""
 
     path: str
     """Its place in the document."""
@@ -34,32 +34,32 @@ class ReadVersion:
     contract: ToolContract
     state: State | None = None
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """When and by whom it was published where it comes from."""
+    """When and by whom it was published in the registry of origin."""
 
 
 @dataclass(slots=True)
 class ReadTool:
-    """A tool as a document has it. One with `problems` is refused."""
+    """A tool read from a document. With `problems` it is refused."""
 
     path: str
     """Its place in the document."""
     name: str
     versions: list[ReadVersion] = field(default_factory=list)
-    """In the order of their numbers."""
+    """Ordered by number."""
     current_number: int = 0
-    """As the document numbers them; 0: none is current."""
+    """In the numbering of the document; 0: no version is current."""
     description: dict[str, Any] = field(default_factory=dict)
-    """What it says for people: members of `DESCRIBING`."""
+    """Its description for people: members of `DESCRIBING`."""
     members: dict[str, Any] | None = None
-    """Of a provider's definition: the members of a contract it gives; the others it leaves open."""
+    """The members of a contract that a provider's definition sets; None for our own format."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """How its form calls a contract's members, where that is another word."""
+    """The form's names of a contract's members, where they differ."""
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What of it is not taken over."""
+    """Parts of it that are not imported."""
 
     def refuse(self, problem: str) -> None:
-        """Note why it cannot be taken; of very many only the first."""
+        """Add a problem, up to `PROBLEMS_MAX`."""
         if len(self.problems) < PROBLEMS_MAX:
             self.problems.append(problem)
 
@@ -86,7 +86,7 @@ class _Description(BaseModel):
 def tool_document(
     tool: Tool, versions: Sequence[ToolVersion], states: Mapping[int, State]
 ) -> dict[str, Any]:
-    """A tool as JSON, its versions in the order of their numbers."""
+    """A tool as JSON, with its versions in the given order (by number)."""
     return {
         "name": tool.name,
         **{member: getattr(tool, member) for member in DESCRIBING},
@@ -106,7 +106,7 @@ def tool_document(
 
 
 def read_tool(path: str, entry: Any) -> ReadTool:
-    """A tool of the registry's own document. Never raises: what is wrong is among its problems."""
+    """Read a tool in the registry's format. Never raises: errors are in the tool's problems."""
     name = name_in(entry)
     if name is None:
         tool = ReadTool(path, "")

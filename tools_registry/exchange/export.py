@@ -1,8 +1,8 @@
-"""The registry as one JSON document, written a few tools at a time.
+"""Exports the registry as one JSON document, a few tools at a time.
 
-Tools are in the order of their names, each chunk read in a scope of its own. The document ends
-with the number of tools: without it, a file was cut off. It says nothing of the moment it was
-made, so that two exports of one registry are the same bytes.
+Tools are ordered by name. Each chunk is read in a scope of its own. The document ends with the
+number of tools, so a truncated file can be detected. It has no time stamp of the export, so two
+exports of an unchanged registry have the same bytes.
 """
 
 import json
@@ -20,11 +20,11 @@ from tools_registry.schemas import ToolContract
 from tools_registry.versions import contract_of
 
 CHUNK: Final = 50
-"""Tools read and written at once, with all their versions."""
+"""Tools per chunk, with all their versions."""
 
 
 def export_registry(tenant_id: UUID) -> Iterator[bytes]:
-    """All tools of a tenant, in pieces of JSON. Opens the tenant's scope for each chunk."""
+    """All tools of a tenant as chunks of JSON. Opens the tenant's scope for each chunk."""
     head = json.dumps({"format": FORMAT, "version": FORMAT_VERSION})[:-1]
     yield f'{head}, "tools": ['.encode()
     count, after = 0, ""
@@ -41,7 +41,7 @@ def export_registry(tenant_id: UUID) -> Iterator[bytes]:
 
 
 def current_contracts(tenant_id: UUID) -> list[ToolContract]:
-    """The contracts outputs are judged by, of all tools that are not retired, by name."""
+    """The current contracts of all tools that are not retired, ordered by name."""
     versions = list(
         ToolVersion.objects.filter(
             tenant_id=tenant_id, tool__tenant_id=tenant_id, number=F("tool__current_number")

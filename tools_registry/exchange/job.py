@@ -1,11 +1,11 @@
-"""Imports: a file is looked at, and carried out when somebody says so, tool by tool.
+"""Imports: a file is previewed and, after a confirmation, imported tool by tool.
 
-An import is a job in slices (`tenants.slices`), and each tool of its file is a row of its own. A
-step checks the next few tools, or imports the next one. A small file is done while somebody waits.
+An import is a job in slices (`tenants.slices`). Each tool of its file has a row of its own. A step
+previews the next few tools, or imports the next one. A small file is processed within the request.
 
-What is done to a tool is what was looked at: where it is another by then, it is refused, and can be
-looked at again. What is here already changes nothing, so that an import that was cancelled, or of
-which tools were refused, is simply looked at again and confirmed.
+A tool is imported exactly as previewed. If the plan has changed since, the tool is refused and can
+be previewed again. Contracts that already exist change nothing; so after a cancelled import or
+refused tools, preview and confirm the same import again.
 """
 
 import json
@@ -29,17 +29,17 @@ from tools_registry.models import ImportedTool, ImportState, ToolImport
 
 AT_ONCE_BYTES: Final = 256 * 1024
 AT_ONCE_TOOLS: Final = 50
-"""A file of no more is done while somebody waits: by its size and not by the clock."""
+"""Limits of a file that is processed within the request; they are of size, not of time."""
 KEPT_FOR: Final = timedelta(days=1)
 CHUNK: Final = 20
-"""Tools looked at in one transaction."""
+"""Tools previewed in one transaction."""
 UNDER_WAY: Final = (ImportState.LOOKING, ImportState.IMPORTING)
 
 _ROWS_AT_ONCE: Final = 500
 
 
 def is_large(document: OpenDocument) -> bool:
-    """Whether it is too much to be done while somebody waits."""
+    """Whether the file is too large to be processed within the request."""
     return document.size > AT_ONCE_BYTES or len(document.entries) > AT_ONCE_TOOLS
 
 
@@ -51,11 +51,11 @@ def start_import(
     as_drafts: bool | None = None,
     way: Way | None = None,
 ) -> ToolImport:
-    """Note a file to be looked at, or with a way to be carried out as it is. Needs the scope.
+    """Store a file for a preview or, with `way`, for import without one. Needs the tenant's scope.
 
-    Going on with it is the caller's: deferring the task, or `run_at_once` for what is small. How it
-    is offered first, `as_drafts` or published, goes by the document unless it is said. Imports
-    whose time is over are forgotten.
+    The caller continues: it defers the task, or calls `run_at_once` for a small file. `as_drafts`
+    is the preselected choice; default: drafts, unless the file is an export of a registry.
+    Deletes imports older than `KEPT_FOR`.
     """
     ToolImport.objects.filter(created_at__lt=timezone.now() - KEPT_FOR).delete()
     kept = ToolImport(
@@ -95,7 +95,7 @@ def start_import(
 
 
 def look_again(kept: ToolImport) -> bool:
-    """Look anew at a file; False while that or the import itself is under way. Needs the scope."""
+    """Restart the preview; False while preview or import is running. Needs the tenant's scope."""
     again = ToolImport.objects.filter(pk=kept.pk).exclude(state__in=UNDER_WAY)
     nobody = {"user_id": None, "user_name": "", "key_id": "", "reason": ""}
     if not again.update(state=ImportState.LOOKING, done_count=0, finished_at=None, **nobody):
@@ -105,7 +105,7 @@ def look_again(kept: ToolImport) -> bool:
 
 
 def confirm_import(kept: ToolImport, way: Way) -> bool:
-    """Let what was looked at be done; False unless it waits for that. Needs the scope."""
+    """Start importing as previewed; False unless it waits for that. Needs the tenant's scope."""
     waiting = ToolImport.objects.filter(pk=kept.pk, finished_at=kept.finished_at)
     found = waiting.filter(state=ImportState.LOOKED_AT).select_for_update().first()
     if found is None:
@@ -116,7 +116,7 @@ def confirm_import(kept: ToolImport, way: Way) -> bool:
 
 
 def cancel_import(kept: ToolImport, now: datetime) -> bool:
-    """Ask the worker to stop; what is done is done. False if there is nothing to stop."""
+    """Cancel a running import or preview; imported tools stay. False if none is running."""
     changed = ToolImport.objects.filter(pk=kept.pk, state__in=UNDER_WAY).update(
         state=ImportState.CANCELLED, finished_at=now
     )
@@ -124,28 +124,29 @@ def cancel_import(kept: ToolImport, now: datetime) -> bool:
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
-    """Go on with an import for a while; True if there is more to do."""
+    """Continue an import for `seconds`; True if more is to do."""
     return slices.run_slice(lambda _: _run_chunk(tenant_id, pk), seconds)
 
 
 def run_at_once(kept: ToolImport) -> None:
-    """Do what is small to its end, in the caller's transaction; brings the row up to date."""
+    """Finish a small import in the caller's transaction, and reload `kept`."""
     while _run_chunk(kept.tenant_id, kept.pk):
         pass
     kept.refresh_from_db()
 
 
 def outcomes(kept: ToolImport, *, as_drafts: bool) -> list[tuple[dict[str, Any] | None, str]]:
-    """Of each tool in the file's order what is told of it, and its place. One query.
+    """Summary and path of each tool, in the file's order. One query.
 
-    That is what was done; while nothing is, what would be done in that way. None: neither yet.
+    Before the confirmation the summary is the preview, as drafts or published; afterwards it is
+    the outcome. None: not processed yet.
     """
     wanted = "outcome" if kept.is_confirmed else "drafts" if as_drafts else "published"
     return list(_tools(kept).order_by("position").values_list(wanted, "path"))
 
 
 def _enter(kept: ToolImport, way: Way) -> None:
-    """Begin to carry it out: whose changes they are, and why."""
+    """Set the state of a confirmed import, with its publisher and reason."""
     kept.state, kept.done_count, kept.finished_at = ImportState.IMPORTING, 0, None
     kept.as_drafts, kept.reason = way.as_drafts, way.reason
     kept.user_id = way.by.user.pk if way.by.user else None
@@ -153,7 +154,7 @@ def _enter(kept: ToolImport, way: Way) -> None:
 
 
 def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
-    """The next few tools, or one, in one transaction; False when it has come to its end."""
+    """Preview the next few tools, or import the next one, in one transaction; False at the end."""
     with tenant_scope(tenant_id):
         kept = ToolImport.objects.filter(tenant_id=tenant_id, pk=pk).select_for_update().first()
         if kept is None or kept.state not in UNDER_WAY:
@@ -170,21 +171,21 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
 
 
 def _look(kept: ToolImport, tools: list[ImportedTool]) -> int:
-    """Write down what would become of some tools, either way; how many."""
+    """Store the previews of some tools, both as drafts and published; returns their number."""
     read = [_read(tool) for tool in tools]
     stored = stored_tools(kept.tenant_id, {one.name for one in read})
     for tool, one in zip(tools, read, strict=True):
         here = stored.get(one.name)
         drafts, published = (plan_tool(one, here, as_drafts=way) for way in (True, False))
         if drafts.becomes is not None and published.becomes is drafts.becomes:
-            published.diff = drafts.diff  # it may take long
+            published.diff = drafts.diff  # computing it may take long
         tool.drafts, tool.published = tell(drafts), tell(published)
         tool.save(update_fields=["drafts", "published"])
     return len(tools)
 
 
 def _carry_out(kept: ToolImport, tools: list[ImportedTool]) -> int:
-    """Import tools, or refuse them, and write down which; how many."""
+    """Import or refuse some tools and store the outcomes; returns their number."""
     by = Publisher(key_id=kept.key_id)
     if kept.user_name:
         user = User.objects.filter(pk=kept.user_id).first() if kept.user_id else None
@@ -194,7 +195,7 @@ def _carry_out(kept: ToolImport, tools: list[ImportedTool]) -> int:
         looked_at = tool.drafts if way.as_drafts else tool.published
         expected = looked_at["fingerprint"] if looked_at else None
         done = import_tool(kept.tenant, _read(tool), way, expected=expected)
-        if looked_at and done.tool and not done.problems and done.steps:  # as it was looked at
+        if looked_at and done.tool and not done.problems and done.steps:  # as previewed
             tool.outcome = {**looked_at, "tool": str(done.tool.pk)}
         else:
             tool.outcome = tell(done)

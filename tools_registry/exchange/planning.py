@@ -1,7 +1,7 @@
-"""What an import would do to each tool, and for what reasons it would not.
+"""Plans what an import would do to each tool, or why it would refuse the tool.
 
-`plan_tool` is pure; `stored_tools` reads what it needs of the registry. What is here already
-changes nothing: versions are known by their digests, and other versions of a tool are let be.
+`plan_tool` is pure; `stored_tools` reads the data that it needs from the registry. A version whose
+digest is already stored changes nothing, and the tool's other versions stay as they are.
 """
 
 import hashlib
@@ -30,24 +30,24 @@ Deed = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of a tool, in the order in which they are made."""
+    """One change of a tool; a plan has them in order."""
 
     deed: Deed
     number: int = 0
-    """Of the version it is about, as it is numbered here."""
+    """Number of the version in this registry."""
     contract: ToolContract | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
-    """What is said of it from now on; of a version, where it comes from."""
+    """`describe`: the new description; `publish`: the version's origin."""
 
     @property
     def theirs(self) -> int:
-        """The number of the version it is about, as the document has it, if that says one."""
+        """Number of the version in the document, if it has one; else the number here."""
         number = self.values.get("version", self.number) if self.deed == "publish" else self.number
         return int(number)
 
     @property
     def said(self) -> str:
-        """The step in words."""
+        """The step as text."""
         return {
             "create": "made",
             "describe": f"described anew: {', '.join(self.values)}",
@@ -63,11 +63,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StoredTool:
-    """A tool as the registry has it."""
+    """A tool as stored in the registry."""
 
     tool: Tool
     numbers: Mapping[str, int]
-    """Of its versions, by their digests."""
+    """The numbers of its versions, by digest."""
     states: Mapping[int, State]
     current: ToolVersion | None
     draft: ToolDraft | None
@@ -75,7 +75,7 @@ class StoredTool:
 
 @dataclass
 class PlannedTool:
-    """What an import would do to one tool; nothing, if there are problems."""
+    """What an import would do to one tool; with problems it does nothing."""
 
     read: ReadTool
     stored: StoredTool | None
@@ -83,13 +83,13 @@ class PlannedTool:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     becomes: ToolContract | None = None
-    """What would be current, or the draft."""
+    """The contract that would be the current one, or the draft."""
     tool: Tool | None = None
-    """It, if there is one; also the one that was made."""
+    """The stored tool, if any, or the one that the import created."""
 
     @property
     def status(self) -> Status:
-        """What becomes of it, in a word."""
+        """The result for this tool, in one word."""
         if self.problems:
             return "refused"
         if not self.steps:
@@ -98,7 +98,7 @@ class PlannedTool:
 
     @property
     def said(self) -> list[str]:
-        """The steps in words: of versions that are published one after the other, from and to."""
+        """The steps as texts; versions published in a row are one text with first and last."""
         said = []
         runs = groupby(self.steps, key=lambda step: (step.deed, step.theirs - step.number))
         for (deed, further), run in runs:
@@ -113,7 +113,7 @@ class PlannedTool:
 
     @cached_property
     def diff(self) -> ContractDiff | None:
-        """From the current version to what it becomes; None where there is no such pair."""
+        """The diff from the current contract to `becomes`; None without such a pair."""
         current = self.stored.current if self.stored else None
         if self.problems or current is None or self.becomes is None:
             return None
@@ -123,15 +123,17 @@ class PlannedTool:
 
     @property
     def verdicts(self) -> dict[str, Verdict | None]:
-        """Whom it breaks, `callers` and `consumers`; None where nothing takes another's place."""
+        """The verdicts for `callers` and `consumers`; None if no contract is replaced."""
         sides = {"callers": Side.INPUT, "consumers": Side.OUTPUT}
         diff = self.diff
         return {whom: diff.verdict(side) if diff else None for whom, side in sides.items()}
 
     @property
     def fingerprint(self) -> str:
-        """A name for what would be done, and to what: another plan has another one, and so has
-        the same where another version is current by then, or what it writes over is other.
+        """A hash of the plan and of what it changes.
+
+        It differs for a different plan. It also differs for the same plan if another version has
+        become current, or if the description that would be overwritten has changed.
         """
         tool = self.stored.tool if self.stored else None
         steps = [
@@ -149,7 +151,7 @@ class PlannedTool:
 
 
 def plan_import(tenant_id: UUID, tools: list[ReadTool], *, as_drafts: bool) -> list[PlannedTool]:
-    """What an import would do, in the order of the document. Needs the tenant's scope."""
+    """Plan all tools, in the order of the document. Needs the tenant's scope."""
     stored = stored_tools(tenant_id, {tool.name for tool in tools})
     return [plan_tool(tool, stored.get(tool.name), as_drafts=as_drafts) for tool in tools]
 
@@ -157,9 +159,9 @@ def plan_import(tenant_id: UUID, tools: list[ReadTool], *, as_drafts: bool) -> l
 def stored_tools(
     tenant_id: UUID, names: Iterable[str], *, are_locked: bool = False
 ) -> dict[str, StoredTool]:
-    """The tools of these names, by name. Five statements.
+    """The stored tools with these names, by name. Five statements.
 
-    With `are_locked` they stay locked until the transaction ends.
+    With `are_locked` they are locked until the transaction ends.
     """
     wanted = Tool.objects.filter(tenant_id=tenant_id, name__in=names).order_by("name")
     tools = list(wanted.select_for_update() if are_locked else wanted)
@@ -195,7 +197,7 @@ def stored_tools(
 
 
 def plan_tool(read: ReadTool, stored: StoredTool | None, *, as_drafts: bool) -> PlannedTool:
-    """What an import would do to one tool, as drafts or published. Pure."""
+    """Plan one tool, as drafts or published. Pure."""
     plan = PlannedTool(
         read,
         stored,
@@ -230,7 +232,7 @@ def plan_tool(read: ReadTool, stored: StoredTool | None, *, as_drafts: bool) -> 
 
 
 def _defined(read: ReadTool, stored: StoredTool | None) -> ReadVersion:
-    """The version a provider's definition stands for: what it leaves open stays as it is."""
+    """A provider's definition as a version; members that it does not set keep their values."""
     given = read.members or {}
     open_members: dict[str, Any] = {}
     if stored is not None and stored.current is not None:

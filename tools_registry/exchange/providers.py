@@ -1,7 +1,7 @@
-"""Tools as providers want them told, and what a provider cannot be told.
+"""Writes tool definitions in providers' formats, with remarks on what a format cannot express.
 
-Pure. What a provider refuses or has no word for is said beside the definition, never left out in
-silence. Sources: OpenAI's and Anthropic's references and the errors they answer with, MCP
+Pure. Whatever a provider would refuse or cannot express is a remark beside the definition; nothing
+is dropped silently. Sources: OpenAI's and Anthropic's references and the errors of their APIs, MCP
 2025-11-25.
 """
 
@@ -29,19 +29,19 @@ _STRICT_DEPTH: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who takes definitions, in which form, and within which limits."""
+    """A provider: its form of definitions and its limits."""
 
     form: Form
     write: Callable[[ToolContract, str], tuple[dict[str, Any], list[str]]]
-    """A contract under a name in that form, and what it does not say."""
+    """Writes a contract under a name in that form; returns the definition and remarks."""
     name_pattern: re.Pattern[str]
     name_max: int
     wrap: Callable[[list[dict[str, Any]]], Any]
-    """All definitions as one document."""
+    """Makes one document of all definitions."""
     lacks: str
-    """What none of its definitions can say, in words."""
+    """What the provider's form cannot express, as text."""
     description_max: int = 0
-    """Characters of a description; 0: no limit is known."""
+    """Maximum characters of a description; 0: no known limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class Definition:
     """One tool for one provider."""
 
     name: str
-    """As the registry has it."""
+    """The name in the registry."""
     document: dict[str, Any]
     remarks: tuple[str, ...] = ()
-    """What of this tool the provider is told otherwise, not at all, or will not take."""
+    """What differs from the contract, is missing, or will be refused by the provider."""
 
 
 def define(contracts: Sequence[ToolContract], provider: Provider) -> list[Definition]:
-    """Each contract for a provider; names that it does not take are rewritten, each to another."""
+    """Definitions of contracts for a provider; invalid names are replaced by unique valid ones."""
     taken = {one.name for one in contracts}
     defined = []
     for contract in contracts:
@@ -109,7 +109,7 @@ def _write_chat(contract: ToolContract, name: str) -> tuple[dict[str, Any], list
 
 def _write_response(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[str]]:
     inner, remarks = _function(contract, name)
-    # Left out it would be taken for true.
+    # If it is missing, OpenAI assumes true.
     return {"type": "function", "strict": False, **inner}, remarks
 
 
@@ -156,7 +156,7 @@ def _write_mcp(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[
 
 
 def _labels(contract: ToolContract, form: Form) -> dict[str, Any]:
-    """What an import of this form has kept in meta."""
+    """The members that an import of this form has stored in meta."""
     kept = contract.meta.get(form.meta)
     if not isinstance(kept, dict):
         return {}
@@ -164,7 +164,7 @@ def _labels(contract: ToolContract, form: Form) -> dict[str, Any]:
 
 
 def not_strict(schema: Any) -> Iterator[str]:
-    """Why OpenAI's strict mode does not take a schema: the place, and what is missing there."""
+    """Why OpenAI's strict mode refuses a schema: each problem with its path."""
     waiting: list[tuple[str, Any, int]] = [("$", schema, 0)]
     properties_seen = 0
     while waiting:
@@ -221,4 +221,4 @@ PROVIDERS: Final[dict[str, Provider]] = {
         _FLAGS,
     ),
 }
-"""By their names in addresses."""
+"""Providers by their names in URLs."""

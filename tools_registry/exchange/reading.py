@@ -1,6 +1,6 @@
-"""A file that is to be imported: which form it has, and the tools in it. Pure.
+"""Opens a file to be imported: detects its form and lists its tools. Pure.
 
-The file is parsed once; each tool in it is an entry, which is read when its turn comes.
+The file is parsed once. Each tool in it is an entry, which is read later, when it is processed.
 """
 
 import json
@@ -26,29 +26,29 @@ _TOO_MANY: Final = f"It holds more than {TOOLS_MAX:,} tools."
 
 
 class UnreadableError(ValueError):
-    """A file nothing can be imported from, with the reason in one line."""
+    """Nothing can be imported from the file; the message is the reason, on one line."""
 
     def __init__(self, reason: str) -> None:
-        # It may quote the file, and a lone surrogate cannot be shown.
+        # The reason may quote the file, and a lone surrogate cannot be encoded.
         super().__init__(reason.encode(errors="backslashreplace").decode())
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A tool as it stands in a file, not yet read."""
+    """A tool in a file, not read yet."""
 
     path: str
     """Its place in the file."""
     name: str
-    """'' if it says none that a tool can have."""
+    """'' if it is missing or invalid."""
     content: Any
     is_own: bool
-    """Whether it is one of the registry's own document."""
+    """Whether it has the registry's own format."""
     twin: str = ""
-    """The place of an earlier one of its name, because of which it is refused."""
+    """Path of an earlier tool with the same name, for which this one is refused."""
 
     def read(self) -> ReadTool:
-        """What it says. Never raises: what is wrong is among its problems."""
+        """Read the tool. Never raises: errors are in the tool's problems."""
         tool = (read_tool if self.is_own else read_definition)(self.path, self.content)
         if self.twin:
             tool.refuse(f"{tool.path}.name: {self.twin} has that name already")
@@ -57,23 +57,23 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OpenDocument:
-    """What is in a file."""
+    """The content of a file."""
 
     forms: tuple[str, ...]
-    """What its tools are written as, in words."""
+    """The labels of its tools' forms."""
     entries: list[Entry]
     is_own: bool
-    """Whether it is the registry's own document: with versions and states."""
+    """Whether it has the registry's own format, with versions and states."""
     note: str
-    """What of it is missing as a whole."""
+    """What the whole file lacks, as text; '' if nothing."""
     size: int
-    """Of the file, in bytes or characters."""
+    """Size of the file, in bytes or characters."""
 
 
 def open_document(data: bytes | str, *, limit: int | None = DOCUMENT_MAX_BYTES) -> OpenDocument:
-    """Parse a file of tools. Raises UnreadableError for what is not one as a whole.
+    """Parse a file of tools. Raises UnreadableError if the file as a whole is invalid.
 
-    What is wrong with single tools is told when they are read.
+    Problems of single tools are reported when they are read.
     """
     document = _read_json(data, limit)
     is_own = isinstance(document, dict) and document.get("format") == FORMAT
@@ -81,7 +81,7 @@ def open_document(data: bytes | str, *, limit: int | None = DOCUMENT_MAX_BYTES) 
         forms: Counter[str] = Counter({"Tooltrail's registry": 1})
         found = [(path, name_in(entry), entry) for path, entry in _own_tools(document)]
     else:
-        # One more than may be: a list of millions is not taken apart to be refused.
+        # One more than allowed, so that a list of millions is refused without reading all of it.
         definitions = islice(definitions_in(document), TOOLS_MAX + 1)
         found = [(path, defined_name(entry), entry) for path, entry in definitions]
         if len(found) > TOOLS_MAX:

@@ -1,8 +1,8 @@
-"""What would become of a tool, or became of it, as it is stored, shown and answered. Pure.
+"""The summary of a tool's preview or outcome, for storage, pages and the API. Pure.
 
-Members: `path`, `name`, `status`, `steps`, `problems`, `notes`, `callers`, `consumers`, which are
-the API's; for pages `changes` (path, keyword and reason of the first few), `more_changes` and
-`tool`, its id; and `fingerprint`.
+Members for the API: `path`, `name`, `status`, `steps`, `problems`, `notes`, `callers`,
+`consumers`. For pages: `changes` (path, keyword and reason of the first few), `more_changes` and
+`tool` (its id). For the import job: `fingerprint`.
 """
 
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from tools_registry.exchange.planning import PlannedTool, Status
 
 CHANGES_TOLD: Final = 5
 STATUSES: Final[tuple[Status, ...]] = ("refused", "changed", "added", "unchanged")
-"""What somebody must look at first."""
+"""Ordered by how much attention they need."""
 
 
 def tell(one: PlannedTool) -> dict[str, Any]:
-    """All that is told of a tool's plan."""
+    """The summary of a tool's plan."""
     changes = one.diff.changes if one.diff else []
     return {
         "path": one.read.path,
@@ -36,7 +36,7 @@ def tell(one: PlannedTool) -> dict[str, Any]:
 
 
 def count(told: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """How many tools become what, in the order of `STATUSES`."""
+    """The number of tools per status, in the order of `STATUSES`."""
     counts: dict[str, int] = dict.fromkeys(STATUSES, 0)
     for one in told:
         counts[one["status"]] += 1

@@ -1,8 +1,9 @@
-"""What another JSON Schema accepts that this one did not, and the other way round.
+"""Compares two JSON Schemas: which values the new one accepts or refuses in addition.
 
-Pure: schemas in, changes out; nothing is fetched and no value validated. `comparison` walks two
-schemas side by side, `reading` says what a schema means once references and dialects are out of
-the way, `keywords` compares what stands alone, `effect` names what comes of it.
+Pure: schemas in, changes out; nothing is fetched and no value is validated. `comparison` walks two
+schemas side by side, `reading` resolves references and older dialects, `alternatives` compares
+`anyOf`, `oneOf` and `allOf`, `keywords` compares independent keywords, `effect` defines the
+effects of a change.
 """
 
 from tools_registry.schema_diff.comparison import compare_schemas

@@ -1,8 +1,8 @@
-"""Keywords that hold schemas for the same value: `anyOf`, `oneOf`, `allOf`.
+"""Compares keywords with several schemas for the same value: `anyOf`, `oneOf`, `allOf`.
 
-Of `anyOf`, a value needs one; so an alternative that came only adds, unless others cover it, and
-one that went only takes away. `oneOf` comes here only if its alternatives overlap, and then is
-compared no further.
+A value needs to match one alternative of `anyOf`. So an added alternative can only accept more,
+and a removed one can only accept less; if another alternative covers it, nothing changes. `oneOf`
+is still a `oneOf` here only if its alternatives overlap; any difference is then undecided.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _ALTERNATIVES_TRIED = 20
 def compare_alternatives(
     comparison: "Comparison", old: View, new: View, place: "Place", found: "Findings"
 ) -> bool:
-    """Note what is another in the three keywords; whether that was all of the two views."""
+    """Add the differences in the three keywords; True if nothing else remains to compare."""
     if ("anyOf" in old) != ("anyOf" in new) and _compare_to_one(comparison, old, new, place, found):
         return True
     _compare_conjuncts(comparison, old.get("allOf", ()), new.get("allOf", ()), place, found)
@@ -85,9 +85,9 @@ def _compare_unions(
 def _compare_to_one(
     comparison: "Comparison", old: View, new: View, place: "Place", found: "Findings"
 ) -> bool:
-    """One schema against alternatives: it became one of them, and the others came or went.
+    """Compare a single schema with an `anyOf`: it matches one alternative, others came or went.
 
-    That is how a value becomes nullable. Returns whether it is so.
+    Example: a value becomes nullable. Returns False if no alternative is close enough.
     """
     is_wider = "anyOf" in new
     union, single = (new, old) if is_wider else (old, new)
@@ -116,7 +116,7 @@ def _compare_to_one(
 def _unlike(
     comparison: "Comparison", old: Sequence[Node], new: Sequence[Node], place: "Place"
 ) -> tuple[list[Node], list[Node], list[tuple[Node, Node]]]:
-    """What went, what came, and the pairs that mean the same, in the order of the new ones."""
+    """The removed nodes, the added nodes, and the equivalent pairs, in the new order."""
     went, came, alike = list(old), [], []
     for node in new:
         for index, candidate in enumerate(went):

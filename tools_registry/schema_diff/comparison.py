@@ -1,9 +1,9 @@
-"""Two schemas side by side: every difference, and what it does to the values accepted.
+"""Walks two schemas side by side: every difference and its effect on the accepted values.
 
-A difference is called WIDER or NARROWER only if that is certain of all values whatever; the
-differences of a whole are joined by `|`. What is true of each part is true of the whole because
-the keywords of a schema are joined by "and"; where several keywords act as one (properties and
-what is additional to them, alternatives, `contains` and its counts) they are compared as one.
+A difference is WIDER or NARROWER only if that is certain for all values. The effects of several
+differences are joined by `|`. This is correct because a value must match all keywords of a schema.
+Keywords that depend on each other are compared together: properties and additional properties,
+alternatives, `contains` and its counts.
 """
 
 import json
@@ -19,8 +19,8 @@ from tools_registry.schema_diff.keywords import compare_keywords, same_json
 from tools_registry.schema_diff.reading import NOTHING, Document, Node, UndecidedError, View
 
 TRIES_MAX = 8_000
-"""Pairs of schemas looked at to find which alternative became which: within others, they
-multiply. About half a second."""
+"""Maximum number of pairs compared to match alternatives, which multiply when nested. 8,000 pairs
+take about half a second."""
 DEPTH_MAX = 60
 _INFINITY = float("inf")
 _UNEVALUATED = {"unevaluatedProperties", "unevaluatedItems"}
@@ -34,7 +34,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def compare_schemas(old: Node, new: Node) -> list[SchemaChange]:
     """All differences between two schemas, in the order of the new one's members.
 
-    What is not found out is a change with the effect UNDECIDED that says why.
+    A part that cannot be compared is a change with the effect UNDECIDED; its `why` is the reason.
     """
     if same_json(old, new):
         return []
@@ -53,80 +53,80 @@ def compare_schemas(old: Node, new: Node) -> list[SchemaChange]:
 
 @dataclass(slots=True)
 class Place:
-    """Where a pair of schemas stands."""
+    """The position of a pair of schemas."""
 
     path: str
     is_flipped: bool = False
-    """Whether an odd number of `not` is around it."""
+    """Whether it is inside an odd number of `not`."""
     level: int = 0
-    """How far into the value; alternatives are on the level of what they are alternatives of."""
+    """Depth in the value; alternatives have the level of the schema that contains them."""
     depth: int = 0
 
     def below(self, step: str) -> "Place":
-        """A part of the value."""
+        """The place of a part of the value."""
         return Place(self.path + step, self.is_flipped, self.level + 1, self.depth + 1)
 
     def beside(self, *, flips: bool = False) -> "Place":
-        """The same value, another schema."""
+        """The place of another schema for the same value."""
         return Place(self.path, self.is_flipped != flips, self.level, self.depth + 1)
 
 
 class Findings:
-    """The changes found so far, and the pairs that need not be looked at again."""
+    """The changes found so far, and the pairs that are already compared."""
 
     def __init__(self, changes: list[SchemaChange]) -> None:
         self.changes = changes
         self.done: set[tuple[int, int, bool]] = set()
 
     def apart(self) -> "Findings":
-        """Findings of their own, for what must know of everything beside it."""
+        """New, separate findings, for keywords that depend on all changes at their level."""
         return Findings([])
 
     def add(
         self, place: Place, keyword: str, before: Any, after: Any, effect: Effect, why: str = ""
     ) -> None:
-        """Note a change; `effect` is the one at its place, without any `not` around it."""
+        """Add a change; `effect` is its local effect, not flipped by an enclosing `not`."""
         effect = effect.flipped() if place.is_flipped else effect
         self.changes.append(SchemaChange(place.path, keyword, before, after, effect, why))
 
 
 class _DifferentError(Exception):
-    """A first difference was found, and no other is asked for."""
+    """A difference was found in a trial that ends at the first one."""
 
 
 class _Trial(Findings):
-    """Of a pair that is tried: nothing of it is told."""
+    """Findings of a trial comparison, which are not reported."""
 
     def __init__(self, *, is_ended_by_any: bool) -> None:
         super().__init__([])
         self._is_ended_by_any = is_ended_by_any
 
     def apart(self) -> Findings:
-        """A trial, too."""
+        """New, separate findings of the same trial."""
         return _Trial(is_ended_by_any=self._is_ended_by_any)
 
     def add(
         self, place: Place, keyword: str, before: Any, after: Any, effect: Effect, why: str = ""
     ) -> None:
-        """The same. Raises _DifferentError for what ends the trial."""
+        """Add a change. Raises _DifferentError if it ends the trial."""
         if effect is not Effect.NONE and self._is_ended_by_any:
             raise _DifferentError
         super().add(place, keyword, before, after, effect, why)
 
 
 class Comparison:
-    """Walks two documents. `compare` adds to the findings; nothing here raises into it."""
+    """Walks two documents; `compare` adds the differences to the findings."""
 
     def __init__(self, old: Document, new: Document) -> None:
         self.old = old
         self.new = new
         self._tries = 0
         self._open: dict[tuple[int, int, bool], int] = {}
-        """Pairs under way, and on which level of the value: references may lead back to them."""
+        """Pairs being compared, with their level in the value: references may lead back to them."""
         self._kept: list[Any] = []
 
     def compare(self, old: Node, new: Node, place: Place, found: Findings) -> None:
-        """Note what is another in `new`. Raises UndecidedError if there is too much to look at."""
+        """Add the differences. Raises UndecidedError if alternatives need too many comparisons."""
         pair = (id(old), id(new), place.is_flipped)
         if pair in found.done or (isinstance(old, bool) and old is new):
             return
@@ -135,7 +135,7 @@ class Comparison:
             raise UndecidedError("there are too many alternatives within alternatives")
         level = self._open.get(pair)
         if level is not None:
-            # Of a smaller part of the value what holds of the whole may be taken for granted.
+            # For a smaller part of the value, the result of the running comparison can be assumed.
             if level == place.level:
                 found.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, "it contains itself")
             return
@@ -152,13 +152,14 @@ class Comparison:
         found.done.add(pair)
 
     def compare_views(self, old: View, new: View, place: Place, found: Findings) -> None:
-        """The same of what the two stand for."""
+        """Add the differences between the two views."""
         if old is NOTHING or new is NOTHING:
             if old is not new:
                 effect = Effect.WIDER if old is NOTHING else Effect.NARROWER
                 found.add(place, "schema", _shown(old), _shown(new), effect)
             return
-        # Apart from all others: "unevaluated" must see also what was noted elsewhere before.
+        # Separate findings, so that the "unevaluated" keywords see all changes at this place, also
+        # those in pairs that were compared before.
         here = found if _UNEVALUATED.isdisjoint(old.keys() & new.keys()) else found.apart()
         if not compare_alternatives(self, old, new, place, here):
             for one in compare_keywords(old, new):
@@ -176,14 +177,14 @@ class Comparison:
             found.changes += here.changes
 
     def effect(self, old: Node, new: Node, place: Place) -> Effect:
-        """What putting one schema in another's place would do; nothing is noted."""
+        """The effect of replacing `old` by `new`; adds nothing to the findings."""
         found = _Trial(is_ended_by_any=False)
         self.compare(old, new, place, found)
         effect = joined(change.effect for change in found.changes)
         return effect.flipped() if place.is_flipped else effect
 
     def is_alike(self, old: Node, new: Node, place: Place) -> bool:
-        """Whether the two accept the same for all that can be seen."""
+        """Whether no difference is found between the two."""
         try:
             self.compare(old, new, place, _Trial(is_ended_by_any=True))
         except _DifferentError:
@@ -191,7 +192,7 @@ class Comparison:
         return True
 
     def keep(self, node: View) -> View:
-        """Make a schema that is written nowhere live as long as the ids of the others."""
+        """Keep a temporary schema alive, so that its `id()` stays unique."""
         self._kept.append(node)
         return node
 
@@ -212,9 +213,9 @@ class Comparison:
             if name in olds and name in news:
                 self.compare(olds[name], news[name], here, found)
                 continue
-            # Where only one names it, what is additional in the other is said of it.
+            # If only one schema names it, the other's additionalProperties apply to it.
             before, after = olds.get(name, rests[0]), news.get(name, rests[1])
-            if has_patterns:  # which of them it matches is not asked: patterns may be hostile
+            if has_patterns:  # patterns are not matched against the name: they may be malicious
                 effect = self._beside_patterns(name in news, rests, here)
             else:
                 effect = self.effect(before, after, here)
@@ -238,7 +239,10 @@ class Comparison:
         self._compare_rest("propertyNames", old, new, place.below(".*~"), found)
 
     def _beside_patterns(self, is_new: bool, rests: tuple[Node, Node], place: Place) -> Effect:
-        """Of names that are additional no longer, or now, if all is accepted as additional."""
+        """The effect for a name or pattern that only one schema has, beside patterns.
+
+        It is decided only if the other schema accepts anything as an additional property.
+        """
         rest = rests[0] if is_new else rests[1]
         if not self.is_alike(True, rest, place):
             return Effect.UNDECIDED
@@ -250,14 +254,14 @@ class Comparison:
             before = olds[index] if index < len(olds) else old.get("items", True)
             after = news[index] if index < len(news) else new.get("items", True)
             self.compare(before, after, place.below(f"[{index}]"), found)
-        if len(olds) != len(news):  # what is left over may be another
+        if len(olds) != len(news):  # "items" now starts at another index
             found.add(place, "prefixItems", len(olds), len(news), Effect.NONE)
         self._compare_rest("items", old, new, place.below("[*]"), found)
 
     def _compare_rest(
         self, keyword: str, old: View, new: View, place: Place, found: Findings
     ) -> None:
-        """A schema for many parts of the value at once; without it, they may be anything."""
+        """Compare a schema for all other parts of the value; without it, they may be anything."""
         before, after = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
         if isinstance(before, dict) and isinstance(after, dict):
             self.compare(before, after, place, found)
@@ -322,7 +326,7 @@ class Comparison:
 
 
 def _step(name: str) -> str:
-    """A property in a path, as JSONPath has it."""
+    """A property in a path, in JSONPath syntax."""
     return f".{name}" if _PLAIN_NAME.fullmatch(name) else f"[{json.dumps(name)}]"
 
 

@@ -1,4 +1,4 @@
-"""What a change of a schema does to the set of values it accepts."""
+"""The effect of a schema change on the set of accepted values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 
 class Absent:
-    """There is no such keyword: no JSON value says that."""
+    """The type of ABSENT: the keyword is missing, which no JSON value can express."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -19,36 +19,36 @@ ABSENT: Final = Absent()
 
 
 class Effect(IntFlag):
-    """Of one change or of several together, which are joined by `|`."""
+    """The effect of one change, or of several joined by `|`."""
 
     NONE = 0
     WIDER = 1
-    """Values may be accepted that were not, and no value is lost."""
+    """More values may be accepted, and none is refused that was accepted."""
     NARROWER = 2
-    """Values may be refused that were not, and no value is gained."""
+    """More values may be refused, and none is accepted that was refused."""
     OTHER = 3
     """Both."""
     UNDECIDED = 7
-    """Perhaps both: nobody has found out."""
+    """Unknown; perhaps both."""
 
     def flipped(self) -> "Effect":
-        """The same below a `not`."""
+        """The effect inside a `not`."""
         swapped = (self & Effect.WIDER) << 1 | (self & Effect.NARROWER) >> 1
         return Effect(swapped | self & ~Effect.OTHER)
 
 
 def joined(effects: Iterable[Effect]) -> Effect:
-    """What several changes do together."""
+    """The joint effect of several changes."""
     return reduce(or_, effects, Effect.NONE)
 
 
 def effect_of(*, loses: bool, gains: bool) -> Effect:
-    """Of a change that may refuse what was accepted, and accept what was not."""
+    """The effect of a change that may refuse accepted values or accept refused ones."""
     return (Effect.NARROWER if loses else Effect.NONE) | (Effect.WIDER if gains else Effect.NONE)
 
 
 def by_presence(before: Any, after: Any) -> Effect:
-    """Of a keyword that came or went; a change between two values is not decided."""
+    """The effect of an added or removed keyword; a changed one is UNDECIDED."""
     if before is ABSENT:
         return Effect.NARROWER
     return Effect.WIDER if after is ABSENT else Effect.UNDECIDED
@@ -56,22 +56,22 @@ def by_presence(before: Any, after: Any) -> Effect:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One difference between two schemas, at one place of the values they are about."""
+    """One difference between two schemas, at one place of the value."""
 
     path: str
-    """`$.city`, `$.rows[*]`: where in the value."""
+    """Place in the value, such as `$.city` or `$.rows[*]`."""
     keyword: str
-    """Of JSON Schema; `property` for one that came or went."""
+    """The keyword of JSON Schema; `property` for an added or removed property."""
     before: Any
-    """The keyword's value, ABSENT for none."""
+    """The keyword's old value; ABSENT if there was none."""
     after: Any
     effect: Effect
     why: str = ""
-    """What is not plain to see."""
+    """An explanation, where the effect is not obvious."""
 
     @property
     def is_note(self) -> bool:
-        """Whether it is about a word for readers, such as a description."""
+        """Whether it concerns a text for readers, such as a description."""
         return self.keyword in NOTES and self.effect is Effect.NONE
 
 
@@ -79,4 +79,4 @@ NOTES = frozenset(
     {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
     | {"$comment", "$schema", "$id"}
 )
-"""Keywords that say nothing about which values are accepted."""
+"""Keywords that do not affect which values are accepted."""

@@ -1,7 +1,7 @@
-"""The keywords of JSON Schema that stand alone: each is compared without looking at others.
+"""Compares the independent keywords of JSON Schema, each without regard to the others.
 
-All of them are joined by "and", hence one that is new can only refuse more, and one that is gone
-can only accept more.
+A value must match all of them. So an added keyword can only refuse more, and a removed one can
+only accept more.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 from tools_registry.schema_diff.effect import ABSENT, NOTES, Effect, by_presence, effect_of
 
 TYPES = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
-"""Of JSON Schema's `number`, `integer` and `fraction` are the two parts."""
+"""Types of values; `integer` and `fraction` together are JSON Schema's `number`."""
 
 _INFINITY = float("inf")
 _VALUES = {"const", "enum"}
@@ -21,14 +21,14 @@ _MOST = ("maxLength", "maxItems", "maxProperties")
 _BOUNDS = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", *_LEAST, *_MOST}
 _OPAQUE = {
     *("pattern", "format", "contentEncoding", "contentMediaType", "contentSchema"),
-    *("dependencies", "additionalItems"),  # of older dialects, where they do not belong
+    *("dependencies", "additionalItems"),  # from older dialects, left over in a newer one
 }
-"""What they accept is not worked out."""
+"""Keywords whose accepted values are not computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordChange:
-    """One keyword of two views that differs."""
+    """One keyword that differs between two views."""
 
     keyword: str
     before: Any
@@ -38,7 +38,7 @@ class KeywordChange:
 
 
 def compare_keywords(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeywordChange]:
-    """What differs in the keywords of two views that stand alone."""
+    """The differences in the independent keywords of two views."""
     words = old.keys() | new.keys()
     if "type" in words:
         yield from _compare_types(old, new)
@@ -60,7 +60,7 @@ def compare_keywords(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator
 
 
 def compare_notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeywordChange]:
-    """What differs in words for readers."""
+    """The differences in texts for readers."""
     for keyword in sorted(NOTES & (old.keys() | new.keys())):
         before, after = _both(keyword, old, new)
         if not same_json(before, after):
@@ -68,7 +68,7 @@ def compare_notes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Ke
 
 
 def types_of(view: Mapping[str, Any]) -> frozenset[str]:
-    """The types of the values a view may accept, by `type`, `const` and `enum`."""
+    """The types of values that `type`, `const` and `enum` of a view allow."""
     named = view.get("type")
     types = TYPES
     if named is not None:
@@ -84,7 +84,7 @@ def types_of(view: Mapping[str, Any]) -> frozenset[str]:
 
 
 def allowed_values(view: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The values `enum` and `const` leave, by what tells them apart; None if they say nothing."""
+    """The values that `enum` and `const` allow, by `json_key`; None without these keywords."""
     if "const" in view:
         allowed = {json_key(view["const"]): view["const"]}
         if "enum" in view:
@@ -97,7 +97,7 @@ def allowed_values(view: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def json_key(value: Any) -> str:
-    """A text that is the same for values JSON Schema holds to be equal: 1 and 1.0, not true."""
+    """A text that is the same for values equal in JSON Schema: 1 and 1.0, but not true."""
     if isinstance(value, bool) or value is None:
         return str(value)
     if isinstance(value, float) and value.is_integer():
@@ -110,7 +110,7 @@ def json_key(value: Any) -> str:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether JSON Schema holds two values to be equal; ABSENT equals itself."""
+    """Whether two values are equal in JSON Schema; ABSENT equals itself."""
     return one is other or (
         (type(one) is type(other) or {type(one), type(other)} <= {int, float})
         and json_key(one) == json_key(other)
@@ -180,7 +180,7 @@ def _compare_bounds(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[
 
 
 def _limit(view: Mapping[str, Any], bound: str, sign: int) -> tuple[Any, int]:
-    """The stricter of a bound and its exclusive form; the second part tells which at a tie."""
+    """The stricter of a bound and its exclusive form; at equal values the exclusive one wins."""
     exclusive = f"exclusive{bound.capitalize()}"
     none = -sign * _INFINITY
     closed, open_ = (view.get(bound, none), 0), (view.get(exclusive, none), sign)

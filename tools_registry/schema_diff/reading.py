@@ -1,8 +1,8 @@
-"""What a schema means once references are followed and older dialects are put into today's words.
+"""Normalizes a schema: resolves references and translates older dialects to 2020-12.
 
-A node is a schema as written: an object or a boolean. A view is the object it stands for: without
+A node is a schema as written: an object or a boolean. A view is its normalized object: without
 `$ref`, with `prefixItems` and `items` as in 2020-12, and with `anyOf` for a `oneOf` whose
-alternatives exclude each other. Nothing is followed out of the document.
+alternatives exclude each other. References to other documents are not followed.
 """
 
 from contextlib import suppress
@@ -22,22 +22,22 @@ _DEFINITIONS = {"$defs", "definitions"}
 _DYNAMIC = {"$dynamicRef", "$recursiveRef"}
 _ANCHORS = {"$anchor", "$dynamicAnchor", "$recursiveAnchor", *_DYNAMIC}
 _REF_ALONE = ("draft-06", "draft-07")
-"""Dialects in which nothing beside a `$ref` counts."""
+"""Dialects in which keywords beside a `$ref` are ignored."""
 _FOREIGN = "guards take what is written here, and its dialect does not have it"
 _KNOWN = ("2020-12", "2019-09", *_REF_ALONE)
 _BEHIND_MAX = 60
-_READS_MAX = 50_000  # of one document, for which some 10,000 nodes have room
-_LOOKS_INTO = 4  # levels of properties that tell alternatives apart
+_READS_MAX = 50_000  # per document; a document has room for some 10,000 nodes
+_LOOKS_INTO = 4  # levels of properties searched for a difference between alternatives
 
 
 class UndecidedError(Exception):
-    """What this schema accepts is not found out; says why."""
+    """It cannot be decided what the schema accepts; the message is the reason."""
 
 
 class Document:
-    """One schema with everything it refers to.
+    """One schema with everything that it refers to.
 
-    Raises UndecidedError for a dialect nobody here reads.
+    Raises UndecidedError for an unsupported dialect.
     """
 
     def __init__(self, root: Node) -> None:
@@ -50,12 +50,12 @@ class Document:
         self._reads = 0
 
     def view(self, node: Node) -> View:
-        """What a node stands for. Raises UndecidedError."""
+        """The view of a node. Raises UndecidedError."""
         if isinstance(node, bool):
             return {} if node else NOTHING
         known = self._views.get(id(node))
         if known is None:
-            # The node is kept: its id is its own as long as it lives.
+            # The node is stored, too: its id is unique only while it lives.
             known = self._views[id(node)] = (node, self._read(node, ()))
         return known[1]
 
@@ -69,14 +69,14 @@ class Document:
     def _read(self, node: Node, behind: tuple[int, ...]) -> View:
         if isinstance(node, bool):
             return {} if node else NOTHING
-        if not isinstance(node, dict):  # a list of items in a dialect without
+        if not isinstance(node, dict):  # a list of items in a dialect that has none
             raise UndecidedError(_FOREIGN)
         if id(node) in behind:
             raise UndecidedError("a reference leads back to itself")
         if len(behind) > _BEHIND_MAX:
             raise UndecidedError("references lead through too many others")
         self._reads += 1
-        if self._reads > _READS_MAX:  # alternatives are told apart by all that is behind them
+        if self._reads > _READS_MAX:  # comparing alternatives reads all that they refer to
             raise UndecidedError("there are too many alternatives within alternatives")
         if not _DYNAMIC.isdisjoint(node):
             raise UndecidedError("where a dynamic reference leads is not followed")
@@ -112,7 +112,7 @@ class Document:
             if "additionalItems" in view:
                 view["items"] = view.pop("additionalItems")
         else:
-            view.pop("additionalItems", None)  # means nothing there
+            view.pop("additionalItems", None)  # has no meaning without a list
         if self.dialect in _REF_ALONE:
             for name, needs in view.pop("dependencies", {}).items():
                 kind = "dependentRequired" if isinstance(needs, list) else "dependentSchemas"
@@ -135,7 +135,7 @@ class Document:
         return found
 
     def _are_disjoint(self, nodes: list[Node], behind: tuple[int, ...]) -> bool:
-        if len(nodes) > 50:  # pairs are counted
+        if len(nodes) > 50:  # the number of pairs is quadratic
             return False
         views = [self._read(node, behind) for node in nodes]
         return all(
@@ -145,7 +145,7 @@ class Document:
         )
 
     def _exclude(self, one: View, other: View, behind: tuple[int, ...], deeper: int) -> bool:
-        """Whether no value is accepted by both; True is certain, False is not."""
+        """Whether no value is accepted by both. True is certain; False may mean "unknown"."""
         if not types_of(one) & types_of(other):
             return True
         values, others = allowed_values(one), allowed_values(other)
@@ -166,7 +166,7 @@ class Document:
 
 
 def _mentions(value: Any, words: set[str]) -> bool:
-    """Whether an object anywhere in it has one of these members; data count, too."""
+    """Whether any object inside the value has one of these members, even in example data."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-"""Words for versions and changes: {% load tools %} {% version_state state %} …"""
+"""Template tags for versions and changes: {% load tools %} {% version_state state %} …"""
 
 from typing import Any
 
@@ -25,19 +25,19 @@ _WORDS = {
 
 @register.simple_tag
 def version_state(state: State) -> SafeString:
-    """What a version is to its users."""
+    """A version's state as a badge."""
     return format_html('<span class="mark {}">{}</span>', _LOOKS[state], state.label)
 
 
 @register.simple_tag
 def change_line(change: ToolChange) -> SafeString:
-    """What happened, in bold, and what of it is not told by the version and the reason."""
+    """The kind of change in bold, and details beyond version and reason."""
     return format_html("<b>{}</b> {}", ChangeKind(change.kind).label, _told(change))
 
 
 @register.filter
 def verdict_for(verdict: Verdict, concerned: str) -> str:
-    """A verdict in words."""
+    """A verdict as text, such as "breaks callers"."""
     return _WORDS[verdict].format(concerned)
 
 

@@ -1,4 +1,4 @@
-"""The pages on which people write a tool's next version."""
+"""The pages for editing a tool's next version."""
 
 from typing import Any
 from uuid import UUID
@@ -28,7 +28,7 @@ from tools_registry.versions import contract_of
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def draft_begin(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Begin a draft as the version `number`, by default the current one; of none it is empty."""
+    """Create a draft from version `number` (default: the current one; without one, empty)."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     number = _number(request.POST.get("number", "")) or tool.current_number
     if number:
@@ -47,11 +47,11 @@ def draft_begin(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page(role=Role.EDITOR)
 def draft_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """The tool's draft, to be written; saving says which revision was read.
+    """Edit the tool's draft; a save names the revision that it is based on.
 
-    Where somebody else has saved meanwhile nothing is stored: both texts are shown, and saving
-    once more is of the revision that is shown then. *Review and publish* saves first. A text that
-    is already stored is not saved again: its replay stays valid.
+    If somebody else has saved since, nothing is stored: both texts are shown, and the next save is
+    based on the revision shown then. *Review and publish* saves first, but not if the stored text
+    is the same: then its replay stays valid.
     """
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     draft = find_draft(tool)
@@ -79,7 +79,7 @@ def draft_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def draft_check(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """What is wrong with the contract as it is typed, and how the examples fare: a fragment."""
+    """An HTML fragment with the problems of the typed contract and the results of the examples."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     form = DraftForm(request.POST, name=tool.name, known=_known(tool))
     form.is_valid()
@@ -89,7 +89,7 @@ def draft_check(request: TenantRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def draft_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Delete the draft, if it is the revision that was read."""
+    """Delete the draft, if it has not changed since it was read."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     draft = find_draft(tool)
     if draft is None:
@@ -127,7 +127,7 @@ def _save(
 def _conflict(
     request: TenantRequest, tool: Tool, form: DraftForm, theirs: ToolDraft | None
 ) -> HttpResponse:
-    """The form as it was sent, beside what is stored; saving it again is then deliberate."""
+    """The sent form beside the stored draft; saving it again overwrites the draft deliberately."""
     form.data = request.POST.copy()
     form.data["revision"] = str(theirs.revision if theirs else 0)
     extra = {
@@ -152,7 +152,7 @@ def _page(
 
 
 def _known(tool: Tool) -> list[ContractModel]:
-    """What is in use already: the current version."""
+    """The contract in use: the current version, if any."""
     versions = ToolVersion.objects.filter(tenant=tool.tenant_id, tool=tool)
     return list(versions.filter(number=tool.current_number))
 
@@ -164,5 +164,5 @@ def _empty(tool: Tool) -> ToolContract:
 
 
 def _number(text: str) -> int:
-    """A number of an address or form; 0 for what is none."""
+    """A number from a URL or form; 0 if it is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

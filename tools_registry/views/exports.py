@@ -1,4 +1,4 @@
-"""The registry taken out as JSON, and the definitions of tools for providers."""
+"""Pages for exporting the registry as JSON and as tool definitions for providers."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ REMARKS_MAX = 100
 @require_safe
 @tenant_page()
 def registry_export(request: TenantRequest) -> HttpResponseBase:
-    """All tools with all versions as JSON: what an import takes. It is recorded, once a minute."""
+    """Export all tools with all versions as JSON for an import; recorded once a minute."""
     if request.method != "HEAD":
         record_look(request.tenant.id, request.user, "registry.export", "registry")
     name = f"registry-{request.tenant.slug}-{timezone.now():%Y%m%dT%H%M%SZ}.json"
@@ -40,9 +40,9 @@ def registry_export(request: TenantRequest) -> HttpResponseBase:
 def tool_definitions(
     request: TenantRequest, pk: UUID | None = None, provider: str | None = None
 ) -> HttpResponseBase:
-    """Definitions for providers, of one tool or all current ones: the file, or what is in it.
+    """Definitions for providers, of one tool or of all current ones.
 
-    The page says what each provider cannot be told.
+    With a provider it is the file; else the page that shows what each provider cannot express.
     """
     tool, contracts = _contracts(request, pk)
     if provider is None:

@@ -1,4 +1,4 @@
-"""The pages on which tools are brought in: a file is looked at, confirmed, and watched."""
+"""The pages for importing tools: choose a file, preview, confirm, watch the progress."""
 
 from typing import Any
 from uuid import UUID
@@ -47,7 +47,7 @@ class ImportForm(forms.Form):
     )
 
     def clean(self) -> dict[str, Any]:
-        """Open what was sent, whichever way, as `document`."""
+        """Open the sent file or text as `document`."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         sent, field = cleaned.get("text", ""), "text"
         if file := cleaned.get("file"):
@@ -64,7 +64,7 @@ class ImportForm(forms.Form):
 
 
 class ConfirmForm(forms.Form):
-    """How a file is taken over, and why; `plan` is what was looked at."""
+    """The confirmation of an import: its reason; `plan` identifies the preview seen."""
 
     reason = forms.CharField(max_length=REASON_MAX_LENGTH, required=False, strip=True)
     plan = forms.CharField(max_length=64, required=False)
@@ -73,7 +73,7 @@ class ConfirmForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page(role=Role.EDITOR)
 def registry_import(request: TenantRequest) -> HttpResponseBase:
-    """Choose a file of tools, which is looked at before anything is done; those there are."""
+    """Choose a file of tools for a preview; also lists recent imports."""
     if request.method != "POST":
         return _choose(request, ImportForm())
     form = ImportForm(request.POST, request.FILES)
@@ -88,14 +88,14 @@ def registry_import(request: TenantRequest) -> HttpResponseBase:
 @require_safe
 @tenant_page(role=Role.EDITOR)
 def import_page(request: TenantRequest, pk: UUID) -> HttpResponse:
-    """What an import would do, `?as=drafts` or `published`; how far it is; what it did."""
+    """The preview of an import (`?as=drafts` or `published`), its progress, or its outcome."""
     return _page(request, _own(request, pk))
 
 
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def import_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Do what was looked at."""
+    """Start the import as previewed."""
     kept = _own(request, pk)
     form, as_drafts = ConfirmForm(request.POST), request.POST.get("as") != "published"
     if not form.is_valid() or not (as_drafts or form.cleaned_data["reason"]):
@@ -113,7 +113,7 @@ def import_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def import_look(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Look at the file again: at tools that have changed since, or an import that was stopped."""
+    """Preview the file again, if tools have changed since or the import was stopped."""
     kept = _own(request, pk)
     if job.look_again(kept):
         _go_on(kept)
@@ -123,7 +123,7 @@ def import_look(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def import_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Stop; what is done is done."""
+    """Cancel the preview or import; tools that are already imported stay."""
     job.cancel_import(_own(request, pk), timezone.now())
     return redirect("tool_import_page", pk)
 
@@ -131,7 +131,7 @@ def import_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def import_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Forget a file."""
+    """Delete an import and its file."""
     kept = _own(request, pk)
     ToolImport.objects.filter(tenant=request.tenant, pk=kept.pk).delete()
     messages.success(request, "The file is forgotten.")
@@ -157,7 +157,7 @@ def _go_on(kept: ToolImport) -> None:
 
 
 def _name(kept: ToolImport) -> str:
-    """Of what was looked at: looked at again, it has another."""
+    """An identifier of the preview; a new preview gets a new one."""
     return kept.finished_at.isoformat() if kept.finished_at else ""
 
 

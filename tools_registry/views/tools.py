@@ -1,4 +1,4 @@
-"""The pages of a tool: one of its versions, what happened to it, and two contracts compared."""
+"""The pages of a tool: one of its versions, its history, and a comparison of two contracts."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ _CONCERNED = {Side.INPUT: "callers", Side.OUTPUT: "consumers", Side.REST: "nobod
 @require_safe
 @tenant_page()
 def tool_detail(request: TenantRequest, pk: UUID, number: int | None = None) -> HttpResponseBase:
-    """One version of a tool, the current one unless `number` says which, and all others."""
+    """One version of a tool (default: the current one), and the list of all versions."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     versions = list(
         ToolVersion.objects.filter(tenant=request.tenant, tool=tool)
@@ -66,9 +66,9 @@ def tool_detail(request: TenantRequest, pk: UUID, number: int | None = None) -> 
 @require_safe
 @tenant_page()
 def tool_diff(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """What another contract changes, and for whom: `?from=…&to=…`, as `find_side` reads them.
+    """Compare two contracts: `?from=…&to=…`, as in `find_side`.
 
-    Left out, they are the current version and the one before it.
+    By default it compares the current version with the one before it.
     """
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     numbers = list(
@@ -116,10 +116,9 @@ def tool_diff(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_safe
 @tenant_page()
 def tool_find(request: TenantRequest) -> HttpResponseBase:
-    """Lead from a call to its tool: `?name=…&version=…`, the version a number or a digest.
+    """Redirect from a call to its tool: `?name=…&version=…`; the version is a number or a digest.
 
-    A version the registry does not know leads to the tool, whose page says so; an unknown tool is
-    a 404.
+    An unknown version redirects to the tool's page with a warning; an unknown tool gets 404.
     """
     name = request.GET.get("name", "").replace("\0", "")
     tool = get_object_or_404(Tool, tenant=request.tenant, name=name)
@@ -142,7 +141,7 @@ def tool_find(request: TenantRequest) -> HttpResponseBase:
 
 
 def _context(request: TenantRequest, tool: Tool) -> dict[str, Any]:
-    """What is shown of a tool, whichever its version."""
+    """Template context of a tool that does not depend on the version."""
     before = _ordinal(request)
     changes = timeline(tool, before=before, size=CHANGES_SHOWN + 1)
     may_edit = has_role(request.membership, Role.EDITOR)
@@ -159,7 +158,7 @@ def _context(request: TenantRequest, tool: Tool) -> dict[str, Any]:
 
 
 def _unchecked(tool: Tool, shown: ToolVersion) -> str:
-    """Why nothing is checked on arrival, '' if it is."""
+    """Why outputs are not validated on arrival; '' if they are."""
     is_current = shown.number == tool.current_number
     current = shown if is_current else find_version(tool, tool.current_number)
     try:
@@ -197,7 +196,7 @@ def _raw_row(one: JSONChange) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str | None:
-    """A value on one line, None for no value."""
+    """A value as one line of JSON; None if there is no value."""
     if value is ABSENT:
         return None
     text = json.dumps(value, ensure_ascii=False)

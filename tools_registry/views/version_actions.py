@@ -1,4 +1,4 @@
-"""What editors do to a tool: make it, describe it, and change what its versions are.
+"""Actions of editors: create a tool, describe it, and change the states of its versions.
 
 Drafts have pages of their own.
 """
@@ -34,11 +34,11 @@ DEEDS: dict[str, tuple[Callable[..., None], str, str]] = {
     "retire": (states.retire, "Retire", "is retired"),
     "restore": (states.restore, "Restore", "is published again"),
 }
-"""By its word in the address: what is done, what the button says, what is said after it."""
+"""By the word in the URL: the function, the button's label, and the end of the message."""
 
 
 def possible_deeds(state: State, *, is_current: bool) -> list[tuple[str, str]]:
-    """Those that lead somewhere from a version's state: their words and labels."""
+    """Words and labels of the actions that are possible in a version's state."""
     possible = {
         State.PUBLISHED: ["make-current", "deprecate", "retire"],
         State.DEPRECATED: ["make-current", "restore", "retire"],
@@ -52,7 +52,7 @@ def possible_deeds(state: State, *, is_current: bool) -> list[tuple[str, str]]:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def version_deed(request: TenantRequest, pk: UUID, number: int, deed: str) -> HttpResponseBase:
-    """Change what a version is, with the reason given."""
+    """Change a version's state, or make it current, with the given reason."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     version = find_version(tool, number) if number < 2**31 else None
     if version is None or deed not in DEEDS:
@@ -74,7 +74,7 @@ def version_deed(request: TenantRequest, pk: UUID, number: int, deed: str) -> Ht
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def tool_create(request: TenantRequest) -> HttpResponseBase:
-    """Make a tool without a version, to begin its first draft; one of that name is shown."""
+    """Create a tool without a version, for its first draft; an existing one is shown."""
     form = NameForm(request.POST)
     if not form.is_valid():
         messages.error(request, f"No tool was made: its name {form.problem}.")
@@ -89,7 +89,7 @@ def tool_create(request: TenantRequest) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def tool_describe(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Store what an editor says about a tool."""
+    """Store a tool's description."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     form = DescriptionForm(request.POST)
     if not form.is_valid():
@@ -105,7 +105,7 @@ def tool_describe(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @tenant_page(role=Role.EDITOR)
 def tool_arrivals(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    """Have the server check outputs on arrival (`on`), or not any more, with the reason given."""
+    """Turn the validation of outputs on arrival on (`on`) or off, with the given reason."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     form, is_on = ReasonForm(request.POST), "on" in request.POST
     version = find_version(tool, tool.current_number) if tool.current_number else None

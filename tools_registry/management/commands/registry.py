@@ -22,7 +22,7 @@ from tools_registry.exchange.summary import count, tell
 
 
 class Command(BaseCommand):
-    """Take a tenant's registry out as JSON, or tools in."""
+    """Export a tenant's registry as JSON, or import tools."""
 
     help = (
         "Export a tenant's registry as JSON, or import one: an export, or definitions of OpenAI,"
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         taken.add_argument("--json", action="store_true", help="what became of each, as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError for an unknown slug, and a file that cannot be taken."""
+        """Raises CommandError for an unknown slug, an unreadable file and a missing reason."""
         tenant = Tenant.objects.filter(slug=options["slug"]).first()
         if tenant is None:
             raise CommandError(f"there is no tenant {options['slug']!r}")
@@ -87,7 +87,7 @@ class Command(BaseCommand):
     def _through(
         self, tenant: Tenant, document: OpenDocument, way: Way, *, is_dry_run: bool
     ) -> Iterator[dict[str, Any]]:
-        """What becomes of each tool, each in a transaction of its own."""
+        """Import or preview each tool in a transaction of its own; yields the summaries."""
         progress = Progress(self.stderr, tenant.slug, "tools")
         for done, entry in enumerate(document.entries, 1):
             with tenant_scope(tenant.pk):
