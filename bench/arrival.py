@@ -1,11 +1,11 @@
 """What judging outputs on arrival costs the intake: `uv run bench/arrival.py [--calls 3000]`.
 
 Starts a PostgreSQL of its own and stores the same requests for two tenants in turns, as the view
-does, without HTTP, in one process: one tenant's tools are checked on arrival, the other's are not.
-Printed are events/s of either by the clock, and the processor's time of this process, in which the
-judging is, both of the medians of all requests. Where others use the machine, believe the latter:
-`costs` is what it grew by, which is more than what throughput loses, as PostgreSQL works beside it.
-Fails above ten per cent.
+does, without HTTP, in one process. The outputs of one tenant are validated on arrival, those of
+the other are not. Prints for each tenant events/s of wall time, and the CPU time of this process,
+which includes the validation; both are medians of all requests. On a busy machine trust the CPU
+time. `costs` is the share of CPU time that validation takes. Throughput loses less, because
+PostgreSQL works in parallel. Fails above ten per cent.
 """
 
 import argparse
@@ -35,7 +35,7 @@ FIFTY = {
 
 
 def main() -> int:
-    """Print the table; 1 if checking costs more than a tenth."""
+    """Print the table; 1 if validation costs more than a tenth."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--calls", type=int, default=3_000)
     options = parser.parse_args()
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def measure(admin_url: str, calls: int) -> int:
-    """Store and print."""
+    """Store the requests and print the table; 1 above the limit."""
     from bench.registry import prepare
 
     prepare(admin_url)
@@ -72,7 +72,7 @@ def measure(admin_url: str, calls: int) -> int:
 
 
 def compare(name: str, schema: dict[str, Any], failing: float, size: int, calls: int) -> float:
-    """Print a line; what checking costs, as a share of this process's time."""
+    """Print a line; returns the cost of validation as a share of this process's CPU time."""
     from bench.ingest import TOOLS
 
     tenants = {is_on: _tenant(schema, TOOLS, is_on=is_on) for is_on in (False, True)}
@@ -123,7 +123,7 @@ def _tenant(schema: dict[str, Any], names: list[str], *, is_on: bool) -> UUID:
 
 
 def _bodies(is_fifty: bool, failing: float, size: int, calls: int) -> Any:
-    """Bodies of requests as `bench/ingest.py` has them, their outputs replaced if so wanted."""
+    """Request bodies of `bench/ingest.py`; with `is_fifty` their outputs have 50 fields."""
     import gzip
 
     from bench.ingest import make_requests

@@ -2,10 +2,10 @@
 
     uv run python -m bench.burst [--connections 200] [--rounds 5]
 
-Connects them all to a fresh `up`, then sends one request of one event on each at once, and
-reads the answers as they come, in one thread without a client library, so that what is
-measured is the server. Prints a line a round: how many were stored and refused, and how long
-their answers took. The first round finds the server as it is after its start.
+Opens all connections to a fresh `up`, then sends one request with one event on each at the same
+time, and reads the responses as they arrive. It uses one thread and no client library, so that it
+measures the server and not the client. Prints a line per round: how many requests were stored and
+refused, and the response times. In the first round the server has just started.
 """
 
 import argparse
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def request(key: str) -> bytes:
-    """A request with one event that has not been sent before."""
+    """A request with one new event."""
     event = {
         "type": "toolExecutionStart",
         "invocation_id": str(uuid_utils.uuid7()),
@@ -48,7 +48,7 @@ def request(key: str) -> bytes:
 
 
 def burst(url: str, key: str, count: int) -> dict[int, list[float]]:
-    """Milliseconds to the answers' first bytes, by status."""
+    """Milliseconds to the first bytes of the responses, by status."""
     parts = urlsplit(url)
     requests = [request(key) for _ in range(count)]
     selector = selectors.DefaultSelector()
@@ -65,7 +65,7 @@ def burst(url: str, key: str, count: int) -> dict[int, list[float]]:
     left = count
     while left:
         for event, _ in selector.select():
-            connection = event.fileobj  # type: ignore[assignment]  # what was registered
+            connection = event.fileobj  # type: ignore[assignment]  # the registered socket
             answer = connection.recv(65536)
             now = time.perf_counter()
             status = int(answer[9:12]) if answer else 0
@@ -77,7 +77,7 @@ def burst(url: str, key: str, count: int) -> dict[int, list[float]]:
 
 
 def shown(times: list[float]) -> list[str]:
-    """How many, the median, the 99th percentile, the longest."""
+    """Number, median, 99th percentile and maximum, as table cells."""
     if not times:
         return ["0", "", "", ""]
     cuts = statistics.quantiles([*times, *times], n=100, method="inclusive")
@@ -109,7 +109,7 @@ def main() -> None:
                 stored, refused = took_ms.pop(200, []), took_ms.pop(503, [])
                 cells = [str(number), *shown(stored), *shown(refused), str(sorted(took_ms))]
                 print("  ".join(f"{cell:>8}" for cell in cells))
-                time.sleep(6)  # until keys are no longer believed
+                time.sleep(6)  # until the cache of verified keys has expired
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()

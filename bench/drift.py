@@ -1,7 +1,7 @@
 """How fast observed values are folded into a shape: `uv run bench/drift.py [--values 5000]`.
 
-In this process, by the processor's time, against genson, which makes a schema of the same values
-and counts nothing.
+Measures CPU time in this process and compares it with genson, which makes a schema of the same
+values but counts nothing.
 """
 
 import argparse

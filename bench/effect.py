@@ -1,8 +1,8 @@
 """How often a version's effect is made up, and how long its p95 takes: `uv run bench/effect.py`.
 
-Draws both sides from one distribution, `--rounds` times, and counts how often the bootstrap says
-that their p95 differs: with α = 0.01 one of a hundred may. Then how often it finds one that is
-there, and what one comparison takes. In this process, without a database.
+Draws both sides from one distribution, `--rounds` times, and counts how often the bootstrap
+reports that their p95 differs: with α = 0.01, one in a hundred may. Then measures how often it
+finds a real difference, and the time of one comparison. Runs in this process, without a database.
 """
 
 import argparse

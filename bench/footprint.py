@@ -2,11 +2,11 @@
 
     uv run bench/footprint.py [--starts 3] [--idle 20] [--installed]
 
-Starts `uv run manage.py up --demo` on a folder of its own, as a newcomer would, first with
-an empty folder, then again. Memory is the proportional set size (PSS) of every process,
-uv and PostgreSQL included and the demo executor excluded (Linux: /proc/*/smaps_rollup), read
-once the demo's day of history is in. `--installed` also makes a fresh environment as
-`uv sync` does and adds up its files.
+Starts `uv run manage.py up --demo` in a folder of its own, as a new user would: first with an
+empty folder, then again. Memory is the proportional set size (PSS) of all processes, including uv
+and PostgreSQL but not the demo executor (Linux: /proc/*/smaps_rollup). It is read after the demo's
+day of history is stored. `--installed` also makes a fresh environment with `uv sync` and adds up
+the sizes of its files.
 """
 
 import argparse
@@ -23,11 +23,11 @@ import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 TRICKLE = 60
-"""More calls than the demo makes, after its history, in the time we watch."""
+"""More calls than the demo makes in one interval once its history is stored."""
 
 
 def start(var: Path) -> tuple[subprocess.Popen[str], dict[str, str], float]:
-    """Start everything; returns the process, its announcement, and the seconds to that."""
+    """Start everything; returns the process, its announcement, and the seconds until then."""
     began = time.monotonic()
     process = subprocess.Popen(
         ["uv", "run", "manage.py", "up", "--demo", "--json", "--port", "0"],
@@ -43,7 +43,7 @@ def start(var: Path) -> tuple[subprocess.Popen[str], dict[str, str], float]:
 
 
 def settle(facts: dict[str, str], seconds: float) -> int:
-    """Wait for `seconds` in which hardly a call arrives; returns how many there are."""
+    """Wait for an interval of `seconds` with hardly any new calls; returns the number of calls."""
     request = urllib.request.Request(
         facts["url"] + "/api/v1/summary?range=24h",
         headers={"Authorization": f"Bearer {facts['api_key']}"},
@@ -57,7 +57,7 @@ def settle(facts: dict[str, str], seconds: float) -> int:
 
 
 def processes(parent: int, var: Path) -> list[psutil.Process]:
-    """All of an installation's processes but the demo executor and what it starts."""
+    """All processes of an installation except the demo executor and its children."""
     found = [psutil.Process(parent), *psutil.Process(parent).children(recursive=True)]
     postmaster = int((var / "postgres/data/postmaster.pid").read_text().split("\n", 1)[0])
     found += [psutil.Process(postmaster), *psutil.Process(postmaster).children()]
@@ -76,7 +76,7 @@ def pss_mib(pid: int) -> float:
 
 
 def name_of(process: psutil.Process) -> str:
-    """What a process is, in a word or two."""
+    """A short name for a process."""
     command = " ".join(process.cmdline())
     for mark, name in {
         "config.process.supervise": "supervisor",
@@ -92,7 +92,7 @@ def name_of(process: psutil.Process) -> str:
 
 
 def installed_mib() -> float:
-    """Size on disk of the environment that `uv run manage.py up` makes on a fresh clone."""
+    """MiB on disk of the environment that `uv run manage.py up` makes in a fresh clone."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
             ["uv", "sync", "--quiet", "--compile-bytecode"],

@@ -1,7 +1,7 @@
 """How long the guard takes: `uv run bench/guard.py`. Prints a table, fails above its limits.
 
-The figures of tool-output-guard 0.3.2 (Node 20, warm) were recorded on a machine like the
-one this was written on; compare the ratio rather than the digits.
+The figures of tool-output-guard 0.3.2 (Node 20, warm) are from a machine like the one on which
+this bench was written; compare ratios rather than absolute values.
 """
 
 import json
@@ -26,7 +26,7 @@ FAILING_TARGET = 150
 
 
 def microseconds(call: Callable[[], object]) -> float:
-    """The best of seven rounds of about 50 ms, in processor time: other work hardly shows."""
+    """The best of seven rounds of about 50 ms, in CPU time, which other work hardly affects."""
     timer = timeit.Timer(call, timer=time.process_time)
     number = max(1, int(timer.autorange()[0] / 4))
     return min(timer.repeat(7, number)) / number * 1e6

@@ -3,13 +3,12 @@
     uv run bench/in_turns.py [--calls 50000] now=. before=../other-clone
     uv run bench/in_turns.py now=. "large=.;PG:shared_buffers = 1GB" "bare=.;SQL:DROP INDEX …"
 
-Each variant is a process of its own in its folder, with a PostgreSQL of its own and no HTTP, and
-stores requests of 500 events as the view does. They take turns in an order drawn anew each time, so
-what the machine does otherwise falls on all alike: where `bench/ingest.py` differs by a fifth from
-run to run, the same code twice differs by one to three hundredths here. Behind the folder
-`NAME=value` sets a variable of the environment, `PG:` a setting of PostgreSQL, and `SQL:` runs a
-statement as the owner before it begins. Prints µs an event: processor time of Python and of
-PostgreSQL, and by the clock.
+Each variant is a separate process in its folder, with a PostgreSQL of its own and without HTTP. It
+stores requests of 500 events as the view does. The variants take turns in a new random order each
+time, so other work on the machine affects all of them equally. `bench/ingest.py` differs by a fifth
+from run to run; here the same code differs by 1 to 3 %. After the folder, `NAME=value` sets an
+environment variable, `PG:` sets a PostgreSQL setting, and `SQL:` runs a statement as the owner
+before the start. Prints µs per event: CPU time of Python and of PostgreSQL, and wall time.
 """
 
 import argparse
@@ -26,17 +25,17 @@ from pathlib import Path
 from typing import IO
 
 SIZE = 500
-CHUNK = 5_000  # calls made at once, for the memory they take
+CHUNK = 5_000  # calls generated at once, which limits memory
 
 
 @dataclass
 class Variant:
-    """A process that stores a request for each line it is sent, and says what it took."""
+    """A process that stores a request for each line on its stdin and reports the times."""
 
     name: str
     process: subprocess.Popen[str]
     taken: list[tuple[float, ...]] = field(default_factory=list)
-    """Of each request its events, and seconds of Python, of PostgreSQL, by the clock."""
+    """Per request: events, and seconds of CPU time (Python, PostgreSQL) and of wall time."""
 
     def store(self) -> None:
         """Store the next request."""
@@ -46,7 +45,7 @@ class Variant:
         self.taken.append(tuple(map(float, stdout.readline().split())))
 
     def row(self) -> str:
-        """Its line of the table: medians of all requests."""
+        """The variant's row of the table: medians of all requests."""
         figures = (
             statistics.median(each[at] / each[0] for each in self.taken) * 1e6 for at in (1, 2, 3)
         )
@@ -54,7 +53,7 @@ class Variant:
 
 
 def started(text: str) -> Variant:
-    """A variant as it is given: name=folder;NAME=value;PG:setting;SQL:statement."""
+    """Start a variant: name=folder;NAME=value;PG:setting;SQL:statement."""
     name, _, rest = text.partition("=")
     folder, *options = rest.split(";")
     plain = [each for each in options if not each.startswith(("PG:", "SQL:"))]
@@ -74,7 +73,7 @@ def started(text: str) -> Variant:
 
 
 def store_in_turns(options: list[str]) -> None:
-    """Be a variant: store a request for each line of stdin."""
+    """Run as a variant: store a request for each line of stdin."""
     from bench.own_database import own_database
 
     settings = tuple(each.removeprefix("PG:") for each in options if each.startswith("PG:"))
@@ -115,7 +114,7 @@ def store_in_turns(options: list[str]) -> None:
 
 
 def _clocks(backend: Path) -> tuple[float, float, float]:
-    """Seconds of this process, of its PostgreSQL, and by the clock."""
+    """Seconds of CPU time of this process and of its PostgreSQL, and of wall time."""
     nanoseconds = int(backend.read_text().split()[0])
     return time.process_time(), nanoseconds / 1e9, time.perf_counter()
 

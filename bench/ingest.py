@@ -3,21 +3,21 @@
     uv run bench/ingest.py [--calls 40000] [--loads 500x4 20x4 20x12] [--scattered]
     uv run bench/ingest.py --grow 5000000
 
-Starts `manage.py up` with its default settings on a folder of its own, and as many clients,
-processes of their own, each with one connection that sends its next request when the last
-one is answered, as the SDK does: gzip level 1, an `Idempotency-Key`; told to come later, it does.
-A load is events a request x clients: those who send few are many. A call is two events, made
-and compressed before the clock starts; `size` is events in a request. Calls are of the last two
-minutes and have ids in order of time, as the SDK's; with `--scattered` neither, as imports.
+Starts `manage.py up` with its default settings in a folder of its own, and client processes. Each
+client has one connection and sends its next request after the response to the last one, as the SDK
+does: gzip level 1, an `Idempotency-Key`, and it waits for `Retry-After`. A load is events per
+request x clients: senders of small requests are many. A call is two events, generated and
+compressed before the measurement starts; `size` is events per request. Calls are from the last two
+minutes and have ids ordered by time, like the SDK's; with `--scattered` neither, like imports.
 
-The rate is that of the time in which all clients sent: from when the last of them began until the
-first was done. Everything shares this machine's cores, the clients too; where others use them as
-well, believe the columns of CPU time (of all web processes, and of all of PostgreSQL) rather than
-calls a second. At the end the server must have counted every call. Then `ingest_parts.py` says
-what each part costs, and how many of these rows PostgreSQL takes when they are only copied.
+The rate covers the time in which all clients were sending: from the start of the last client to
+the end of the first. Everything shares this machine's cores, including the clients. On a busy
+machine trust the columns of CPU time (all web processes, all of PostgreSQL) rather than calls per
+second. At the end the server must have counted every call. Then `ingest_parts.py` prints the cost
+of each part, and how many of these rows per second PostgreSQL stores with a plain COPY.
 
-`--grow` sends so many events instead and says, at each million, what memory the web server's
-processes hold and how large the database is, beside the bytes of the events as they were sent.
+`--grow` sends that many events instead. At each million it prints the memory of the web server's
+processes and the size of the database, compared with the uncompressed bytes of the events.
 """
 
 import argparse
@@ -47,29 +47,29 @@ import uuid_utils
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = [f"{random.Random(n).getrandbits(40):x}" for n in range(5000)]
-CHUNK = 250_000  # events made at once, for the memory they take
+CHUNK = 250_000  # events generated at once, which limits memory
 TOOLS = [f"tool_{n}" for n in range(20)]
-TRACES_AT_ONCE = 8  # of a client
+TRACES_AT_ONCE = 8  # per client
 GROWING_CLIENTS = 4
 _FIXED_BITS, _VERSION_7 = 0xF << 76 | 0x3 << 62, 0x7 << 76 | 0x2 << 62  # RFC 9562
 
 
 @dataclass(frozen=True)
 class Requests:
-    """What a client sends: batch ids, compressed bodies and their events, and how much that was."""
+    """What a client sends: batch ids, compressed bodies, numbers of events; and the total size."""
 
     ready: list[tuple[str, bytes, int]]
     raw_bytes: int
 
 
 def trace(rng: random.Random, *, scattered: bool) -> Iterator[list[bytes]]:
-    """The calls of a trace, a dozen on average, one after the other or nested, as pairs of events.
+    """The calls of a trace as pairs of events: a dozen on average, sequential or nested.
 
-    They are of the last two minutes and have ids in order of time, as the SDK's; `scattered`
-    ones are of any moments of the last fifty minutes with random ids, as imports are.
+    They are from the last two minutes and have ids ordered by time, like the SDK's. With
+    `scattered` they are from any time in the last fifty minutes and have random ids, like imports.
     """
     trace_id = f"{rng.getrandbits(128):032x}"
-    at = datetime.now(UTC) - timedelta(seconds=rng.uniform(60, 120))  # none is to come
+    at = datetime.now(UTC) - timedelta(seconds=rng.uniform(60, 120))  # not in the future
     parent: str | None = None
     for _ in range(min(1 + int(rng.expovariate(1 / 12)), 200)):
         if scattered:
@@ -86,7 +86,7 @@ def trace(rng: random.Random, *, scattered: bool) -> Iterator[list[bytes]]:
 def call(
     rng: random.Random, trace_id: str, own: str, parent: str | None, started_at: datetime
 ) -> list[bytes]:
-    """The two events of a call, 1.2 KB each, one in twenty failed, one in fifty in violation."""
+    """The two events of a call, 1.2 KB each; 1 in 20 fails, 1 in 50 has a violation."""
     shared = {
         "invocation_id": own,
         **({} if parent is None else {"parent_invocation_id": parent}),
@@ -131,9 +131,9 @@ def call(
 
 
 def make_requests(calls: int, size: int, seed: int, *, scattered: bool = False) -> Requests:
-    """That many calls in requests of `size` events; three ends in ten come a request later.
+    """That many calls in requests of `size` events; 3 in 10 ends come in the next request.
 
-    Calls of a few traces take turns, as an executor's do.
+    Calls of several traces are interleaved, as in an executor.
     """
     rng = random.Random(seed)
     ready, raw_bytes = [], 0
@@ -159,11 +159,11 @@ def make_requests(calls: int, size: int, seed: int, *, scattered: bool = False) 
 
 
 class Report(NamedTuple):
-    """What a client says of its share."""
+    """A client's report."""
 
     began: float
     answers: list[tuple[float, float, int]]
-    """Of each request when it was answered, after how many seconds, and its events."""
+    """Per request: time of the response, seconds that it took, and number of events."""
     raw_bytes: int
 
 
@@ -177,7 +177,7 @@ def client(
     together: Barrier,
     results: Any,
 ) -> None:
-    """Send, and report when it began and ended and how long each answer took; or why it failed."""
+    """Send the requests; put a Report into `results`, or a text that says why it failed."""
     requests = make_requests(calls, size, seed, scattered=scattered)
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
@@ -210,13 +210,13 @@ def client(
 
 @dataclass(frozen=True)
 class Site:
-    """The installation that is measured."""
+    """The measured installation."""
 
     facts: dict[str, str]
     var: Path
     supervisor: int
     is_scattered: bool = False
-    """Whether what it is sent is."""
+    """Whether the calls sent to it are scattered."""
 
     def web(self) -> list[psutil.Process]:
         """The web server's processes."""
@@ -230,13 +230,13 @@ class Site:
         postmaster = psutil.Process(pid)
         return (
             sum(sum(child.cpu_times()[:2]) for child in web),
-            sum(postmaster.cpu_times()[:4])  # with those of children that have ended
+            sum(postmaster.cpu_times()[:4])  # includes ended children
             + sum(sum(child.cpu_times()[:2]) for child in postmaster.children()),
         )
 
 
 def send(site: Site, calls: int, clients: int, size: int, seed: int) -> list[Report]:
-    """Send so many calls; what each client reports. Exits when one was refused."""
+    """Send so many calls and return the clients' reports. Exits if a request was refused."""
     context = multiprocessing.get_context("spawn")
     results, together = context.Queue(), context.Barrier(clients)
     share = calls // clients
@@ -292,7 +292,7 @@ def measure(site: Site, calls: int, clients: int, size: int, seed: int) -> list[
 
 
 def grow(site: Site, events: int, clients: int) -> None:
-    """Send so many events and print, at each million, memory and disk."""
+    """Send so many events and print memory and disk size at each million."""
     heads = ["events", "web MiB", "sent MiB", "database MiB", "share of sent"]
     print("  ".join(f"{head:>13}" for head in heads))
     base = site.var / "postgres" / "data" / "base"
@@ -310,7 +310,7 @@ def grow(site: Site, events: int, clients: int) -> None:
 
 
 def counted(facts: dict[str, str]) -> int:
-    """The calls the server knows of."""
+    """The number of calls that the server has counted."""
     parts = urlsplit(facts["url"])
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     connection.request(
@@ -320,7 +320,7 @@ def counted(facts: dict[str, str]) -> int:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the files below; those that vanish meanwhile are not counted."""
+    """Total bytes of the files in a folder tree; skips files that vanish during the count."""
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:

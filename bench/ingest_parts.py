@@ -1,8 +1,9 @@
-"""What storing an event costs, part by part, and how fast PostgreSQL could copy the same rows.
+"""The cost of storing an event, part by part, and the rate of a plain COPY of the same rows.
 
-Run by `bench/ingest.py` on its installation, without HTTP: one request after another in one
-process, each statement waited for, so that its time is its own. Prints a table, and where
-instructions can be counted, which noise does not blur, one of Python's and one of PostgreSQL's.
+`bench/ingest.py` runs it on its installation, without HTTP: one request after another in one
+process, waiting for each statement, so that each time belongs to one statement. Prints a table of
+times. Where instructions can be counted, which are free of noise, it also prints a table of
+Python's instructions and one of PostgreSQL's.
 """
 
 import os
@@ -48,11 +49,11 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
     "compress": [(ingest, "pack")],
     "commit": [(DatabaseWrapper, "_commit")],
 }
-"""Functions by what they are for; what one of them calls of another is counted as its own."""
+"""Functions per part; a listed function called by another one counts for its own part only."""
 
 
 class Times:
-    """What each part took by a clock, without what parts within it took."""
+    """The time of each part by `clock`, without the time of other parts inside it."""
 
     def __init__(self) -> None:
         self.clock: Callable[[], float] = time.perf_counter
@@ -60,7 +61,7 @@ class Times:
         self._inner: list[float] = []
 
     def timed(self, part: str, run: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, timed."""
+        """Wrap a function, so that its time counts for `part`."""
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             with self.of(part):
@@ -70,7 +71,7 @@ class Times:
 
     @contextmanager
     def of(self, part: str) -> Iterator[None]:
-        """Count what this block takes."""
+        """Count the time of this block for `part`."""
         self._inner.append(0.0)
         began = self.clock()
         try:
@@ -83,7 +84,7 @@ class Times:
 
 
 def watch(times: Times) -> None:
-    """Let the parts be measured, and no statement be sent together with another."""
+    """Patch the parts to be timed, and turn off pipelining, so that statements run one by one."""
     for part, functions in PARTS.items():
         for owner, name in functions:
             setattr(owner, name, times.timed(part, getattr(owner, name)))
@@ -102,7 +103,7 @@ def watch(times: Times) -> None:
 
 
 def store(tenant_id: UUID, batch_id: str, sent: bytes) -> int:
-    """What the view does with a request; how many events it had."""
+    """Store a request as the view does; returns its number of events."""
     now = datetime.now(UTC)
     raw = body.inflate(sent, "gzip")
     lines = body.split_lines(raw)
@@ -112,9 +113,9 @@ def store(tenant_id: UUID, batch_id: str, sent: bytes) -> int:
 
 
 def copied(tenant_id: UUID, size: int) -> float:
-    """Events a second if calls were only copied: binary, the same rows, keys and indexes.
+    """Events per second of a plain binary COPY of the same rows, with the same keys and indexes.
 
-    As many rows a transaction as a request of `size` events has calls.
+    A transaction has as many rows as a request of `size` events has calls.
     """
     with connections["owner"].cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS bench_copy")
@@ -141,7 +142,7 @@ def copied(tenant_id: UUID, size: int) -> float:
 
 
 def print_parts(what: str, tenant_id: UUID, sizes: list[int], times: Times, unit: float) -> None:
-    """Store requests of each size and print what each part took by the clock that is set."""
+    """Store requests of each size and print the cost of each part by `times.clock`."""
     columns: dict[int, dict[str, float]] = {}
     for number, size in enumerate(sizes):
         requests = make_requests(max(1_000, size * 10), size, seed=time.time_ns() + number).ready
@@ -168,7 +169,7 @@ def _backend_pid() -> int:
 
 
 def main() -> None:
-    """Measure and print: tenant, then for each size the events a second reached over HTTP."""
+    """Measure and print; arguments: the tenant, then SIZE=EVENTS_PER_SECOND reached over HTTP."""
     tenant_id = UUID(sys.argv[1])
     reached = {int(size): int(rate) for size, rate in (arg.split("=") for arg in sys.argv[2:])}
     sizes = list(reached)

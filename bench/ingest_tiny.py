@@ -2,10 +2,11 @@
 
     uv run python -m bench.ingest_tiny [--connections 200] [--seconds 10]
 
-As many connections, each of which sends one event a request, again when the answer says
-(`next_after_ms`, else at once), and after a refusal when `Retry-After` does. Prints requests a
-second, answers' times, how much was refused and how soon, what the least and the best served
-connection got, the most memory the web processes took, and how long `/healthz` took meanwhile.
+Each connection sends one event per request. It sends the next one when the response says
+(`next_after_ms`, else immediately), and retries a refused one after `Retry-After`. Prints requests
+per second, response times, number and times of refusals, the number of requests served on the
+worst and the best connection, the peak memory of the web processes, and the longest response time
+of `/healthz`.
 """
 
 import argparse
@@ -32,14 +33,14 @@ from bench.ingest import ROOT, Site, counted, trace
 
 
 def endless(rng: random.Random) -> Iterator[list[bytes]]:
-    """Calls of one trace after the other."""
+    """Calls without end, trace after trace."""
     while True:
         yield from trace(rng, scattered=False)
 
 
 @dataclass
 class Connection:
-    """One sender and what it was told."""
+    """One sender and its response times."""
 
     site: Site
     served_ms: list[float] = field(default_factory=list)
@@ -47,12 +48,12 @@ class Connection:
     ends: int = 0
 
     def run(self, seed: int, together: threading.Barrier, seconds: float) -> None:
-        """Send calls, an event at a time, until time is over."""
+        """Send calls, one event per request, for `seconds`."""
         rng = random.Random(seed)
         parts = urlsplit(self.site.facts["url"])
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
         calls = endless(rng)
-        first = [next(calls) for _ in range(100)]  # made before the clock starts
+        first = [next(calls) for _ in range(100)]  # generated before the measurement starts
         together.wait()
         until = time.monotonic() + seconds
         for start, end in chain(first, calls):
@@ -91,7 +92,7 @@ class Connection:
 
 
 def watched(site: Site, stop: threading.Event, seen: dict[str, float]) -> None:
-    """The most memory of the web processes, and the longest answer of /healthz."""
+    """Record the peak memory of the web processes and the longest response time of /healthz."""
     parts = urlsplit(site.facts["url"])
     while not stop.wait(0.1):
         children = psutil.Process(site.supervisor).children(recursive=True)
@@ -110,7 +111,7 @@ def watched(site: Site, stop: threading.Event, seen: dict[str, float]) -> None:
 
 
 def show(heads: list[str], cells: list[str]) -> None:
-    """Print a table of one line."""
+    """Print a table with one row."""
     for row in (heads, cells):
         print("  ".join(f"{cell:>12}" for cell in row))
 

@@ -1,9 +1,9 @@
-"""Counts the instructions a process executes, which other programs on the machine cannot blur.
+"""Counts the instructions that a process executes, independent of other programs.
 
-Times on shared cores vary by half from run to run; this varies by one in a hundred, so that
-it shows what a change of a few per cent is worth. Linux only: `perf_event_open(2)`, user space of
-one process and the threads it starts later, no kernel. Instructions are not time: waiting
-and cache misses do not show.
+On shared cores, times vary by half from run to run. The number of instructions varies by 1 %, so
+it shows changes of a few per cent. Linux only (`perf_event_open(2)`): counts user space of one
+process and of threads that it starts later, without the kernel. Instructions are not time: waiting
+and cache misses are not visible.
 """
 
 import ctypes
@@ -18,9 +18,9 @@ _HARDWARE, _INSTRUCTIONS = 0, 1
 
 
 class InstructionCounter:
-    """Counts for this process, or for the one with this id.
+    """Counts the instructions of this process, or of the one with this id.
 
-    Raises OSError where the kernel or the machine does not allow or cannot count.
+    Raises OSError if the kernel does not allow it or the machine cannot count.
     """
 
     def __init__(self, pid: int = 0) -> None:
@@ -39,5 +39,5 @@ class InstructionCounter:
             raise OSError(error, os.strerror(error))
 
     def read(self) -> int:
-        """Instructions so far."""
+        """The number of instructions so far."""
         return int(struct.unpack("Q", os.read(self._descriptor, 8))[0])

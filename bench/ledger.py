@@ -1,15 +1,15 @@
 """What the ledger costs, and how fast it proves: `uv run bench/ledger.py [--entries 1000000]`.
 
-Starts a PostgreSQL of its own and measures in this process, with nothing else running:
+Starts a PostgreSQL of its own and measures in this process; nothing else should run:
 
-- *fold, sign*: requests of 500 events, and of 20, are taken in; after every `--every` events they
-  are folded and signed, at full speed several times as often as the worker does it. Printed is what
-  that adds to the intake, had one core to do both one after the other; the worker is a process of
-  its own. Limit: 10 %.
-- *proofs of a log of `--entries`*, whose leaves are random, out of the database, each checked
-  against the signed root: best, median and 99th percentile of 300, in ms. Limit: 20.
-- *proofs of a log of 100 million*, of which only the tiles exist that 300 proofs ask for, with
-  random hashes: the most hashes of any, and the times without the check. Limits: 27, and 20 ms.
+- *fold, sign*: stores requests of 500 and of 20 events. After every `--every` events it folds and
+  signs them; at full speed this is several times as often as the worker does. Prints the cost
+  relative to the intake, as if one core did both in sequence; in fact the worker is a separate
+  process. Limit: 10 %.
+- *proofs of a log of `--entries`* with random leaves, read from the database, each checked against
+  the signed root: best, median and 99th percentile of 300 proofs, in ms. Limit: 20.
+- *proofs of a log of 100 million*, of which only the tiles for 300 proofs exist, with random
+  hashes: the largest number of hashes, and the times without the check. Limits: 27, and 20 ms.
 """
 
 import argparse
@@ -40,7 +40,7 @@ LIMIT_MS, LIMIT_HASHES, LIMIT_SHARE = 20.0, 27, 0.10
 
 
 def events(rng: random.Random, count: int) -> bytes:
-    """A request: so many events, two a call, of about 1.2 KB each."""
+    """A request body with so many events, two per call, of about 1.2 KB each."""
     lines = []
     at = datetime.now(UTC) - timedelta(minutes=5)
     for _ in range(count // 2):
@@ -60,7 +60,7 @@ def events(rng: random.Random, count: int) -> bytes:
 
 
 def cost(tenant: "Tenant", total: int, at_once: int, every: int) -> tuple[float, float]:
-    """µs an event of taking in, and of folding and signing."""
+    """µs per event of the intake, and of folding and signing."""
     from audit.ledger.signer import keep
     from bench.batches import record_batch
 
@@ -84,7 +84,7 @@ def cost(tenant: "Tenant", total: int, at_once: int, every: int) -> tuple[float,
 
 
 def append(tenant: "Tenant", total: int) -> None:
-    """Leaves of random hashes, a thousand a batch, folded and signed."""
+    """Append random leaves, a thousand per batch, then fold and sign them."""
     from django.db import connections
 
     from audit.events.batch_ids import batch_day
@@ -112,7 +112,7 @@ def append(tenant: "Tenant", total: int) -> None:
 
 
 def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
-    """The tiles of 100 million entries that these proofs read: of an index, from a size."""
+    """Store the tiles of 100 million entries that the proofs for (index, old size) read."""
     from tooltrail.ledger import tiles_of_consistency, tiles_of_inclusion
 
     from audit.sql import arrays
@@ -135,7 +135,7 @@ def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
 
 
 def timed(name: str, ask: Callable[[int, int], int], asked: list[tuple[int, int]]) -> bool:
-    """Ask for each, print the times and the most hashes; whether they keep the limits."""
+    """Request each proof, print times and largest number of hashes; whether p99 is in the limit."""
     taken, hashes = [], 0
     for one in asked:
         began = time.perf_counter()

@@ -1,17 +1,17 @@
 """What the ledger takes of the intake and of the disk: `uv run bench/ledger_cost.py`.
 
-Starts a PostgreSQL of its own and, in this process, answers executors' requests with the ledger
-and without it, turn and turn about, through all of Django: `--rounds` rounds of `--events` events
-each way, in requests of 500 and of 20. *Without* means no salts, no commitments, no leaves, no
-head: the log is a log. What differs is the intake's own share, of a request beside its neighbour,
-by the median of all such pairs. Folding and signing is the worker's, a process of its own, and is
-timed apart: at the end, all at once, which is still sooner than the worker's every ten seconds.
+Starts a PostgreSQL of its own and serves executors' requests in this process, through all of
+Django, alternately with the ledger and without it: `--rounds` rounds of `--events` events each
+way, in requests of 500 and of 20. *Without* means no salts, commitments, leaves or head: a plain
+log. The share of the intake is the median difference between neighbouring requests. The worker, a
+separate process, folds and signs every ten seconds; here that is measured separately, all at once
+at the end, but still more often than the worker would.
 
-Figures are processor time, of this process and of PostgreSQL's that serve it, which other work on
-the machine hardly changes; by the clock the same runs differ by half. Linux only.
+Figures are CPU time of this process and of the PostgreSQL processes that serve it. Other work on
+the machine hardly affects them, while wall times of the same runs differ by half. Linux only.
 
-Bytes an event: leaves and salts as they lie in the log's rows, tiles and checkpoints with their
-indexes. Limits: 10 % of throughput, by the medians; 140 B an event.
+Bytes per event: leaves and salts as stored in the log's rows; tiles and checkpoints with their
+indexes. Limits: 10 % of throughput, by the medians; 140 B per event.
 """
 
 import argparse
@@ -43,7 +43,7 @@ LIMIT_SHARE, LIMIT_BYTES = 0.10, 140
 
 @dataclass
 class Taken:
-    """µs an event: of each request with the ledger and without it, and of folding and signing."""
+    """µs per event: of each request with and without the ledger, and of folding and signing."""
 
     with_ledger: list[float] = field(default_factory=list)
     without: list[float] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Taken:
 
 
 def processor_seconds() -> float:
-    """What this process, and those of PostgreSQL's that serve it, have used so far."""
+    """CPU seconds used so far by this process and the PostgreSQL processes that serve it."""
     from django.db import connections
 
     served = (each.connection for each in connections.all(initialized_only=True))
@@ -62,14 +62,14 @@ def processor_seconds() -> float:
 
 @dataclass
 class Executor:
-    """Who sends to a tenant."""
+    """A sender of events: its tenant and key."""
 
     tenant_id: UUID
     api_key: str
 
 
 def new_executor(name: str) -> Executor:
-    """One with a tenant of its own."""
+    """Create an executor with a tenant of its own."""
     from tenants.keys import create_key
     from tenants.models import Scope
     from tenants.provision import ensure_tenant
@@ -79,7 +79,7 @@ def new_executor(name: str) -> Executor:
 
 
 def take_in(handler: "WSGIHandler", executor: Executor, body: bytes) -> float:
-    """Have a request answered; the seconds it took."""
+    """Serve a request; returns the CPU seconds that it took."""
     from django.test import RequestFactory
 
     request = RequestFactory(SERVER_NAME="localhost").post(
@@ -98,7 +98,7 @@ def take_in(handler: "WSGIHandler", executor: Executor, body: bytes) -> float:
 
 @contextmanager
 def no_ledger() -> Iterator[None]:
-    """Take events in as a log that nobody can prove anything by."""
+    """Within the block, store events as a plain log without the data for proofs."""
     from audit import sql
     from audit.intake import ingest
     from audit.sql.run import Statements
@@ -121,7 +121,7 @@ def no_ledger() -> Iterator[None]:
 
 
 def measure(with_it: Executor, without: Executor, rounds: int, total: int, at_once: int) -> Taken:
-    """Request by request in turn; the first round warms up and is not counted."""
+    """Serve requests with and without the ledger in turns; the first round is a warm-up."""
     from django.core.handlers.wsgi import WSGIHandler
 
     rng, found, handler = random.Random(7), Taken(), WSGIHandler()
@@ -129,7 +129,7 @@ def measure(with_it: Executor, without: Executor, rounds: int, total: int, at_on
         if number == 1:
             fold(with_it)
         for request in range(total // at_once):
-            # Whatever else the machine does meets both alike.
+            # In turns, so that other work on the machine affects both equally.
             for has_ledger in (True, False) if request % 2 else (False, True):
                 body = events(rng, at_once)
                 with nullcontext() if has_ledger else no_ledger():
@@ -142,7 +142,7 @@ def measure(with_it: Executor, without: Executor, rounds: int, total: int, at_on
 
 
 def fold(executor: Executor) -> float:
-    """Fold and sign what came; the seconds it took."""
+    """Fold and sign new entries; returns the CPU seconds that it took."""
     from audit.ledger.signer import keep
 
     began = processor_seconds()
@@ -152,7 +152,7 @@ def fold(executor: Executor) -> float:
 
 
 def told(found: Taken, at_once: int) -> float:
-    """Print a size of request; the share of both, intake and worker."""
+    """Print the figures of a request size; returns the ledger's share in intake and worker."""
     bare, full = statistics.median(found.without), statistics.median(found.with_ledger)
     print(f"requests of {at_once:<18}{'best':>10}{'median':>10}   µs an event")
     print(f"  {'without the ledger':28}{min(found.without):10.2f}{bare:10.2f}")
@@ -167,7 +167,7 @@ def told(found: Taken, at_once: int) -> float:
 
 
 def bytes_an_event(executors: tuple[Executor, Executor]) -> dict[str, float]:
-    """What the ledger adds to the disk, by part."""
+    """Bytes per event that the ledger adds on disk, by part."""
     from django.db import connections
 
     with connections["owner"].cursor() as cursor:

@@ -2,12 +2,12 @@
 
     uv run bench/otlp.py [--calls 20000] [--clients 4] [--spans 512 50] [--others 0 1]
 
-Starts `manage.py up` with its default settings on a folder of its own, and as many clients as
-`bench/ingest.py` does, each with one connection. A call is a GenAI `execute_tool` span with
-arguments and result; with `--others 1` there is a span beside each that is no call, with an agent's
-prompt, which has to be read, too. `spans` are those of a request: 512 is what the SDKs send.
+Starts `manage.py up` with its default settings in a folder of its own, and `--clients` client
+processes, each with one connection. A call is a GenAI `execute_tool` span with arguments and
+result. With `--others 1` each call has a second span that is not a call, with an agent's prompt,
+which must be parsed, too. `spans` is per request; the SDKs send 512.
 Everything shares this machine's cores. At the end the server must have counted every call.
-Then come the parts of the way that are ours, measured in this process.
+Then it prints the cost of each part of our code, measured in this process.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from bench.ingest import ROOT, TOOLS, WORDS, Site, counted
 
 
 def make_body(rng: random.Random, spans: int, others: int) -> tuple[bytes, int]:
-    """A request of so many spans, and how many of them are calls; eight calls a trace."""
+    """A request body with so many spans, and the number of calls in it; eight calls per trace."""
     request = trace_service_pb2.ExportTraceServiceRequest()
     resource_spans = request.resource_spans.add()
     _say(resource_spans.resource, {"service.name": "shop", "telemetry.sdk.language": "python"})
@@ -95,7 +95,7 @@ def client(
     together: Barrier,
     results: Any,
 ) -> None:
-    """Send, and report when it began and ended, the calls, and how long each answer took."""
+    """Send; report start and end, calls, response times and size, or a text if it failed."""
     rng = random.Random(seed)
     bodies, made, size = [], 0, 0
     while made < calls:
@@ -131,7 +131,7 @@ def client(
 
 
 def measure(site: Site, calls: int, clients: int, shape: tuple[int, int], seed: int) -> list[Any]:
-    """One line of the table, with the calls as a number in front."""
+    """One line of the table; its first item is the number of calls as an int."""
     context = multiprocessing.get_context("spawn")
     results, together = context.Queue(), context.Barrier(clients)
     target = site.facts["url"], site.facts["api_key"], calls // clients, shape
@@ -141,7 +141,7 @@ def measure(site: Site, calls: int, clients: int, shape: tuple[int, int], seed: 
     ]
     for process in processes:
         process.start()
-    # The clients make their bodies first, which is not the server's work.
+    # The clients first generate their bodies, which costs the server nothing.
     before = site.cpu_seconds()
     reports = [results.get(timeout=600) for _ in processes]
     for process in processes:
@@ -167,7 +167,7 @@ def measure(site: Site, calls: int, clients: int, shape: tuple[int, int], seed: 
 
 
 def print_parts(shape: tuple[int, int]) -> None:
-    """What each part of the way costs in this process: CPU µs a call, the best of five."""
+    """Print the CPU time of each part in this process: µs per call, the best of five runs."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
     import django
 

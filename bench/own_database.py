@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own for a bench, set up as an installation's, and gone with its folder."""
+"""A separate PostgreSQL for a bench, set up like an installation's; deleted with its folder."""
 
 import os
 import secrets
@@ -11,9 +11,9 @@ from pathlib import Path
 
 @contextmanager
 def own_database(folder: Path, *, settings: tuple[str, ...] = ()) -> Iterator[None]:
-    """Start it in a folder, with PostgreSQL's settings; Django knows it until the block ends.
+    """Start PostgreSQL in a folder with these settings, for Django to use until the block ends.
 
-    To be entered before anything of the server's is imported.
+    Enter it before importing any module of the server.
     """
     folder.chmod(0o711)  # as root, PostgreSQL may run as another user
     os.environ |= {

@@ -1,16 +1,17 @@
 """How fast pages answer over a month of calls: `uv run bench/pages.py [--calls 300000]`.
 
-With `--browser` (`uv run --group browser bench/pages.py --browser`) traces are opened in Chromium,
-too, each time with an empty cache: when it first paints, and when all is loaded, in ms. In a window
-that just opened the browser is still starting it, on the same cores: printed, too, and no limit.
+With `--browser` (`uv run --group browser bench/pages.py --browser`) it also opens traces in
+Chromium, each time with an empty cache, and prints the times of first paint and of full load, in
+ms. In a new window Chromium is still starting up, on the same cores; these times are printed, too,
+but have no limit.
 
-Starts an installation on a folder of its own and records the calls through the log, evenly over
-30 days, in one tenant beside small ones: a first 100,000, then the rest (`--calls 10000000` is
-what is promised for, and takes an hour). With `--folder` the installation stays there for later
-runs, which need not record it again. Then asks for each page as a signed-in member, in this
-process, through all of Django: what is printed is server time without the network, in ms, of
-`--rounds` requests each; `limit` is what was promised. Fails above a limit. Where others use
-the machine, believe `best`.
+Starts an installation in a folder of its own and records the calls through the log, evenly over
+30 days, in one big tenant beside small ones: first 100,000 calls, then the rest (the limits are
+promised for `--calls 10000000`, which takes an hour). With `--folder` the installation stays there
+for later runs, which need not record again. Then it requests each page as a signed-in member, in
+this process, through all of Django. It prints server time without the network, in ms, of
+`--rounds` requests each; `limit` is the promised time. Fails above a limit. On a busy machine
+trust `best`.
 """
 
 import argparse
@@ -48,20 +49,20 @@ BATCH = 500  # calls
 TOOLS = [f"tool_{n}" for n in range(40)]
 CODES = ["WRONG_TYPE", "MISSING_REQUIRED", "ENUM_MISMATCH"]
 INDEXED, DAY, TWO, REPEATS, API = 60.0, 80.0, 150.0, 300.0, 100.0  # ms
-REPORT = 2_000.0  # ms, its PDF included
-PAYLOADS = 700.0  # ms, of which half a second reads the log
-TRACES = (16, 1_000, 10_000)  # calls of traces of their own
+REPORT = 2_000.0  # ms, including its PDF
+PAYLOADS = 700.0  # ms, of which half a second is for reading the log
+TRACES = (16, 1_000, 10_000)  # calls per extra trace
 
 
 @dataclass(frozen=True)
 class Page:
-    """A request and what was promised for it."""
+    """A request and its promised time."""
 
     name: str
     address: str
     limit_ms: float
     zone: str = "UTC"
-    """Whose clock its viewer reads."""
+    """The viewer's time zone."""
 
 
 PAGES = [
@@ -132,7 +133,7 @@ PAGES = [
 
 
 def events(rng: random.Random, at: datetime, trace_id: str) -> Iterator[bytes]:
-    """The events of a call; 3 % fail, 1 % break their schema, 0.02 % never end."""
+    """The events of a call; 3 % fail, 1 % violate their schema, 0.02 % never end."""
     shared = {
         "invocation_id": str(UUID(int=rng.getrandbits(128), version=4)),
         "trace_id": trace_id,
@@ -174,7 +175,10 @@ def events(rng: random.Random, at: datetime, trace_id: str) -> Iterator[bytes]:
 def record(
     tenant_id: UUID, begin: datetime, end: datetime, calls: int, seed: int, trace_id: str = ""
 ) -> str:
-    """Record calls evenly over a span, in one trace or 20 a trace; one trace id of them."""
+    """Record calls evenly over a time span, in the given trace, or in new ones of 20 calls.
+
+    Returns the last trace id.
+    """
     from bench.batches import record_batch
 
     rng, is_one = random.Random(seed), bool(trace_id)
@@ -192,7 +196,7 @@ def record(
 
 
 def analyze() -> None:
-    """What autovacuum does in time: statistics, and which pages all can see."""
+    """Do what autovacuum would do later: update statistics and the visibility map."""
     from django.db import connections
 
     with connections["owner"].cursor() as cursor:
@@ -209,7 +213,7 @@ def analyze() -> None:
 
 
 def times_ms(client: "Client", address: str, rounds: int) -> list[float]:
-    """How long the requests took, without the first."""
+    """Times of `rounds` requests in ms, without a first one."""
     found = []
     for _ in range(rounds + 1):
         began = time.perf_counter()
@@ -221,7 +225,7 @@ def times_ms(client: "Client", address: str, rounds: int) -> list[float]:
 
 
 def member(tenant_id: UUID) -> "Client":
-    """A browser in which a member of the tenant is signed in, and which knows a key of it."""
+    """A client signed in as a member of the tenant, which also sends an API key of it."""
     from django.test import Client
 
     from tenants.keys import create_key
@@ -240,7 +244,7 @@ def member(tenant_id: UUID) -> "Client":
 
 
 def export(client: "Client") -> tuple[int, float, int]:
-    """Calls, seconds and bytes of growth of this process of exporting three days as NDJSON."""
+    """Export three days as NDJSON: number of calls, seconds, and this process's growth in bytes."""
     import psutil
 
     process = psutil.Process()
@@ -255,7 +259,7 @@ def export(client: "Client") -> tuple[int, float, int]:
 
 
 def report_ms(client: "Client", now: datetime, rounds: int) -> list[float]:
-    """How long making a report of 30 days and its PDF took, without the first."""
+    """Times of making a report of 30 days with its PDF, in ms, without a first one."""
     found = []
     asked = {"kind": "range", "from": f"{now - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%S}"}
     for _ in range(rounds + 1):
@@ -269,19 +273,19 @@ def report_ms(client: "Client", now: datetime, rounds: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded, and how fast pages were before all of it was there."""
+    """What was recorded, and page times from before all of it was recorded."""
 
     now: str
     calls: int
     trace: str
     alone_ms: float
-    """Of a small tenant's list of calls, p95, without the big one."""
+    """p95 of a small tenant's list of calls, before the big tenant had calls."""
     few_ms: dict[str, float]
     """p95 of each page over the first 100,000 calls."""
 
 
 def build(calls: int, rounds: int) -> Recorded:
-    """Record the tenants' calls, asking for the pages on the way."""
+    """Record the tenants' calls; in between, measure the pages."""
     from tenants.provision import ensure_tenant
 
     now = datetime.now(UTC)
@@ -309,7 +313,7 @@ def build(calls: int, rounds: int) -> Recorded:
 
 
 def measure(recorded: Recorded, rounds: int, url: str = "") -> bool:
-    """Ask, print; whether everything was within its limit. With `url` in a browser, too."""
+    """Measure and print; whether all was within the limits. With `url` in a browser, too."""
     from tenants.provision import ensure_tenant
 
     big_client, small_client = (
@@ -365,7 +369,7 @@ def _asked(client: "Client", page: Page, trace: str, now: datetime, rounds: int)
 
 
 def main() -> int:
-    """Start an installation, record in it unless that was done, measure, stop it."""
+    """Start an installation, record calls unless that was done before, measure, stop it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--calls", type=int, default=300_000, help="in the big tenant")
     parser.add_argument("--rounds", type=int, default=20, help="requests of each page")
@@ -387,11 +391,11 @@ def main() -> int:
         )
         try:
             assert process.stdout is not None
-            url = json.loads(process.stdout.readline())["url"]  # which says that it has started
+            url = json.loads(process.stdout.readline())["url"]  # printed once it has started
             import django
 
             django.setup()
-            # As the server does, which imports all views and freezes them.
+            # As in the server: imports all views and freezes them.
             importlib.import_module("config.wsgi")
             note = folder / "recorded.json"
             if not note.exists():

@@ -1,8 +1,8 @@
-"""When a trace's page is first painted, in Chromium, each time with an empty cache: `pages.py`."""
+"""Times of a trace page's first paint in Chromium, with an empty cache; used by `pages.py`."""
 
 import statistics
 
-LIMITS = {16: 300.0, 1_000: 1000.0, 10_000: 1000.0}  # by a trace's calls, ms
+LIMITS = {16: 300.0, 1_000: 1000.0, 10_000: 1000.0}  # ms, by the number of calls in a trace
 
 _HEADS = ("paint, best", "p50", "p95", "limit", "loaded, p50")
 _SETTLED_MS = 300
@@ -11,9 +11,9 @@ _LOADED = "performance.getEntriesByType('navigation')[0].loadEventEnd"
 
 
 def paint(url: str, session: str, rounds: int) -> bool:
-    """Open traces in Chromium and print; whether the first paint was within its limit.
+    """Open traces in Chromium and print; whether the first paints were within the limits.
 
-    `session` is the cookie of somebody who is signed in.
+    `session` is the session cookie of a signed-in user.
     """
     from playwright.sync_api import sync_playwright
 
@@ -34,7 +34,7 @@ def paint(url: str, session: str, rounds: int) -> bool:
                         page.goto(f"{url}/healthz")
                         page.wait_for_timeout(_SETTLED_MS)
                     page.goto(f"{url}/traces/trace-of-{size}", wait_until="load")
-                    # wait_for_function needs eval, which CSP refuses
+                    # wait_for_function needs eval, which the CSP forbids
                     while page.evaluate(_PAINT) is None:
                         page.wait_for_timeout(5)
                     if n:  # the first fills the server's caches

@@ -1,9 +1,9 @@
 """How fast the registry answers: `uv run bench/registry.py [--tools 1000] [--versions 50]`.
 
-Starts a PostgreSQL of its own, registers tools with many versions each and calls of all of them in
-every one of the last 24 hours, and asks for pages as a signed-in viewer, in this process, through
-all of Django: server time without the network, in ms, of `--rounds` requests each. Then compares
-two schemas of 1,000 properties. Fails above a limit. Where others use the machine, believe `best`.
+Starts a PostgreSQL of its own and stores tools with many versions each, and calls of all of them in
+each of the last 24 hours. Then it requests pages as a signed-in viewer, in this process, through
+all of Django. It prints server time without the network, in ms, of `--rounds` requests each. Then
+it compares two schemas of 1,000 properties. Fails above a limit. On a busy machine trust `best`.
 """
 
 import argparse
@@ -32,7 +32,7 @@ CHUNK = 5_000  # rows
 
 
 def main() -> int:
-    """Print the table; 1 if something was slower than promised."""
+    """Print the table; 1 if a time was above its limit."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tools", type=int, default=1_000)
     parser.add_argument("--versions", type=int, default=50)
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def measure(admin_url: str, tools: int, versions: int, rounds: int) -> int:
-    """Fill the registry, ask, print."""
+    """Fill the registry, measure and print; 1 if a time was above its limit."""
     tenant_id, client = prepare(admin_url)
     tool_id = fill(tenant_id, tools, versions)
     print(f"{tools:,} tools × {versions} versions, {rounds} rounds; ms")
@@ -96,13 +96,13 @@ def show(name: str, rounds: int, limit: float, do: Callable[[], Any]) -> bool:
 
 
 def ask(client: "Client", address: str) -> None:
-    """Open a page, which must be there."""
+    """Request a page, which must answer 200."""
     answer = client.get(address)
     assert answer.status_code == 200, address
 
 
 def prepare(admin_url: str) -> tuple[UUID, "Client"]:
-    """Schema, tenant and a signed-in viewer."""
+    """Create schema, tenant and a signed-in viewer; returns the tenant's id and the client."""
     from config.postgresql import database
 
     passwords = {role: secrets.token_urlsafe(16) for role in database.ROLES}
@@ -115,7 +115,7 @@ def prepare(admin_url: str) -> tuple[UUID, "Client"]:
     from django.core.management import call_command
 
     django.setup()
-    warnings.filterwarnings("ignore", "No directory at")  # of static files, which nobody asks for
+    warnings.filterwarnings("ignore", "No directory at")  # of static files, which are not requested
     call_command("migrate", database="owner", verbosity=0)
     from django.conf import settings
     from django.test import Client
@@ -141,7 +141,7 @@ def prepare(admin_url: str) -> tuple[UUID, "Client"]:
 
 
 def fill(tenant_id: UUID, tools: int, versions: int) -> UUID:
-    """Tools with their versions, changes and calls of each hour; the first one's id."""
+    """Store tools with versions, changes and calls of each hour; returns the first tool's id."""
     from django.db import connection, connections
 
     from tenants.models import new_id
@@ -210,7 +210,7 @@ def fill(tenant_id: UUID, tools: int, versions: int) -> UUID:
 
 
 def counters(cursor: Any, tenant_id: UUID, hour: datetime) -> str:
-    """A row of the counters as JSON: numbers 1, whatever columns there are."""
+    """A row of `rollup` as JSON with 1 in every numeric column, whatever columns exist."""
     import json
 
     cursor.execute(
@@ -223,7 +223,7 @@ def counters(cursor: Any, tenant_id: UUID, hour: datetime) -> str:
 
 
 def schema(size: int, shift: int) -> dict[str, Any]:
-    """An object of so many properties, of which `shift` alters each."""
+    """A schema of an object with `size` properties; another `shift` changes each property."""
     return {
         "type": "object",
         "required": [f"property_{n}" for n in range(shift % 2, size, 2)],

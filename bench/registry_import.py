@@ -1,9 +1,9 @@
 """How long a large import takes: `uv run bench/registry_import.py [--tools 160] [--versions 50]`.
 
-Starts a PostgreSQL of its own and takes over a document of 8,000 versions (9 MB), all of them
-published, by the worker's functions in this process. Prints for each step the seconds, this
-process's processor time, the longest of its transactions, and statements a version. Where others
-use the machine, believe the processor.
+Starts a PostgreSQL of its own and imports a document of 8,000 versions (9 MB), all published, with
+the worker's functions in this process. Prints for each step the seconds of wall time, this
+process's CPU time, the longest transaction, and statements per version. On a busy machine trust
+the CPU time.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def measure(tools: int, versions: int) -> None:
-    """Take the document over, and print what each step took."""
+    """Import the document and print the cost of each step."""
     from tenants.provision import ensure_tenant
     from tenants.scope import tenant_scope
     from tools_registry.changes import Publisher
@@ -82,7 +82,7 @@ def measure(tools: int, versions: int) -> None:
 
 
 def step[T](name: str, count: int, do: Callable[[], T]) -> T:
-    """Print a line of what it took; of a list of seconds, which transaction was the longest."""
+    """Run a step and print its cost; if it returns a list of seconds, also the longest one."""
     with statements() as made:
         began, cpu = time.perf_counter(), time.process_time()
         done = do()
@@ -94,7 +94,7 @@ def step[T](name: str, count: int, do: Callable[[], T]) -> T:
 
 @contextmanager
 def statements() -> Iterator[list[None]]:
-    """What is sent to the database, counted."""
+    """A list that grows by one item per statement sent to the database."""
     from django.db import connection
 
     made: list[None] = []
@@ -108,7 +108,7 @@ def statements() -> Iterator[list[None]]:
 
 
 def document(tools: int, versions: int) -> bytes:
-    """A registry as it is exported: tools of versions that differ in every property."""
+    """An export of a registry: tools whose versions differ in every property."""
     entries = [
         {
             "name": f"tool_{n:04}",

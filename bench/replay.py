@@ -1,11 +1,11 @@
 """How fast stored outputs are judged again: `uv run bench/replay.py [--calls 20000]`.
 
 Starts a PostgreSQL of its own, records calls of one tool through the log, and replays them against
-a draft as the worker does, in this process: outputs of 50 fields, of which `--failing` percent
-break the draft, each with its arguments. `--among 10` puts every call among nine of other tools,
-whose events are then inflated for nothing. Prints outputs a second, and the microseconds an output
-of each part; fails under the limit of 20,000 a second of processor time, which other work on the
-machine hardly changes, for calls of one tool alone.
+a draft as the worker does, in this process. Outputs have 50 fields; `--failing` percent of them
+violate the draft. Arguments are validated, too. `--among 10` stores every call among nine calls of
+other tools, whose events must be decompressed, too, without being used. Prints outputs per second,
+and microseconds per output for each part. Fails below 20,000 outputs per second of CPU time, which
+other work on the machine hardly affects; the limit applies to calls of one tool alone.
 """
 
 import argparse
@@ -41,7 +41,7 @@ _VALUES: list[Any] = ["some text", 7, 1.5, "open", ["a", "b"]]
 
 
 def schema(required: int) -> dict[str, Any]:
-    """An output of 50 fields, of which the first so many are required."""
+    """A schema of an output with 50 fields, the first `required` of which are required."""
     names = [f"field_{n}" for n in range(FIELDS)]
     return {
         "type": "object",
@@ -52,7 +52,7 @@ def schema(required: int) -> dict[str, Any]:
 
 
 def events(rng: random.Random, at: datetime, tool: str, failing: float) -> Iterator[bytes]:
-    """A call's two events; a failing one has two fields of the wrong type, and one too few."""
+    """A call's two events; a failing one has two wrong fields and lacks one."""
     shared = {
         "invocation_id": str(UUID(int=rng.getrandbits(128), version=4)),
         "trace_id": f"{rng.getrandbits(128):032x}",
@@ -79,7 +79,7 @@ def events(rng: random.Random, at: datetime, tool: str, failing: float) -> Itera
 
 
 def record(tenant_id: UUID, calls: int, among: int, failing: float) -> None:
-    """Record calls of the tool, each with those of others around it, evenly over a day."""
+    """Record calls of the tool among those of other tools, evenly over a day."""
     from bench.batches import record_batch
 
     rng = random.Random(7)
@@ -96,7 +96,7 @@ def record(tenant_id: UUID, calls: int, among: int, failing: float) -> None:
 
 
 def analyze() -> None:
-    """What autovacuum does in time."""
+    """Do what autovacuum would do later."""
     from django.db import connections
 
     with connections["owner"].cursor() as cursor:
@@ -104,14 +104,14 @@ def analyze() -> None:
 
 
 class Times:
-    """What each part took, without what parts within it took."""
+    """The CPU time of each part, without the time of other parts inside it."""
 
     def __init__(self) -> None:
         self.taken: dict[str, float] = {}
         self._inner: list[float] = []
 
     def timed(self, part: str, run: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, timed."""
+        """Wrap a function, so that its time counts for `part`."""
 
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             self._inner.append(0.0)
@@ -129,7 +129,7 @@ class Times:
 
 @contextmanager
 def measured(times: Times) -> Iterator[None]:
-    """Within it the parts of a replay are timed."""
+    """Within the block, time the parts of a replay."""
     from audit.events import judgement
     from audit.log import payload
     from audit.queries.replays import ReplayRange
@@ -151,7 +151,7 @@ def measured(times: Times) -> Iterator[None]:
 
 
 def replay(tenant_id: UUID, calls: int) -> tuple[float, float, dict[str, Any]]:
-    """Replay so many calls; seconds by the clock, of this processor, and what was found."""
+    """Replay so many calls; returns seconds of wall time and of CPU time, and the findings."""
     from audit.models import Replay
     from audit.queries.replays import ReplayRange
     from audit.work.replay import job

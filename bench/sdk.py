@@ -9,10 +9,10 @@
 
 Run: uv run --script bench/sdk.py [--calls 20000] [--full]
 
-The same function, with arguments of 500 bytes and a result of 1 KB, is called in a hot loop,
-each way in a fresh process against a server on loopback in another process. Every call is
-timed by itself; the timer's own cost is printed as `bare`. `--full` adds a million calls, for
-the memory they cost.
+The same function, with arguments of 500 bytes and a result of 1 KB, is called in a tight loop. Each
+mode runs in a fresh process, with a server on loopback in another process. Every call is timed
+separately; `bare` is the cost of the timer itself. `--full` adds a run of a million calls to
+measure memory.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def search(
 
 
 def serve() -> None:
-    """Take events and spans and count them; `GET /` tells how many."""
+    """Serve as a receiver that counts events and spans; `GET /` returns the counts."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     counts = {"events": 0, "spans": 0}
@@ -111,7 +111,7 @@ def serve() -> None:
 
 
 def recorded(mode: str, url: str, folder: str) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """The function as recorded this way, and what ends the recording."""
+    """The function recorded in this mode, and a function that ends the recording."""
     if mode == "bare":
         return search, lambda: None
     if mode == "opentelemetry":
@@ -120,7 +120,7 @@ def recorded(mode: str, url: str, folder: str) -> tuple[Callable[..., Any], Call
 
     spool = mode.partition("-")[0]
     redact = mode in ("process", "fsync")
-    # A mode's name begins with a spool's: mypy knows it as a str alone.
+    # A mode's name begins with a spool's name, which mypy cannot know.
     trail = Trail(url, KEY, spool=spool, spool_dir=folder, redact=redact)  # type: ignore[arg-type]
     tool = emitting(trail) if mode == "process-emit" else trail.tool(search)
 
@@ -128,7 +128,7 @@ def recorded(mode: str, url: str, folder: str) -> tuple[Callable[..., Any], Call
 
 
 def emitting(trail: Any) -> Callable[..., Any]:
-    """As a host does that knows each call's id already, as an ADK's executor does."""
+    """Record with `emit()`, like a host that already knows the call id, such as an ADK executor."""
     from uuid_utils import uuid7
 
     call_id = "c" * 64
@@ -161,7 +161,7 @@ def emitting(trail: Any) -> Callable[..., Any]:
 
 
 def with_opentelemetry(url: str) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """As instrumentations do it: a span per call, arguments and result as JSON attributes."""
+    """Record like instrumentations: a span per call, arguments and result as JSON attributes."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -189,7 +189,7 @@ def run(mode: str, calls: int, url: str, rest: float) -> None:
         tool, close = recorded(mode, url, folder)
         for _ in range(200):
             tool(**ARGS)
-        took = array("q", bytes(8 * calls))  # made before, so that it is not counted as ours
+        took = array("q", bytes(8 * calls))  # allocated before, so that it does not count as growth
         before = resident_bytes()
         clock = time.perf_counter_ns
         for n in range(calls):
@@ -212,7 +212,7 @@ def run(mode: str, calls: int, url: str, rest: float) -> None:
 
 
 def resident_bytes() -> int:
-    """This process's memory now; where there is no /proc, its peak."""
+    """This process's current memory; without /proc its peak."""
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * resource.getpagesize()
@@ -220,7 +220,7 @@ def resident_bytes() -> int:
 
 
 def measure(mode: str, calls: int, rest: float = 0.0) -> dict[str, Any]:
-    """Run one way in processes of its own."""
+    """Run one mode in separate processes; returns its figures."""
     from urllib.request import urlopen
 
     command = [sys.executable, __file__]
@@ -276,7 +276,7 @@ def main() -> None:
         ratio = p50["opentelemetry"] / p50["process"]
         print(f"\nOpenTelemetry's p50 is {ratio:.2f} times Tooltrail's (process, redacting).")
     if options.full:
-        # With rests, as no server on the same two cores keeps up with a million in a row.
+        # With pauses, because no server on the same two cores keeps up with a million in a row.
         show("Tooltrail, a million calls", measure("process", 1_000_000, rest=0.02))
     return None
 

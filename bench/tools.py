@@ -1,7 +1,7 @@
 """What calling a tool costs: `uv run bench/tools.py`. Prints a table, fails above its limits.
 
-Arguments of 500 bytes, the handler does nothing. The ADK itself was not measured: limits are
-what keeps a call and its record (bench/sdk.py) within the figures promised for them.
+Arguments have 500 bytes, and the handler does nothing. The ADK itself was not measured. The limits
+keep a call together with its recording (bench/sdk.py) within the promised figures.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ SCHEMA = {
 
 
 class Context:
-    """A context that listens to nothing."""
+    """A context that ignores all events."""
 
     id = "turn-1"
 
@@ -56,14 +56,14 @@ def from_function(query: str, filters: dict[str, Any], limit: int, session: dict
 
 
 def microseconds(call: Callable[[], object]) -> float:
-    """The best of seven rounds of about 50 ms, in processor time: other work hardly shows."""
+    """The best of seven rounds of about 50 ms, in CPU time, which other work hardly affects."""
     timer = timeit.Timer(call, timer=time.process_time)
     number = max(1, int(timer.autorange()[0] / 4))
     return min(timer.repeat(7, number)) / number * 1e6
 
 
 def executing(tool: Tool, context: Any) -> Callable[[], object]:
-    """One call of a tool, its coroutine run by hand: no loop's cost is counted."""
+    """One call of a tool; runs its coroutine directly, to exclude the cost of an event loop."""
     execute = tool.executor(context)
 
     def run() -> None:

@@ -35,7 +35,7 @@ WORDS = [f"{word}{n}" for n in range(400) for word in ("order", "refund", "searc
 
 
 class Log:
-    """A ledger of events like executors', made again alike whenever they are asked for."""
+    """A ledger of events like executors'; generates the same events on every request."""
 
     def __init__(self, events: int, size: int) -> None:
         self.begin, self.end = BEFORE, BEFORE + events
@@ -45,7 +45,7 @@ class Log:
         self._levels = self._tree()
 
     def line(self, index: int) -> tuple[EntryLine, bytes]:
-        """An entry and its event's bytes."""
+        """An entry and the bytes of its event."""
         raw = b'{"type":"toolExecutionStart","n":%d,' % index + self._bodies[index % 500]
         kind = Kind.START
         if index == self.end:
@@ -59,14 +59,14 @@ class Log:
         return line, raw
 
     def entries(self) -> Iterator[tuple[EntryLine, bytes]]:
-        """Those of the bundle."""
+        """The entries of the bundle."""
         for index in range(self.begin, self.end):
             line, raw = self.line(index)
             erased = index < self.begin + ERASED
             yield (EntryLine(index, line.leaf), b"") if erased else (line, raw)
 
     def subtree(self, level: int, index: int) -> bytes:
-        """A complete subtree."""
+        """The hash of a complete subtree."""
         return self._levels[level][index * 32 : index * 32 + 32]
 
     def _tree(self) -> list[bytes]:
@@ -87,7 +87,7 @@ def make(path: Path, events: int, size: int) -> None:
     """Write the bundle."""
     log = Log(events, size)
     whole = log.end + BEHIND
-    # The root over all, as the last of the subtrees in front of nothing.
+    # The root of the whole tree, from the complete subtrees that cover it.
     parts = [log.subtree(*each) for each in subtrees_before(whole)]
     root = parts.pop()
     while parts:
@@ -123,7 +123,7 @@ def make(path: Path, events: int, size: int) -> None:
 
 
 def check(path: Path, results: "multiprocessing.Queue[tuple[float, float, int]]") -> None:
-    """Verify it once, alone in its process."""
+    """Verify the bundle once, alone in this process and on one core."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     start, used = time.perf_counter(), time.process_time()
     with Archive(path) as archive:

@@ -1,8 +1,8 @@
-"""How long the server is away when its processes are killed.
+"""How long the server is unavailable when its processes are killed.
 
     uv run python bench/web_kills.py
 
-A client with a new connection for each request asks /readyz every 20 ms.
+A client requests /readyz every 20 ms, each time with a new connection.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ KILLS = 10
 
 
 class Probe:
-    """Asks whether the server is ready and keeps the longest time without a yes."""
+    """Polls /readyz and keeps the longest time without a 200."""
 
     def __init__(self, url: str) -> None:
         self._address = urlsplit(url).netloc
@@ -79,7 +79,7 @@ def parent(server: psutil.Process) -> None:
 
 
 def away_s(kill: Callable[[psutil.Process], None]) -> float:
-    """The longest time without a server around these kills."""
+    """The longest time without a ready server during these kills."""
     with new_installation() as installation:
         process = installation.up("--json", "--dev-tenant", "acme")
         url = announcement(process)["url"]
