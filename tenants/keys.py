@@ -142,8 +142,8 @@ def authenticate(token: str, scope: Scope) -> ApiKeyIdentity:
     403 for a valid key without this scope or of a suspended tenant. The secret is checked first:
     without it, a revoked or expired key is "unknown".
 
-    With the scope `ingest` a verified key is cached for `BELIEVED_FOR`. So however many events
-    arrive, each key is looked up, and its last use updated, only a few times a minute.
+    With the scope `ingest` a verified key is cached for `BELIEVED_FOR`. So a process looks up each
+    key, and may update its last use, only a few times a minute, however many events arrive.
     """
     if scope is not Scope.INGEST:
         return _looked_up(token, scope)

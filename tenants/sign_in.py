@@ -4,9 +4,8 @@ A failure is recorded in the tenant in which the session would open. Failures ar
 database, because several processes serve the form. An attempt is counted before its password is
 checked; otherwise many simultaneous attempts would all be checked before one is counted. The count
 is per name **and** address, so that nobody can lock out others by failing with their name.
-Behind a proxy the address comes from the proxies listed in `TOOLTRAIL_PROXIES`
-(`config.http.proxies`); without that setting all clients share one address, so there is one
-count per name.
+Behind proxies set `TOOLTRAIL_PROXIES`, their number, so that the client's own address is known
+(`config.http.proxies`); otherwise all clients share one address, so there is one count per name.
 """
 
 import hashlib

@@ -46,9 +46,9 @@ _VERBS = {
 
 @dataclass(frozen=True)
 class Publisher:
-    """Who changes a tool: a user, an executor (its key's id), an operator without an account.
+    """Who changes a tool: a user, an executor (by its key's id), an operator, or the server.
 
-    Without any of these it is the server.
+    An operator has no account. If no field is set, it is the server.
     """
 
     user: User | None = None

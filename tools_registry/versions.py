@@ -156,10 +156,10 @@ def register_contracts(
 
     A known contract changes nothing, even if it is not the current one (docs/adr/0017).
     `mentioned` are digests sent without a contract; they may be known or not. A new contract is
-    published if its name is new, or free because an ephemeral tool has expired. If the tool has
-    another contract, the new one's `on_collision` decides: `replace` makes it the current version,
-    `keep` ignores it, `throw` refuses it; the last two are recorded. Source: the ADK's
-    `ToolRegistry.merge`.
+    published if its tool has no version yet, or if the name is free again because an ephemeral
+    tool has expired. Otherwise the new contract's `on_collision` decides: `replace` makes it the
+    current version, `keep` ignores it, `throw` refuses it; the last two are recorded. Source: the
+    ADK's `ToolRegistry.merge`.
 
     A contract whose schemas cannot be used for validation is always refused and recorded. So are
     entries that are not contracts: `unread`, their names and reasons.
