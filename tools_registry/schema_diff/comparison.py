@@ -19,8 +19,9 @@ from tools_registry.schema_diff.keywords import compare_keywords, same_json
 from tools_registry.schema_diff.reading import NOTHING, Document, Node, UndecidedError, View
 
 TRIES_MAX = 8_000
-"""Maximum number of pairs compared to match alternatives, which multiply when nested. 8,000 pairs
-take about half a second."""
+"""Maximum number of pairs compared to match alternatives, which multiply when nested.
+
+8,000 pairs take about half a second."""
 DEPTH_MAX = 60
 _INFINITY = float("inf")
 _UNEVALUATED = {"unevaluatedProperties", "unevaluatedItems"}
