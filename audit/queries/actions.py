@@ -1,4 +1,4 @@
-"""What people and programs did in a tenant, newest first: a page of it, filtered."""
+"""The audit log of a tenant, filtered, in pages, newest first."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,47 +31,47 @@ VERBS = {
     "repeat.": "Repeats: arguments looked at, exported",
     "polling.": "Polling tools",
 }
-"""What is done to what: how verbs begin, and what people call it."""
+"""The label of each group of verbs, by the prefix of its verbs."""
 
 _MAX_VALUE = 300
 
 
 @dataclass(frozen=True, slots=True)
 class ActionFilter:
-    """Which actions; '' and None ask nothing."""
+    """Which actions to list. '' and None mean any."""
 
     actor: str = ""
-    """Who, by their exact name."""
+    """The exact name of the actor."""
     verb: str = ""
-    """One verb, or how all begin that end with a dot: `key.`."""
+    """An exact verb, or a prefix that ends with a dot: `key.`."""
     subject: str = ""
-    """A text in its subject, in whatever case."""
+    """A text that the subject contains, ignoring case."""
     since: datetime | None = None
     until: datetime | None = None
 
     def __post_init__(self) -> None:
         for name in ("actor", "verb", "subject"):
-            # What no column can hold finds nothing.
+            # No column can hold NUL or surrogates: replaced, so that they match nothing.
             value = getattr(self, name).replace("\x00", "\ufffd")[:_MAX_VALUE]
             object.__setattr__(self, name, value.encode(errors="replace").decode())
 
 
 @dataclass(frozen=True, slots=True)
 class ActionPage:
-    """A page, newest first, and where the next one begins."""
+    """A page, newest first, and the cursor of the next page."""
 
     actions: list[Action]
     older: Cursor[UUID] | None
 
 
 NO_ACTIONS = ActionPage([], None)
-"""The page of a filter that cannot be read: nothing was searched."""
+"""The page of an invalid filter: nothing was searched."""
 
 
 def action_page(
     wanted: ActionFilter, *, before: Cursor[UUID] | None = None, size: int
 ) -> ActionPage:
-    """The scope's tenant's actions behind a place, at most `size`. One query."""
+    """At most `size` actions of the scope's tenant, older than `before`. One query."""
     found = _matching(wanted)
     if before is not None:
         found = found.filter(at__lte=before.at).exclude(at=before.at, id__gte=before.id)
@@ -85,7 +85,7 @@ def _matching(wanted: ActionFilter) -> QuerySet[Action]:
     if wanted.actor:
         found = found.filter(user_name=wanted.actor)
     if wanted.verb.endswith("."):
-        # "/" comes after ".": what begins with the one is less than the other.
+        # "/" is the character after ".": all verbs with the prefix `key.` are less than `key/`.
         found = found.filter(verb__gte=wanted.verb, verb__lt=f"{wanted.verb[:-1]}/")
     elif wanted.verb:
         found = found.filter(verb=wanted.verb)

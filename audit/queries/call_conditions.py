@@ -1,7 +1,8 @@
-"""The conditions of a query of calls as SQL, each with parameters of its own.
+"""The conditions of a call query as SQL, each with its own parameters.
 
-Values are parameters, never text. A condition about what a call does not have is FALSE, not NULL,
-so that NOT means: all others. What an index serves stands besides in `{{call_walk}}`.
+Values are parameters, never text. A condition on a value that a call does not have is FALSE, not
+NULL, so that NOT matches all other calls. `{{call_walk}}` also has the conditions that an index
+serves.
 """
 
 from dataclasses import dataclass, field
@@ -35,9 +36,9 @@ _TEXTS = {
     "collection": "collection_id",
     "producer": "producer_id",
 }
-"""Column of each text."""
+"""The column of each text filter."""
 _TOKENS = "prompt_tokens::numeric + completion_tokens"
-"""Executors may send any numbers: a sum of bigints would overflow."""
+"""A numeric: executors may send any numbers, and a sum of bigints would overflow."""
 _NUMBERS = {"duration": "duration_us", "tokens": _TOKENS, "upstream": "upstream_status"}
 _OVERDUE, _CRASHED = sql.PARTS["call_is_overdue"], sql.PARTS["call_is_crashed"]
 _STANDINGS = {
@@ -51,15 +52,15 @@ _STANDINGS = {
     "running": f"state = 'open' AND NOT {_OVERDUE} AND NOT {_CRASHED}",
 }
 _WALKED = {"since", "until", "tool", "trace", "run", "call"}
-"""Members of a filter that `{{call_walk}}` has already."""
+"""Members of a filter that `{{call_walk}}` already checks."""
 _NO_TERMS = {"others", "payload", "sees_messages"}
 _SEARCHED = ("tool_name", "error_type", "error_code")
-"""Columns in which free text is looked for, besides the message for who may see it."""
+"""Columns that free text is searched in; the message too, if the reader may see it."""
 
 
 @dataclass
 class Conditions:
-    """What a filter asks of each call that is walked over: SQL and its parameters."""
+    """The conditions of a filter on each call of a walk: SQL and its parameters."""
 
     wanted: CallFilter
     text: str = field(init=False)
@@ -89,7 +90,7 @@ class Conditions:
                 raise TypeError("payloads are not in the index")
 
     def _all(self, conditions: tuple[Condition, ...]) -> str:
-        """One violation has both the code and the path that stand side by side."""
+        """Join conditions with AND. A code and a path side by side are of one violation."""
         found = []
         broken = {
             each.member: each.value
@@ -138,7 +139,7 @@ class Conditions:
 
     def _contains(self, text: str) -> str:
         columns = [*_SEARCHED, "error_message"] if self.wanted.sees_messages else _SEARCHED
-        # The same rule of letters on both sides, whatever the database's is.
+        # The same collation on both sides, whatever the database's default is.
         sought = f'lower({self._parameter(text)}::text COLLATE "C")'
         found = (
             f'coalesce(strpos(lower({column} COLLATE "C"), {sought}) > 0, FALSE)'

@@ -11,7 +11,7 @@ Kind = Literal["start", "end"]
 
 
 def read_call_events(call: CallDetail) -> dict[Kind, StoredEvent]:
-    """The call's start and end as the log has them; what is not there is left out.
+    """The call's start and end events from the log. An event that is not there is left out.
 
     Raises LogPayloadError when a payload is damaged.
     """

@@ -1,7 +1,6 @@
-"""What can be asked of calls: every filter by its name in queries, and a filter as a value.
+"""The filters of calls: every filter by its name in queries, and a filter as a value.
 
-Pure. How a query is read is `audit.queries.call_query`'s, how calls are found
-`audit.queries.call_list`'s.
+Pure. `audit.queries.call_query` reads queries, and `audit.queries.call_list` finds the calls.
 """
 
 from collections.abc import Iterator
@@ -13,20 +12,20 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text a column has, or begins with."""
+    """A text that a column equals or begins with."""
 
     value: str
     is_prefix: bool = False
 
     @property
     def is_anything(self) -> bool:
-        """`*` alone: whatever it is, as long as there is one."""
+        """Whether it is `*` alone: any value, as long as there is one."""
         return self.is_prefix and not self.value
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A least and a greatest number, either of which may be missing; both belong to it."""
+    """A minimum and a maximum, both inclusive. Either may be missing."""
 
     low: int | None = None
     high: int | None = None
@@ -34,14 +33,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Ago:
-    """An instant relative to whenever the question is asked."""
+    """An instant relative to the time at which the query runs."""
 
     length: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class Midnight:
-    """The beginning of today, or of a day before it, by the clock of whoever asks."""
+    """The beginning of today or of an earlier day, in the reader's time zone."""
 
     days_ago: int
     zone: tzinfo = UTC
@@ -60,7 +59,7 @@ class Has:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """Tool, error type, error code or error message contain a text; case of a-z is ignored."""
+    """The tool, error type, error code or error message contains a text, ignoring case of a-z."""
 
     text: str
 
@@ -71,27 +70,27 @@ class PayloadHas:
 
     payload: Literal["args", "output"]
     steps: tuple[str | int | None, ...]
-    """Names of members and indexes of lists; None is every index."""
+    """Names of members and indexes of lists. None means every index."""
     value: Text
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """A condition does not hold; what a call does not have is not what is asked for."""
+    """A condition does not hold. A call without the value matches."""
 
     of: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every one of some conditions holds."""
+    """All of these conditions hold."""
 
     of: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one of some conditions holds."""
+    """At least one of these conditions holds."""
 
     of: tuple["Condition", ...]
 
@@ -100,7 +99,7 @@ type Condition = Has | Contains | PayloadHas | Not | AllOf | AnyOf
 
 
 def leaves(condition: Condition) -> Iterator[Has | Contains | PayloadHas]:
-    """The single conditions that one is made of."""
+    """The single conditions that a condition consists of."""
     match condition:
         case Not(of):
             yield from leaves(of)
@@ -113,7 +112,7 @@ def leaves(condition: Condition) -> Iterator[Has | Contains | PayloadHas]:
 
 @dataclass(frozen=True, slots=True)
 class CallFilter:
-    """What is looked for; every member that is set must hold. Durations are microseconds."""
+    """Which calls to find. Every member that is set must hold. Durations are microseconds."""
 
     since: Moment | None = None
     """This instant and later."""
@@ -141,14 +140,14 @@ class CallFilter:
     collection: Text | None = None
     producer: Text | None = None
     others: tuple[Condition, ...] = ()
-    """Conditions that are no single term: NOT, OR and free text."""
+    """Conditions that are not single terms: NOT, OR and free text."""
     payload: tuple[Condition, ...] = ()
-    """Conditions about arguments and outputs, which are in the log alone."""
+    """Conditions on arguments and outputs, which are only in the log."""
     sees_messages: bool = False
-    """Whether free text is looked for in messages of errors, too: they quote payloads."""
+    """Whether free text is also searched in error messages, which quote payloads."""
 
     def also(self, member: str, value: Any) -> "CallFilter":
-        """The same where a member has a value besides, also if another was asked of it."""
+        """The same filter with one more condition on a member, even if it is set already."""
         asked = getattr(self, member)
         others = self.others if asked in (None, value) else (*self.others, Has(member, asked))
         return replace(self, **{member: value, "others": others})
@@ -185,29 +184,29 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FilterName:
-    """A name of the language: what it means, and what it takes."""
+    """A filter name of the query language: its meaning and the values it takes."""
 
     name: str
     kind: Kind
     label: str
-    """Its column, for people."""
+    """The label of its column on pages."""
     meaning: str
     example: str
     choices: dict[str, str] = field(default_factory=dict)
-    """What may be written, and the value it stands for."""
+    """The words that may be written, and the value of each."""
     takes_any: bool = False
-    """Whether `*` alone asks that there is one."""
+    """Whether `*` alone is allowed, for any value."""
     attribute: str = ""
-    """The filter's member, where it has another name."""
+    """The member of `CallFilter`, if it has another name."""
 
     @property
     def field(self) -> str:
-        """The member of `CallFilter` it fills."""
+        """The member of `CallFilter` that it sets."""
         return self.attribute or self.name
 
     @property
     def hint(self) -> str:
-        """A value it may have."""
+        """An example of a value."""
         return self.example.partition(":")[2]
 
 
@@ -328,4 +327,4 @@ FILTER_NAMES: dict[str, FilterName] = {
         ),
     )
 }
-"""Every name, in the order they are offered."""
+"""Every filter name, in the order in which pages offer them."""

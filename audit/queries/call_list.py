@@ -1,8 +1,9 @@
-"""The list of calls: whatever is filtered, a page of it, all of it, and how many there are.
+"""The list of calls: pages, chunks and counts of the calls that match a filter.
 
-Every question is the same walk: newest first along an index, past what does not match, in
-stretches, until there is enough, nothing is left, or its budget is spent. Page, live tail,
-API, export and payload search differ in how many calls they take and how long they walk.
+All of them use the same walk. It reads calls along an index, newest first, and skips calls that
+do not match. It reads in sections, one statement each, until there are enough calls, no calls are
+left, or the budget is spent. Page, live tail, API, export and payload search differ in how many
+calls they take and how long they walk.
 """
 
 import time
@@ -21,21 +22,21 @@ from audit.queries.traces import prefix_end
 from audit.sql.run import rows
 
 SILENCE = timedelta(minutes=15)
-"""A producer that was not heard for so long is presumed to have crashed."""
+"""A producer that has been silent for this long is presumed to have crashed."""
 
 _CHUNK = 10_000
-"""Rows an export walks over in one scope."""
+"""Rows that an export walks over in one scope."""
 _LONGEST = 5_000
-"""Rows of one statement at most: what is lost when it takes too long."""
+"""Maximum rows of one statement. They are lost if it takes too long."""
 _PAYLOADS = 200
 """Calls whose payloads are read at once."""
 _WINDOWS = (timedelta(days=3), timedelta(days=15))
-"""Days of the first statements: most pages are full within the newest four, and planning for a
-whole month's partitions takes longer than answering."""
+"""Days of the first statements. Most pages are full within the newest four days, and planning for
+the partitions of a whole month takes longer than the query itself."""
 AHEAD = timedelta(days=2)
-"""The intake takes no call that starts later than this from now."""
+"""Ingest accepts no call that starts further in the future than this."""
 DAYS_BACK = 400
-"""Days among which a call is looked for of which nobody says when it started."""
+"""Days that are searched for a call whose start is not known."""
 _PAGES = {"before": "calls_before", "after": "calls_after"}
 """The statement of each direction."""
 _WALKED = ("tool", "trace", "run", "call")
@@ -43,7 +44,7 @@ _WALKED = ("tool", "trace", "run", "call")
 
 @dataclass(frozen=True, slots=True)
 class ListedCall:
-    """A call with all the index knows of it."""
+    """A call with everything that the index knows about it."""
 
     started_on: date
     invocation_id: UUID
@@ -93,36 +94,36 @@ class ListedCall:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How far one question may walk: rows, and seconds from its first statement."""
+    """How far a walk may go: rows, and seconds from its first statement."""
 
     rows: int = 200_000
     seconds: float = 0.1
     first: int = 1_000
-    """Rows of the first statement, from which it is known what others will take: while what it
-    reads is cached 2 ms, else 40."""
+    """Rows of the first statement. It takes 2 ms if they are cached, otherwise 40 ms. Its time
+    shows how long later statements will take."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallPage:
-    """A page of the list, newest first, and the cursors to the pages beside it."""
+    """A page of the list, newest first, and the cursors of the newer and the older page."""
 
     calls: list[ListedCall]
     newer: Cursor[UUID] | None
     older: Cursor[UUID] | None
     searched_until: datetime | None
-    """The budget ended here without filling the page; `older` goes on from there."""
+    """Set if the budget ended here before the page was full. `older` continues from there."""
 
 
 _PAYLOAD_SECONDS = 0.5
-"""How long one question about payloads may take: reading one takes 20 times as long as a row."""
+"""Budget of a walk with payload conditions: reading a payload takes 20 times as long as a row."""
 
 NO_CALLS = CallPage([], None, None, None)
-"""The page of a query that cannot be read: nothing was searched."""
+"""The page of an invalid query: nothing was searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallCount:
-    """How many calls match. `until` is None when all were looked at: then it is exact."""
+    """How many calls match. The count is exact if `until` is None: all calls were checked."""
 
     count: int
     until: datetime | None
@@ -137,9 +138,9 @@ def call_page(
     size: int = 50,
     budget: Budget | None = None,
 ) -> CallPage:
-    """The calls before a cursor (older) or after one (newer), at most `size`.
+    """At most `size` calls, older than `before` or newer than `after`.
 
-    One statement where an index serves the filter, and one for each stretch of others.
+    One statement if an index serves the filter, otherwise one for each section of the walk.
     """
     walk = Walk(wanted, now, budget or Budget())
     if after is not None:
@@ -161,10 +162,10 @@ def call_page(
 def call_chunk(
     wanted: CallFilter, *, now: datetime, before: Cursor[UUID], size: int
 ) -> tuple[list[ListedCall], Cursor[UUID] | None]:
-    """The next calls of all that match, and where to go on; None at the end of them.
+    """The next calls that match, and the cursor to continue from; None at the end.
 
-    Walks one stretch at most, so that a scope is never open for long: a chunk may be empty
-    and not the last.
+    Walks at most one section, so that a scope is never open for long. So a chunk may be empty
+    without being the last.
     """
     budget = Budget(rows=_CHUNK, first=_CHUNK)
     calls, stopped = Walk(wanted, now, budget).take("before", before, size)
@@ -174,7 +175,7 @@ def call_chunk(
 
 
 def count_calls(wanted: CallFilter, *, now: datetime, budget: Budget | None = None) -> CallCount:
-    """How many calls match, as far as the budget goes. One statement a stretch."""
+    """How many calls match, as far as the budget goes. One statement for each section."""
     return Walk(wanted, now, budget or Budget()).count()
 
 
@@ -189,7 +190,7 @@ def calls_by_id(places: Iterable[tuple[datetime, UUID]]) -> list[ListedCall]:
 
 
 def call_day(invocation_id: UUID, *, now: datetime) -> date | None:
-    """The newest day on which a call of this id started; one statement over all of `DAYS_BACK`."""
+    """The newest day of `DAYS_BACK` on which a call with this id started. One statement."""
     newest = (now + AHEAD).astimezone(UTC).date()
     days = [newest - timedelta(days=n) for n in range(DAYS_BACK)]
     found = rows("call_day", {"days": days, "invocation_id": invocation_id})
@@ -197,7 +198,7 @@ def call_day(invocation_id: UUID, *, now: datetime) -> date | None:
 
 
 def violations_of(calls: list[ListedCall]) -> dict[UUID, FirstViolation]:
-    """The first violation of each of these calls that has one. One statement, or none."""
+    """The first violation of each of these calls that has one. At most one statement."""
     broken = [call for call in calls if call.violation_count]
     if not broken:
         return {}
@@ -209,12 +210,13 @@ def violations_of(calls: list[ListedCall]) -> dict[UUID, FirstViolation]:
 
 
 class Walk:
-    """One question under way.
+    """One walk over the calls, within a budget.
 
-    Its first statement is short. By what that took, those after it are as long as the budget
-    allows, none more than four times the one before; what turns out slower (what it reads was not
-    cached) is cancelled at the budget's end, and the walk is as far as it was before it. As long as
-    there were fewer rows than a first statement takes it goes on whatever the time.
+    The first statement is short. Its time decides how many rows the next statements may read
+    within the budget; each reads at most four times as many as the one before. A statement that
+    turns out slower (its rows were not cached) is cancelled at the end of the budget, and the walk
+    keeps what it had before it. As long as no statement has reached its limit of rows, the walk
+    continues, whatever the time.
     """
 
     def __init__(self, wanted: CallFilter, now: datetime, budget: Budget) -> None:
@@ -232,7 +234,7 @@ class Walk:
     def take(
         self, direction: str, cursor: Cursor[UUID], size: int
     ) -> tuple[list[ListedCall], Cursor[UUID] | None]:
-        """Up to `size` calls, and where the budget ended before there were as many."""
+        """Up to `size` calls, and the cursor to continue from if the budget ended before."""
         calls: list[ListedCall] = []
         while True:
             stretch = self.stretch(direction, cursor)
@@ -255,7 +257,7 @@ class Walk:
             cursor = beyond
 
     def count(self) -> CallCount:
-        """All that match, newest first, until the budget ends."""
+        """Count the calls that match, newest first, until the budget ends."""
         if self._payload:
             calls, stopped = self.take("before", NEWEST, self._rows_allowed + 1)
             return CallCount(len(calls), stopped.at if stopped else None)
@@ -273,7 +275,7 @@ class Walk:
             cursor = beyond
 
     def stretch(self, direction: str, cursor: Cursor[UUID]) -> dict[str, Any]:
-        """The parameters of the statement about the next rows from a cursor."""
+        """The parameters of the statement for the next section, from a cursor on."""
         return self._parameters | {
             **self._days(direction, cursor),
             "at": cursor.at,
@@ -282,7 +284,7 @@ class Walk:
         }
 
     def _asked(self, statement: str, stretch: dict[str, Any]) -> list[tuple[Any, ...]] | None:
-        """The rows of a stretch; None if it was cancelled."""
+        """The rows of a section; None if its statement was cancelled."""
         began_at = time.monotonic()
         if self._rows <= self._first:
             found = rows(statement, stretch, conditions=self.conditions)
@@ -298,7 +300,7 @@ class Walk:
     def _beyond(
         self, direction: str, stretch: dict[str, Any], last: Cursor[UUID] | None
     ) -> Cursor[UUID] | None:
-        """Where the walk goes on after a stretch and its last row; None if nothing lies there."""
+        """The cursor after a section and its last row; None at the end of the walk."""
         if last is not None:
             self._rows_left -= self._rows
             row_s = self._took / self._rows
@@ -315,14 +317,14 @@ class Walk:
         )
 
     def _is_spent(self) -> bool:
-        """Whether what may still be walked over is not worth a statement."""
+        """Whether the rest of the budget is too small for another statement."""
         if self._rows_left == self._rows_allowed:
             return False
         is_late = time.monotonic() + self._took >= self._deadline
         return self._rows_left <= 0 or self._rows < self._first or is_late
 
     def _days(self, direction: str, cursor: Cursor[UUID]) -> dict[str, date]:
-        """The days of the next statement, and no window more if they are all that are left."""
+        """The days of the next statement. If they are the last ones, no other window follows."""
         days = _days(self._parameters, direction, cursor)
         if self._window < len(_WINDOWS):
             first_day, last_day = days["first_day"], days["last_day"]
@@ -364,7 +366,7 @@ def _parameters(wanted: CallFilter, now: datetime) -> dict[str, Any]:
         "only_open": wanted.state == "open"
         or wanted.condition in {"running", "overdue", "crashed"},
         "only_orphans": wanted.condition == "orphan",
-        # What errors say only failed calls have: `audit.index.projection`.
+        # Only failed calls have error fields: see `audit.index.projection`.
         "only_failed": wanted.state == "failed"
         or any(one is not None for one in (wanted.error, wanted.code, wanted.upstream)),
         "only_violating": wanted.violation is not None or wanted.path is not None,

@@ -1,8 +1,8 @@
 """The query language of the list of calls: `tool:search (state:error OR duration:>2s)`.
 
-Pure: text in, a `Query` out, whose `CallFilter` is what `audit.queries.call_list` looks for. The
-grammar is in `audit.queries.call_query_grammar`. Nothing is raised for what cannot be read: each
-problem says what is wrong, and where.
+Pure. Text becomes a `Query`, whose `CallFilter` says what `audit.queries.call_list` searches for.
+The grammar is in `audit.queries.call_query_grammar`. An invalid query raises nothing: each problem
+says what is wrong, and where.
 """
 
 import re
@@ -21,7 +21,7 @@ from config.instants import iso_exact
 MAX_LENGTH = 2_000
 """Characters of a query."""
 _MAX_PINNED = MAX_LENGTH + 100
-"""Characters of a query that is pinned: `since:1h` becomes an instant."""
+"""Characters of a pinned query, which may be longer: `since:1h` becomes an instant."""
 _BOUND = "{0}: holds for the whole query. Write it outside of NOT, OR and parentheses."
 _MIXED = (
     "args. and output. are read from the log after the rest was found. Write them outside of"
@@ -35,17 +35,17 @@ _WITHHELD = (
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who asks."""
+    """The person who searches."""
 
     zone: tzinfo = UTC
-    """Where days begin and what times without an offset mean."""
+    """The time zone of days and of times without an offset."""
     sees_payloads: bool = False
-    """Whether arguments, outputs and messages of errors may be searched."""
+    """Whether arguments, outputs and error messages may be searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One part of a query that must hold, as it was written, and where.
+    """One part of a query that must hold: its text as written, and its position.
 
     `name` is '' for free text, a negation and a group.
     """
@@ -55,44 +55,47 @@ class Term:
     start: int
     end: int
     is_choice: bool = False
-    """An OR without parentheses around it: the whole of its query."""
+    """Whether it is an OR without parentheses. It is then the whole query."""
     is_payload: bool = False
-    """Whether it asks for values of arguments or outputs."""
+    """Whether it is about values in arguments or outputs."""
 
     @property
     def closed(self) -> str:
-        """The term as it stands beside others."""
+        """The text of the term beside other terms: an OR gets parentheses."""
         return f"({self.text})" if self.is_choice else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query that was read. Terms with a problem are in neither `terms` nor `readable`."""
+    """A parsed query. Terms with a problem are in neither `terms` nor `readable`."""
 
     text: str
     terms: tuple[Term, ...]
     readable: CallFilter
-    """What the terms without a problem ask for: to fill in a form, never to search."""
+    """The filter of the terms without a problem: to fill in a form, never to search."""
     problems: tuple[Problem, ...]
 
     @property
     def wanted(self) -> CallFilter:
-        """What is asked for. Raises InvalidQueryError if a part of it cannot be read: the rest
-        alone may ask for the opposite.
+        """The filter to search by.
+
+        Raises InvalidQueryError if a part of the query is invalid: the rest alone may mean the
+        opposite.
         """
         if self.problems:
             raise InvalidQueryError(self.problems[0].message)
         return self.readable
 
     def value(self, name: str) -> str:
-        """The value of a term as it was written, '' without one."""
+        """The value of a term as written; '' without such a term."""
         prefix = len(name) + 1
         return next((term.text[prefix:] for term in self.terms if term.name == name), "")
 
     def having(self, name: str, value: str) -> str:
-        """The query's readable terms with this one in its place, or without it for ''.
+        """The query with this term added or replaced, or without it if `value` is ''.
 
-        `value` is written as in a query: `>2s`, `sear*`, `"two words"`.
+        Terms with a problem are dropped. `value` is written as in a query: `>2s`, `sear*`,
+        `"two words"`.
         """
         term = f"{name}:{value}" if value else ""
         kept = [term if one.name == name else one.closed for one in self.terms]
@@ -101,7 +104,7 @@ class Query:
         return " ".join(filter(None, kept))
 
     def pinned(self, now: datetime) -> str:
-        """The query with its range as instants: what it means at `now`, whoever reads it later.
+        """The query with its range as instants, so that it always means what it means at `now`.
 
         `parse_pinned` reads it. Raises InvalidQueryError like `wanted`.
         """
@@ -115,7 +118,7 @@ class Query:
         return str(query)
 
     def on_record(self, now: datetime) -> str:
-        """The pinned query without the values of payload terms: the ledger forgets nothing."""
+        """The pinned query without values of payload terms, as the ledger never forgets."""
         pinned = parse_pinned(self.pinned(now), ANYBODY)
         hidden = (f"{term.name}:…" if term.name else "(…)" for term in pinned.terms)
         return " ".join(
@@ -124,22 +127,22 @@ class Query:
         )
 
     def __str__(self) -> str:
-        """The readable terms, each parted by one space."""
+        """The terms without a problem, separated by one space."""
         if len(self.terms) == 1:
             return self.terms[0].text
         return " ".join(term.closed for term in self.terms)
 
 
 class InvalidQueryError(ValueError):
-    """A part of a query cannot be read, so nothing may be searched, exported or erased by it."""
+    """A part of a query is invalid, so nothing may be searched, exported or erased by it."""
 
 
 ANYBODY = Reader(UTC, sees_payloads=True)
-"""To take a query apart and put it together again, not to search by it."""
+"""For taking a query apart and putting it together again, never for searching."""
 
 
 def parse_pinned(text: str, reader: Reader) -> Query:
-    """Read a query that was pinned, and so may be a little longer than people may write."""
+    """Read a pinned query, which may be a little longer than `MAX_LENGTH`."""
     return _parse(text, reader, _MAX_PINNED)
 
 
@@ -186,14 +189,14 @@ def _parse(text: str, reader: Reader, max_length: int) -> Query:
 
 
 def quoted(value: str, *, is_prefix: bool = False) -> str:
-    """A text as it stands in a query, with quotes where it needs them."""
+    """A text as written in a query, with quotes if it needs them."""
     if not value or value[0] == '"' or value[-1] == "*" or re.search(r"[\s()]", value):
         value = '"' + re.sub(r'(["\\])', r"\\\1", value) + '"'
     return f"{value}*" if is_prefix else value
 
 
 def _why_not_here(part: Part, terms: list[Term], reader: Reader) -> str:
-    """Why a part cannot stand where it does, '' if it can."""
+    """Why a part is not allowed in its place; '' if it is allowed."""
     if any(part.name == term.name for term in terms) and isinstance(part.condition, Has):
         return f"{part.name} is given twice; every term must hold. Or write OR between them."
     asked = list(leaves(part.condition))

@@ -1,12 +1,12 @@
-"""The grammar of the query language: a text in, the conditions that must hold out. Pure.
+"""The grammar of the query language: it turns a text into conditions that must hold. Pure.
 
     query := and-group ("OR" and-group)*
     and-group := negatable ("AND"? negatable)*
     negatable := "NOT"* (term | "(" query ")")
     term := name ":" value | text
 
-Operators are read in any case. A value or text with white space or parentheses stands in double
-quotes, where `\\` takes the next character as it is; a `*` behind a value means that it starts so.
+Operators may be in upper or lower case. A value or text with white space or parentheses needs
+double quotes, in which `\\` escapes the next character. A `*` after a value makes it a prefix.
 """
 
 import re
@@ -44,7 +44,7 @@ _OPERATOR = re.compile(r"(NOT|OR|AND)(?=[\s()]|\Z)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What cannot be read: a sentence, and the part of the query it is about."""
+    """What is invalid: a sentence, and the part of the query that it is about."""
 
     message: str
     start: int
@@ -53,18 +53,18 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A condition and where it stands; `name` if it is one term."""
+    """A condition and its position. `name` is set if it is a single term."""
 
     condition: Condition
     start: int
     end: int
     name: str = ""
     is_choice: bool = False
-    """An OR without parentheses around it."""
+    """Whether it is an OR without parentheses."""
 
 
 class Parser:
-    """Reads one query by recursive descent, and notes what it cannot read."""
+    """Reads one query by recursive descent and collects its problems."""
 
     def __init__(self, text: str, zone: tzinfo) -> None:
         self.problems: list[Problem] = []
@@ -76,9 +76,9 @@ class Parser:
         self._has_given_up = False
 
     def parts(self) -> list[Part]:
-        """What must hold, each part by itself."""
+        """The parts of the query, all of which must hold."""
         parts = self._any()
-        while not self._is_over():  # at a parenthesis that nothing opened
+        while not self._is_over():  # at a `)` without a `(`
             message = "This ) closes nothing. A value with parentheses needs quotes."
             self._note(message, self._at, self._at + 1)
             self._at += 1
@@ -86,7 +86,7 @@ class Parser:
         return parts
 
     def _any(self) -> list[Part]:
-        """Parts that must hold, up to the end or a `)`; with OR between them, one part."""
+        """The parts up to the end or a `)`. Parts joined by OR become one part."""
         self._skip_space()
         start = self._at
         choices = [self._all()]
@@ -104,7 +104,7 @@ class Parser:
         return [Part(AnyOf(known), start, self._last_end(), is_choice=True)]
 
     def _all(self) -> list[Part]:
-        """Parts that must hold, up to an OR, the end or a `)`."""
+        """The parts up to an OR, the end or a `)`."""
         parts: list[Part] = []
         start = self._at
         while not (self._is_at_end_of_group() or self._operator("OR")):
@@ -132,7 +132,7 @@ class Parser:
         return [Part(condition, start, self._last_end())]
 
     def _group(self) -> list[Part]:
-        """What stands in parentheses."""
+        """The parts in parentheses."""
         start = self._at
         if self._depth == MAX_DEPTH:
             return self._give_up(f"Parentheses have at most {MAX_DEPTH} levels.", start)
@@ -191,7 +191,7 @@ class Parser:
     def _read(
         self, name: str | None, value: str, *, is_prefix: bool, is_quoted: bool
     ) -> Condition | None:
-        """What a term asks for; None for an unknown name. Raises UnreadableError."""
+        """The condition of a term; None for an unknown name. Raises UnreadableError."""
         if name is None:
             if not is_quoted and (meant := _COMPARED.match(value)) and meant[1] in FILTER_NAMES:
                 raise UnreadableError(
@@ -207,7 +207,7 @@ class Parser:
         return Has(known.field, read_value(known, value, self._zone, is_prefix=is_prefix))
 
     def _end_of_word(self, at: int) -> int:
-        """Where white space follows, or a `)` that the word itself does not open."""
+        """The end of a word: at white space, or at a `)` that the word itself does not open."""
         depth = 0
         for end in range(at, len(self._text)):
             character = self._text[end]
@@ -217,7 +217,7 @@ class Parser:
         return len(self._text)
 
     def _operator(self, which: str) -> re.Match[str] | None:
-        """The operator that comes next, if it is one of these."""
+        """The next operator, if it is one of `which`."""
         self._skip_space()
         found = _OPERATOR.match(self._text, self._at)
         return found if found and found[1].upper() in which.split("|") else None
@@ -234,14 +234,14 @@ class Parser:
         self._at = found.end() if found else self._at
 
     def _last_end(self) -> int:
-        """Where what was read ends, without white space behind it."""
+        """The end of the text read so far, without trailing white space."""
         return len(self._text[: self._at].rstrip())
 
     def _note(self, message: str, start: int, end: int) -> None:
         self.problems.append(Problem(message, start, end))
 
     def _give_up(self, message: str, start: int) -> list[Part]:
-        """Leave the rest unread."""
+        """Note a problem and leave the rest of the query unread."""
         self._note(message, start, len(self._text))
         self._at = len(self._text)
         self._has_given_up = True

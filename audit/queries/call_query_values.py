@@ -1,4 +1,4 @@
-"""How the value of a term is read: `sear*`, `>2s`, `1k..10k`, `24h`, `yesterday`. Pure."""
+"""Reads the values of terms: `sear*`, `>2s`, `1k..10k`, `24h`, `yesterday`. Pure."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from audit.queries.call_filter import (
 )
 
 MAX_VALUE = 512
-"""Characters of one value; the contract's longest indexed text has as many."""
+"""Maximum characters of a value: the length of the contract's longest indexed text."""
 
 _MAX_NUMBER = 2**63 - 1
 _EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(9990, 1, 1, tzinfo=UTC)
@@ -55,11 +55,11 @@ PAYLOADS = ("args", "output")
 
 
 class UnreadableError(ValueError):
-    """A value is not what its name takes; the message is for whoever wrote it."""
+    """A value is not valid for its name. The message is for the author of the query."""
 
 
 def read_value(name: FilterName, value: str, zone: tzinfo, *, is_prefix: bool) -> Any:
-    """The value of a term as its name's field takes it; days begin by the clock of `zone`.
+    """The value of a term, converted for the field of its name. Days begin at 00:00 in `zone`.
 
     Raises UnreadableError.
     """
@@ -82,7 +82,7 @@ def read_value(name: FilterName, value: str, zone: tzinfo, *, is_prefix: bool) -
 
 
 def read_payload_term(name: str, value: str, *, is_prefix: bool, is_quoted: bool) -> PayloadHas:
-    """What `args.city:London` or `output.rows[*].id:7` asks for. Raises UnreadableError."""
+    """The condition of `args.city:London` or `output.rows[*].id:7`. Raises UnreadableError."""
     place = _PLACE.fullmatch(name)
     if place is None:
         raise UnreadableError(
@@ -103,7 +103,7 @@ def read_payload_term(name: str, value: str, *, is_prefix: bool, is_quoted: bool
 
 
 def read_words(text: str) -> str:
-    """A text to look for. Raises UnreadableError."""
+    """A text to search for. Raises UnreadableError."""
     _check_length(text)
     if not text:
         raise UnreadableError("There is no text to look for.")
@@ -132,7 +132,7 @@ def _choice(name: FilterName, value: str) -> str:
 
 
 def _bounds(name: FilterName, value: str, number: Callable[[FilterName, str], int]) -> Bounds:
-    """`>2s`, `<=2s`, `1s..2s`, `1s..`, and where it makes sense `7`; both ends belong to it."""
+    """The inclusive bounds of `>2s`, `<=2s`, `1s..2s`, `1s..`, or, for counts only, `7`."""
     if comparison := _COMPARISON.fullmatch(value):
         operator, limit = comparison[1], number(name, comparison[2])
         match operator:
@@ -180,7 +180,7 @@ def _count(name: FilterName, value: str) -> int:
 
 
 def _moment(value: str, zone: tzinfo) -> Moment:
-    """`24h` (ago), `today`, `yesterday`, a day (its beginning), or an instant."""
+    """The moment of `24h` (ago), `today`, `yesterday`, a day (its beginning), or an instant."""
     if ago := _AGO.fullmatch(value):
         return Ago(int(ago[1]) * _AGO_UNITS[ago[2]])
     if (days_ago := _DAYS_AGO.get(value.lower())) is not None:

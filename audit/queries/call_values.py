@@ -1,4 +1,4 @@
-"""Values a query of calls may be completed to: those of the last days, the likeliest first."""
+"""Suggested values for call queries: those of the last days, the most frequent first."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from audit.sql.run import rows
 
 KNOWN_DAYS = 7
-"""Days that are looked at, today included."""
+"""Days that are searched, including today."""
 
 _STATEMENTS = {
     "tool": ("known_tools", 0),
@@ -16,11 +16,11 @@ _STATEMENTS = {
     "violation": ("known_violations", 0),
     "path": ("known_violations", 1),
 }
-"""For a filter's name the statement that knows its values, and in which column."""
+"""By filter name: the statement that returns its values, and their column."""
 
 
 def known_values(name: str, *, now: datetime) -> Mapping[str, list[str]]:
-    """The values known for a filter's name; none for one nobody counts. One statement, or none."""
+    """The known values of a filter; none if they are not counted. At most one statement."""
     if name not in _STATEMENTS:
         return {}
     statement, column = _STATEMENTS[name]

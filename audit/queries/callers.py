@@ -1,4 +1,4 @@
-"""Who calls which version of a tool: executors by what they name, against what is registered."""
+"""Which executors call which version of a tool, compared with what is registered."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from audit.sql.run import rows
 from tools_registry.models import ChangeKind, Tool, ToolChange, ToolVersion
 
 CALLS_MAX = 50_000
-"""The newest calls that are looked at."""
+"""How many calls are analyzed, the newest ones."""
 ROWS_MAX = 500
 EXECUTORS_SHOWN = 20
 ATTEMPTS_MAX = 50
@@ -22,67 +22,67 @@ class Executor:
     """A process that called a version."""
 
     producer_id: str
-    """'' where it did not say."""
+    """'' if its calls name none."""
     calls: int
     last_at: datetime
 
 
 @dataclass(slots=True)
 class NamedVersion:
-    """A version as calls name it, and what the registry knows of it."""
+    """A version as calls name it, and what the registry knows about it."""
 
     name: str
     """A number, a digest or any text; '' for calls that named none."""
     number: int | None
-    """Of the version it is; None if it is none."""
+    """The number of the registered version; None if no registered version has this name."""
     is_current: bool
     calls: int = 0
     failed: int = 0
     last_at: datetime | None = None
     executors: list[Executor] = field(default_factory=list)
-    """The heard last first."""
+    """The most recently heard first."""
 
     @property
     def is_old(self) -> bool:
-        """Whether it is a version, and not the current one."""
+        """Whether it is a registered version other than the current one."""
         return self.number is not None and not self.is_current
 
 
 @dataclass(frozen=True, slots=True)
 class DifferingFlag:
-    """A flag that an executor has otherwise than it is registered."""
+    """A flag whose value at an executor differs from the registered one."""
 
     flag: str
     registered: str
     found: str
     number: int | None
-    """Of the version its calls name; None for one that was brought and not taken."""
+    """The number of the version that calls name; None if a sent contract was not accepted."""
     change: ToolChange | None = None
-    """The attempt, if that is how it is known."""
+    """The registration attempt that shows the difference, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Who called a tool in a range, and how."""
+    """The callers of a tool in a range."""
 
     versions: list[NamedVersion]
     flags: list[DifferingFlag]
     calls: int
-    """That were looked at: the newest."""
+    """Calls that were analyzed: the newest."""
 
     @property
     def is_cut(self) -> bool:
-        """Whether there are older calls that were not looked at."""
+        """Whether there may be older calls that were not analyzed."""
         return self.calls >= CALLS_MAX
 
     @property
     def old(self) -> list[NamedVersion]:
-        """Versions that are called and not current."""
+        """Registered versions that are called but not current."""
         return [one for one in self.versions if one.is_old]
 
 
 def callers(tool: Tool, of: ReplayRange) -> Callers:
-    """The versions a tool was called as, most calls first. Four statements."""
+    """The versions of a tool that calls name, most calls first. Four statements."""
     versions = {
         one.number: one
         for one in ToolVersion.objects.filter(tenant=tool.tenant_id, tool=tool).defer(

@@ -9,7 +9,7 @@ from audit.queries.traces import MERGE_DAYS, TraceDay, merge_days
 from audit.sql.run import rows, rows_prepared
 
 TIMELINE_LIMIT = 5_000
-"""Calls of one trace that are drawn."""
+"""Maximum calls of one trace that are drawn."""
 
 
 State = Literal["open", "ok", "failed"]
@@ -17,11 +17,12 @@ Look = Literal["failed", "violation", "open", "ok"]
 
 
 def look_of(state: State, violation_count: int) -> Look:
-    """Colour and shape of a call: failed wins over a violation, and that over the rest."""
+    """Colour and shape of a call: failed takes precedence over a violation, that over the rest."""
     return "violation" if violation_count and state != "failed" else state
 
 
-# Neither is frozen: a frozen one takes ten times as long to make, 45 ms for a long trace.
+# `Call` and `CallDetail` are not frozen: creating a frozen object takes ten times as long, 45 ms
+# for a long trace.
 @dataclass(slots=True)
 class Call:
     """A call as its row in the timeline shows it."""
@@ -60,7 +61,7 @@ class Call:
 
 @dataclass(slots=True)
 class CallDetail(Call):
-    """A call with its context, and where its two events lie in the log."""
+    """A call with its context, and the places of its two events in the log."""
 
     tool_call_id: str | None
     turn_id: str | None
@@ -84,7 +85,7 @@ class CallDetail(Call):
 
 @dataclass(frozen=True, slots=True)
 class FirstViolation:
-    """What stands on the row of a call whose output broke its schema."""
+    """The first violation of a call, as its row shows it."""
 
     path: str
     code: str
@@ -124,7 +125,7 @@ class AlikeCall:
 
 @dataclass(frozen=True, slots=True)
 class TraceDetail:
-    """A trace and its calls; `is_cut` when it has more than are drawn."""
+    """A trace and its calls; `is_cut` if it has more calls than are drawn."""
 
     summary: TraceDay
     calls: list[Call]
@@ -133,7 +134,7 @@ class TraceDetail:
 
 
 def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail | None:
-    """A trace with the first `limit` of its calls by start, or None. Three or four statements."""
+    """A trace with its first `limit` calls by start, or None. Three or four statements."""
     parameters: dict[str, Any] = {"trace_id": trace_id, "limit": limit + 1}
     calls = [Call(*row) for row in rows_prepared("trace_calls", parameters)]
     if not calls:
@@ -141,7 +142,7 @@ def trace_detail(trace_id: str, *, limit: int = TIMELINE_LIMIT) -> TraceDetail |
     is_cut = len(calls) > limit
     calls = _under_calls_above(calls[:limit])
     days = sorted({call.started_on for call in calls})
-    if is_cut:  # what was not read may have started later
+    if is_cut:  # calls that were not read may have started later
         days += [days[-1] + timedelta(days=n) for n in range(1, MERGE_DAYS + 1)]
     parts = [
         TraceDay(*row) for row in rows("trace_days_of", {"days": days, "trace_ids": [trace_id]})
@@ -174,10 +175,11 @@ def call_of_span(started_on: date, span_uuid: UUID) -> tuple[date, UUID] | None:
 
 
 def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
-    """The calls with a call as parent where OpenTelemetry knows of one.
+    """The calls, with a parent call wherever OpenTelemetry spans lead to one.
 
-    Where OTLP named a span that is none, or part of one; and where an executor named no parent,
-    by the span that its call ran in. A statement if there are such calls.
+    This is looked up in two cases: the parent that OTLP named is a span that is not a call or only
+    a part of one; or an executor named no parent, and its call ran in a span. One statement if
+    there are such calls, otherwise none.
     """
     known = {call.invocation_id for call in calls}
     unknown = {call.parent_invocation_id for call in calls} - known - {None}
@@ -201,7 +203,7 @@ def _under_calls_above[C: Call](calls: list[C]) -> list[C]:
 
 
 def call_violations(call: Call) -> list[CallViolation]:
-    """Its violations, in the order they were found."""
+    """The violations of a call, in the order in which they were found."""
     parameters = {"started_on": call.started_on, "invocation_id": call.invocation_id}
     return [CallViolation(*row) for row in rows("call_violations", parameters)]
 
@@ -219,14 +221,14 @@ def calls_alike(call: Call, *, limit: int = 20) -> list[AlikeCall]:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Day and id of the failed or violating call before one, and of the one after it."""
+    """Day and id of the previous and of the next failed or violating call."""
 
     previous: tuple[date, UUID] | None
     next: tuple[date, UUID] | None
 
 
 def failures_beside(call: Call) -> Beside:
-    """The failed or violating calls around one, in its trace."""
+    """The previous and the next failed or violating call in the trace of a call."""
     parameters = {
         "trace_id": call.trace_id,
         "started_on": call.started_on,
@@ -238,7 +240,7 @@ def failures_beside(call: Call) -> Beside:
 
 
 def failures_beside_in(detail: TraceDetail, call: Call) -> Beside:
-    """The same where the trace has been read; asks only for what it did not hold."""
+    """The same for a trace that was read already. Queries only if that trace is cut."""
     if detail.is_cut:
         return failures_beside(call)
     here = (call.started_at, call.invocation_id)

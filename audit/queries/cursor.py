@@ -1,4 +1,4 @@
-"""A place in a list that is read newest first: where one page ends and the next one begins."""
+"""A position in a list that is read newest first: where one page ends and the next one begins."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from django.utils.dateparse import parse_datetime
 
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 END = datetime(9999, 1, 1, tzinfo=UTC)
-"""No list has a row before or after these."""
+"""No list has a row before `BEGINNING` or after `END`."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -20,16 +20,16 @@ class Cursor[Id: (UUID, str)]:
     id: Id
 
     def __str__(self) -> str:
-        """As it stands in addresses: `2026-11-20T10:15:00.000001+00:00,<id>`."""
+        """The cursor as written in addresses: `2026-11-20T10:15:00.000001+00:00,<id>`."""
         return f"{self.at.isoformat()},{self.id}"
 
 
 NEWEST = Cursor(END, UUID(int=2**128 - 1))
-"""Every row with a UUID comes after it."""
+"""The cursor before the newest row: every row with a UUID comes after it."""
 
 
 def parse_cursor[Id: (UUID, str)](text: str, id_type: type[Id]) -> Cursor[Id]:
-    """The cursor that `str` wrote. Raises ValueError."""
+    """Read a cursor that `str` wrote. Raises ValueError."""
     at, _, row_id = text.partition(",")
     instant = parse_datetime(at)
     if instant is None or instant.tzinfo is None or not _EPOCH <= instant <= END:
@@ -40,7 +40,7 @@ def parse_cursor[Id: (UUID, str)](text: str, id_type: type[Id]) -> Cursor[Id]:
 
 
 def read_cursor[Id: (UUID, str)](text: str, id_type: type[Id]) -> Cursor[Id] | None:
-    """The cursor of an address, None if it is none."""
+    """The cursor in an address; None if it is invalid."""
     try:
         return parse_cursor(text, id_type)
     except ValueError:
@@ -48,5 +48,5 @@ def read_cursor[Id: (UUID, str)](text: str, id_type: type[Id]) -> Cursor[Id] | N
 
 
 def stored_cursor(at: datetime | None, row_id: UUID | None) -> Cursor[UUID]:
-    """Where a job goes on by the columns of its row: at the newest if it has not begun."""
+    """Where a job continues, by the columns of its row: at the newest if it has not begun."""
     return NEWEST if at is None or row_id is None else Cursor(at, row_id)

@@ -1,10 +1,11 @@
-"""Which stored hours and quarters make up a stretch of time, and which calls must be moved.
+"""Which stored hours and quarters make up a range of time, and which calls must be moved.
 
-Pure. Sums are stored by UTC hour, and a page may cut hours anywhere: at a range's ends, at
-midnight in Kathmandu. A cut hour is made up of its quarters, whose sums are stored, too: every
-zone is whole quarters from UTC. A quarter that is cut itself is counted whole for the slot its
-middle lies in; of the calls beyond the cut, seven and a half minutes' at most, each is then added
-to its own slot and taken from that one. So any slots are exact, from as few single calls as can be.
+Pure. Sums are stored by UTC hour, but a page may cut hours anywhere: at the ends of a range, or at
+midnight in Kathmandu. A cut hour is made up of its quarters, whose sums are stored too: the offset
+of every time zone is a whole number of quarters. A quarter that is itself cut is counted whole for
+the slot that its middle lies in. The calls beyond the cut, those of at most seven and a half
+minutes, are then added to their own slot and subtracted from that one. So the figures of any slots
+are exact, and as few single calls as possible are read.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,7 +20,7 @@ QUARTER = HOUR / 4
 
 @dataclass(frozen=True, slots=True)
 class Quarter:
-    """A whole stored quarter of an hour and the slot it is counted for."""
+    """A whole stored quarter of an hour, and the slot that it is counted for."""
 
     at: datetime
     slot: int
@@ -27,7 +28,7 @@ class Quarter:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Single calls: from (and with) and to; the slot to add them to, and to take them from."""
+    """Calls from `start` on and before `end`: added to `slot`, subtracted from `taken_from`."""
 
     start: datetime
     end: datetime
@@ -37,7 +38,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What to sum up for slots 0, 1, …: hours between the bounds but the cut ones, and these."""
+    """What to sum up for slots 0, 1, …: the hours within the bounds that are not cut, and these."""
 
     cut_hours: tuple[datetime, ...]
     """In order; the first and the last may begin or end outside of the bounds."""
@@ -46,7 +47,7 @@ class Cells:
 
 
 def cells(bounds: Sequence[datetime]) -> Cells:
-    """The cells of the slots between these instants, which are in UTC and ascend."""
+    """The cells of the slots between these instants, which are in UTC and in ascending order."""
     cut_hours = sorted({hour for at in bounds if (hour := hour_of(at)) != at})
     quarters: list[Quarter] = []
     pieces: list[Piece] = []
@@ -62,18 +63,18 @@ def cells(bounds: Sequence[datetime]) -> Cells:
 
 
 def slot_of(bounds: Sequence[datetime], at: datetime) -> int | None:
-    """The slot an instant lies in; None before the first and behind the last."""
+    """The slot that an instant lies in; None before the first and after the last."""
     slot = bisect_right(bounds, at) - 1
     return slot if 0 <= slot < len(bounds) - 1 else None
 
 
 def hour_of(at: datetime) -> datetime:
-    """The beginning of the UTC hour an instant lies in."""
+    """The beginning of the UTC hour that an instant lies in."""
     return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def whole_hours(start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """The first and the end of the last whole UTC hour within; both are `end` if there is none."""
+    """Start of the first and end of the last whole UTC hour; both are `end` if there is none."""
     first_hour, last_hour = hour_of(start), hour_of(end)
     if first_hour < start:
         first_hour += HOUR

@@ -1,4 +1,4 @@
-"""The inbox: a page of refused lines, how many wait, and what a line is about."""
+"""The inbox: pages of rejected lines, how many are waiting, and which call a line is about."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -12,7 +12,7 @@ from tenants.models import Tenant
 from tenants.scope import current_tenant_id, tenant_scope
 
 InboxState = Literal["", "sent", "discarded", "all"]
-"""Which lines: waiting, sent again, discarded, all."""
+"""Which lines to list, in this order: waiting, sent again, discarded, all."""
 
 EXCERPT_BYTES = 240
 COUNT_LIMIT = 1000
@@ -23,7 +23,7 @@ _CLOCKS_DIFFER = timedelta(minutes=1)  # between receiving a line and giving it 
 
 @dataclass(frozen=True, slots=True)
 class InboxFilter:
-    """What is shown. `since` is an instant or None."""
+    """Which lines to list. `since` is an instant or None."""
 
     state: InboxState = ""
     code: str = ""
@@ -32,7 +32,7 @@ class InboxFilter:
 
 @dataclass(frozen=True, slots=True)
 class InboxRow:
-    """A refused line as it is listed. `excerpt` is its beginning, None for who may not see it."""
+    """A rejected line as listed. `excerpt` is its beginning; None if the reader may not see it."""
 
     id: UUID
     received_at: datetime
@@ -48,7 +48,7 @@ class InboxRow:
 
 @dataclass(frozen=True, slots=True)
 class InboxPage:
-    """A page, newest first, and the ids that lead to the pages beside it."""
+    """A page, newest first, and the ids for the newer and the older page."""
 
     rows: list[InboxRow]
     newer: UUID | None
@@ -56,7 +56,7 @@ class InboxPage:
 
 
 NO_LINES = InboxPage([], None, None)
-"""The page of a filter that cannot be read: nothing was searched."""
+"""The page of an invalid filter: nothing was searched."""
 
 
 def inbox_page(
@@ -67,7 +67,7 @@ def inbox_page(
     size: int = 50,
     with_raw: bool,
 ) -> InboxPage:
-    """The lines before an id (older) or after one (newer), at most `size`. One statement."""
+    """At most `size` lines, older than `before` or newer than `after`. One statement."""
     parameters: dict[str, Any] = {
         "before": before or _LAST_ID,
         "after": after,
@@ -95,13 +95,13 @@ def inbox_page(
 
 
 def inbox_open_count() -> int:
-    """How many lines wait for somebody; `COUNT_LIMIT` stands for that many or more."""
+    """How many lines are waiting; `COUNT_LIMIT` means that many or more."""
     ((number,),) = rows("inbox_open_count", {"count_limit": COUNT_LIMIT})
     return int(number)
 
 
 def inbox_open_everywhere() -> int:
-    """The same of all tenants together. One scope and statement a tenant."""
+    """The same for all tenants together. One scope and one statement for each tenant."""
     number = 0
     for tenant_id in Tenant.objects.values_list("id", flat=True):
         with tenant_scope(tenant_id):
@@ -110,21 +110,21 @@ def inbox_open_everywhere() -> int:
 
 
 def inbox_line(pk: UUID, *, for_update: bool = False) -> RejectedEvent | None:
-    """One line with its bytes, or None; with `for_update` nobody else deals with it meanwhile."""
+    """One line with its bytes, or None. `for_update` locks its row."""
     lines = RejectedEvent.objects.for_tenant(current_tenant_id()).filter(id=pk)
     return (lines.select_for_update() if for_update else lines).first()
 
 
 def inbox_lines(wanted: InboxFilter, *, before: UUID | None, size: int) -> list[RejectedEvent]:
-    """Whole lines before an id, newest first, for an export. Two statements."""
+    """At most `size` whole lines older than `before`, newest first. Two statements."""
     page = inbox_page(wanted, before=before, size=size, with_raw=False)
-    # By id again: the page's statement is the one that knows what belongs to it.
+    # Read again by id: only the statement of the page knows which lines match.
     lines = RejectedEvent.objects.for_tenant(current_tenant_id())
     return list(lines.filter(id__in=[row.id for row in page.rows]).order_by("-id"))
 
 
 def refused_as(line: RejectedEvent) -> UUID | None:
-    """The id of the line this one came back as, having been sent again and refused again."""
+    """The id of the new line if this line was sent again and rejected again; else None."""
     if line.resolved_at is None or line.redrive_batch_id is None:
         return None
     parameters = {
@@ -136,14 +136,17 @@ def refused_as(line: RejectedEvent) -> UUID | None:
 
 
 def find_call_day(day: date, invocation_id: UUID) -> date | None:
-    """The day of the row of a call that an event places on `day`, as ingest finds it; or None."""
+    """The day of the row of a call, as ingest finds it; None without a row.
+
+    `day` is the day according to the event.
+    """
     days = [day + timedelta(days=n) for n in (-1, 0, 1)]
     parameters = {"invocation_id": invocation_id, "day": day, "days": days}
     return next((row[0] for row in rows("call_near", parameters)), None)
 
 
 def first_id_of(since: datetime | None) -> UUID:
-    """The least id a line received since then can have; ids are UUIDv7s."""
+    """The smallest id that a line received since then can have. Ids are UUIDv7."""
     if since is None:
         return UUID(int=0)
     milliseconds = (since - _CLOCKS_DIFFER - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
