@@ -1,8 +1,8 @@
-"""How slow and how costly: a range's durations, tokens and errors by tool and version.
+"""Durations, tokens and errors of a range, by tool and version.
 
-Counts are exact for any range by anybody's clock, percentiles to the 5 % of
-`audit.index.histogram`, as in `audit.queries.over_time`. What only single calls tell is
-`audit.queries.newest`'s.
+Counts are exact for any range in any time zone. Percentiles have the 5 % error of
+`audit.index.histogram`, as in `audit.queries.over_time`. Figures that need single calls are in
+`audit.queries.newest`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,22 +16,22 @@ from audit.queries.time_range import TimeRange
 from audit.sql.run import rows
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-"""The percentiles that pages and exports name."""
+"""The percentiles that pages and exports show."""
 
 _MAX_VALUE = 600
-"""Characters of a filter's value; no column holds as many."""
+"""Maximum characters of a filter's value. No column holds that many."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFilter:
-    """Which calls; None asks nothing, '' as a version asks for calls that said none."""
+    """Which calls. None means any; '' as version means calls that name none."""
 
     tool: str | None = None
     version: str | None = None
 
     @classmethod
     def read(cls, asked: Mapping[str, str]) -> "ToolFilter":
-        """The filter of an address, of its exact values; what no column can hold finds nothing."""
+        """The filter in an address. Values are exact; what no column can hold matches nothing."""
 
         def text(name: str) -> str | None:
             value = asked.get(name)
@@ -43,7 +43,7 @@ class ToolFilter:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Those of the part `of_tool` of `sql/latency.sql`."""
+        """The parameters of the part `of_tool` of `sql/latency.sql`."""
         return {"tool": self.tool, "version": self.version}
 
 
@@ -60,7 +60,7 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """In and out together."""
+        """Prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
     @property
@@ -69,12 +69,12 @@ class Spent:
         return self.cache_hits / self.calls if self.calls else None
 
     def duration_ms(self, share: float) -> float | None:
-        """The milliseconds within which this share of the calls took; None without any."""
+        """The milliseconds that this share of the calls took at most; None without any calls."""
         duration_us = histogram.percentile(self.latency, share)
         return None if duration_us is None else duration_us / 1000
 
     def add(self, sums: Sequence[Any], counts: Mapping[int, int], sign: int) -> None:
-        """Count a row of `latency_by_version`, in or out: its sums and its calls by bucket."""
+        """Add or subtract a row of `latency_by_version`: its sums and its calls by bucket."""
         calls, failed, prompt, completion, hits = sums
         self.calls += sign * calls
         self.failed += sign * failed
@@ -87,7 +87,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Latency:
-    """A range's figures, part by part (`TimeRange.parts`), and those of the range before."""
+    """The figures of a range, in total and by part (`TimeRange.parts`), and of the range before."""
 
     of: TimeRange
     wanted: ToolFilter
@@ -95,9 +95,9 @@ class Latency:
     previous: Spent
     parts: list[Spent]
     versions: dict[tuple[str, str], Spent] = field(default_factory=dict)
-    """By tool and version ('' where calls did not say)."""
+    """By tool and version ('' if calls name none)."""
     errors: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Failed calls by tool and error type ('' where the error has none)."""
+    """Failed calls by tool and error type ('' if the error has none)."""
 
 
 def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
@@ -125,7 +125,7 @@ def latency(of: TimeRange, wanted: ToolFilter) -> Latency:
 
 
 def edge_parameters(of: TimeRange) -> dict[str, Any]:
-    """Those of `latency_by_version` for failed calls: a range's whole hours and its two ends."""
+    """Parameters of `latency_by_version` for failed calls: the whole hours and the two ends."""
     first, end = whole_hours(of.start, of.end)
     return {
         "whole_from": first,
@@ -139,5 +139,5 @@ def edge_parameters(of: TimeRange) -> dict[str, Any]:
 
 
 def _counts(number: str) -> dict[int, int]:
-    """The calls by bucket of a stored histogram, without empty ones."""
+    """The calls by bucket of a stored histogram, without empty buckets."""
     return {n: count for n, count in enumerate(histogram.from_number(number)) if count}

@@ -1,4 +1,4 @@
-"""Did we lose anything? What producers say, and what their numbering shows."""
+"""Data completeness: events that producers dropped, and gaps in their sequence numbers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,30 +16,30 @@ PRODUCERS_LOOKED_AT = 200
 
 @dataclass(frozen=True, slots=True)
 class ProducerHeard:
-    """A producer: when it was last heard, and how many of its numbers have not arrived."""
+    """A producer: when it was last heard, and how many of its sequence numbers are missing."""
 
     producer_id: str
     last_heard_at: datetime
     missing: int
-    """Neither stored nor given up: under way, refused (the inbox), or lost."""
+    """Numbers neither stored nor dropped: under way, rejected (in the inbox), or lost."""
     given_up: int
     is_silent: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerPage:
-    """Some producers, and how many there are of all; none if no more come."""
+    """A page of producers. The counts are of all producers; they are 0 if the page is empty."""
 
     producers: list[ProducerHeard]
     count: int
     heard_lately: int
-    """Of all, heard within the last `SILENCE`."""
+    """How many of all were heard within the last `SILENCE`."""
     has_more: bool
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredGap:
-    """Events that producers had to give up, by their reason."""
+    """Events that producers dropped for one reason."""
 
     reason: str
     lost: int
@@ -48,34 +48,34 @@ class DeclaredGap:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What may be missing. Producers are those heard in the range, the latest first."""
+    """What may be missing. `producers` are those heard in the range, the latest first."""
 
     producers: list[ProducerHeard]
     producer_count: int
     heard_lately: int
-    """Of them, heard within the last `SILENCE`."""
+    """How many of them were heard within the last `SILENCE`."""
     gaps: list[DeclaredGap]
     inbox: int
     open: OpenTally
 
     @property
     def lost(self) -> int:
-        """Events that producers gave up."""
+        """Events that producers dropped."""
         return sum(gap.lost for gap in self.gaps)
 
     @property
     def missing(self) -> int:
-        """Numbers that have not arrived, of the producers looked at."""
+        """Missing sequence numbers of the listed producers."""
         return sum(each.missing for each in self.producers)
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing says that anything was lost."""
+        """Whether there is no sign of a lost event."""
         return not (self.lost or self.missing or self.inbox)
 
 
 def losses(of: TimeRange, now: datetime) -> Losses:
-    """What may be missing of a range. Five statements."""
+    """What may be missing in a range. Five statements."""
     heard = producers(of.start, now, size=PRODUCERS_LOOKED_AT)
     return Losses(
         producers=heard.producers,
@@ -90,9 +90,10 @@ def losses(of: TimeRange, now: datetime) -> Losses:
 def producers(
     since: datetime, now: datetime, *, size: int, before: tuple[datetime, str] | None = None
 ) -> ProducerPage:
-    """The producers heard since an instant, the latest first, behind a place. One statement.
+    """The producers heard since an instant, the latest first. One statement.
 
-    A place is when one was heard, and its id. Who is heard meanwhile moves to the front.
+    `before` is the position of a producer: when it was heard, and its id. A producer that is heard
+    between two pages moves to the front.
     """
     at, producer_id = before or (END, "")
     silent_since = now - SILENCE
@@ -123,7 +124,7 @@ def producers(
 
 
 def gaps_between(of: TimeRange) -> list[DeclaredGap]:
-    """What producers gave up, by reason, the most first. One statement."""
+    """The events that producers dropped, by reason, the most frequent first. One statement."""
     found = rows("gaps_between", {"since": of.start, "until": of.end})
     return [DeclaredGap(*row) for row in found]
 
@@ -131,9 +132,10 @@ def gaps_between(of: TimeRange) -> list[DeclaredGap]:
 def unaccounted(
     first: int | None, last: int | None, stored: int, gaps: Iterable[tuple[int, int]]
 ) -> tuple[int, int]:
-    """How many numbers from the first to the last are neither stored nor given up; given up.
+    """How many numbers from `first` to `last` are missing, and how many were dropped.
 
-    `gaps` are in order of their beginning and may overlap; both ends belong to them.
+    A missing number is neither stored nor dropped. `gaps` are sorted by their beginning and may
+    overlap; both ends are inclusive.
     """
     if first is None or last is None:
         return 0, 0

@@ -1,7 +1,8 @@
-"""What only single calls tell of a range: of its newest, as many as take a moment to look at.
+"""Figures of a range that need single calls: computed from its newest calls only.
 
-Limits against what was used, what upstreams answered, retries, routing and sources are in the
-calls and in the log, not in sums. Each answer says how many calls it is of, and since when.
+Limits compared with usage, upstream responses, retries, routing and sources are in the calls and
+in the log, not in stored sums. The number of calls is limited, so that a page takes only a moment.
+Each answer says how many calls it covers, and since when.
 """
 
 from collections.abc import Iterator
@@ -23,30 +24,30 @@ from audit.sql.run import rows
 from tenants.scope import current_tenant_id
 
 CALLS = 20_000
-"""Calls whose limits, answers and retries are looked at."""
+"""Calls whose limits, responses and retries are analyzed."""
 TRACES = 20_000
 """Traces whose tokens are summed up by run."""
 ENDS = 1_000
-"""Ends that are read from the log."""
+"""End events that are read from the log."""
 WAITS, LATER = 500, 5_000
 _RUNS = 8
 _DAY = timedelta(days=1)
 
 BANDS = ("up to half", "up to 90 %", "up to all", "more than all")
-"""Of a limit that were used."""
+"""How much of a limit was used."""
 
 
 @dataclass(slots=True)
 class Limit:
-    """What a tool's calls with a limit made of it."""
+    """How much of their limit the calls of a tool used."""
 
     bands: list[int] = field(default_factory=lambda: [0] * len(BANDS))
-    """Calls by the part of the limit they used: `BANDS`."""
+    """Calls by the part of the limit that they used: `BANDS`."""
     low: int | None = None
-    """The smallest limit that was given, and the largest."""
+    """The smallest limit of a call; `high` is the largest."""
     high: int | None = None
     most: int | None = None
-    """The most that was used."""
+    """The highest usage by a call."""
 
     @property
     def calls(self) -> int:
@@ -55,11 +56,11 @@ class Limit:
 
     @property
     def over(self) -> int:
-        """Of them, those that used more."""
+        """Calls that used more than their limit."""
         return self.bands[-1]
 
     def add(self, band: int, count: int, low: int, high: int, most: int) -> None:
-        """Count calls of one band."""
+        """Add calls of one band."""
         self.bands[band] += count
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
@@ -68,22 +69,22 @@ class Limit:
 
 @dataclass(slots=True)
 class ToolSpent:
-    """A tool's newest calls. Time-outs are milliseconds, the most of it microseconds."""
+    """A tool's newest calls. Timeouts are milliseconds, `timeout.most` is microseconds."""
 
     calls: int = 0
     retries: int = 0
     """Calls that say they are not the first attempt."""
     retried_well: int = 0
-    """Of them, those that did not fail."""
+    """Retries that succeeded."""
     timeout: Limit = field(default_factory=Limit)
     budget: Limit = field(default_factory=Limit)
     upstream: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Failed calls by error type and the status their upstream answered."""
+    """Failed calls by error type and upstream status."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTokens:
-    """A run's tokens in the traces looked at; '' for traces without a run."""
+    """The tokens of a run in the analyzed traces. `run_id` is '' for traces without a run."""
 
     run_id: str
     calls: int
@@ -93,16 +94,16 @@ class RunTokens:
 
     @property
     def tokens(self) -> int:
-        """In and out together."""
+        """Prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass(slots=True)
 class Newest:
-    """What a range's newest calls tell."""
+    """Figures from the newest calls of a range."""
 
     calls: int
-    """How many were looked at; fewer than `CALLS` are all there are."""
+    """How many were analyzed. Fewer than `CALLS` means all calls of the range."""
     since: datetime | None
     """When the first of them started."""
     tools: dict[str, ToolSpent]
@@ -120,7 +121,7 @@ class Newest:
 
 
 def newest(of: TimeRange, wanted: ToolFilter) -> Newest:
-    """What the newest calls of a range tell. Five statements, and one to the log."""
+    """Analyze the newest calls of a range. Five statements, and one to the log."""
     parameters = {
         **wanted.parameters,
         "start": of.start,
@@ -194,7 +195,7 @@ def _waits(parameters: dict[str, Any]) -> list[Wait]:
 def _runs(
     of: TimeRange, wanted: ToolFilter, parameters: dict[str, Any]
 ) -> tuple[list[RunTokens], int, datetime | None]:
-    """The costliest runs, how many traces they are of, and since when; none of a single tool."""
+    """The costliest runs, how many traces were read, and since when; empty for a single tool."""
     if wanted.tool is not None:
         return [], 0, None
     found = rows("tokens_by_run", parameters | {"trace_limit": TRACES, "limit": _RUNS})

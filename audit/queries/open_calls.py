@@ -1,6 +1,6 @@
-"""What an open call is: running, overdue or presumed crashed. Pure.
+"""The condition of an open call: running, overdue or presumed crashed. Pure.
 
-`audit/sql/call_list.sql` asks the same in `call_is_overdue` and `call_is_crashed`.
+`call_is_overdue` and `call_is_crashed` in `audit/sql/call_list.sql` apply the same rules.
 """
 
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def overdue_ms(call: ListedCall, now: datetime) -> int | None:
-    """Milliseconds past its own limit; None if it has none, or not reached it yet."""
+    """Milliseconds past the call's timeout; None without a timeout, or before it is over."""
     if call.timeouts_ms is None:
         return None
     over = (now - call.started_at) / _MILLISECOND - call.timeouts_ms
@@ -22,10 +22,10 @@ def overdue_ms(call: ListedCall, now: datetime) -> int | None:
 
 
 def condition_of(call: ListedCall, heard_at: datetime | None, now: datetime) -> Condition:
-    """How an open call stands. `heard_at`: the last that was heard of its producer.
+    """The condition of an open call. `heard_at` is when its producer was last heard.
 
-    One that has been silent for `SILENCE` will hardly end what it began; but while a call is
-    within its own limit, its executor may be waiting for it and have nothing else to say.
+    A producer that has been silent for `SILENCE` will hardly end its calls. But while a call is
+    within its timeout, its executor may be waiting for it and have nothing else to send.
     """
     is_overdue = overdue_ms(call, now) is not None
     silent_since = now - SILENCE

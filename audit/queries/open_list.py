@@ -1,4 +1,4 @@
-"""Open executions: how many there are of each kind, and when their producers were last heard."""
+"""Open calls: how many there are of each kind, and when their producers were last heard."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from audit.queries.call_list import AHEAD, SILENCE
 from audit.sql.run import rows
 
 COUNT_LIMIT = 10_000
-"""Open calls that are counted; this many stand for as many or more."""
+"""Open calls that are counted; this number means that many or more."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTally:
-    """Calls of each kind. Overdue and presumed crashed ones may be the same."""
+    """Calls of each kind. A call may be both overdue and presumed crashed."""
 
     open: int
     overdue: int
@@ -23,7 +23,7 @@ class OpenTally:
 
 
 def open_tally(now: datetime) -> OpenTally:
-    """Count them, up to `COUNT_LIMIT`. Two statements."""
+    """Count the calls of each kind, up to `COUNT_LIMIT`. Two statements."""
     parameters = {
         "now": now,
         "silent_since": now - SILENCE,
@@ -36,6 +36,6 @@ def open_tally(now: datetime) -> OpenTally:
 
 
 def producers_heard(producer_ids: Iterable[str]) -> dict[str, datetime]:
-    """When each of these producers was last heard. One statement, or none."""
+    """When each of these producers was last heard. At most one statement."""
     wanted = sorted(set(producer_ids))
     return dict(rows("producers_heard", {"producer_ids": wanted})) if wanted else {}

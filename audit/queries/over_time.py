@@ -1,8 +1,8 @@
-"""The figures of a range over time and by tool, each against the range before.
+"""The figures of a range over time and by tool, and of the range before.
 
-Counts are exact for any range by anybody's clock, percentiles to the 5 % of
-`audit.index.histogram`: `audit.queries.hour_cells` says which stored hours and quarters make them
-up and which calls are moved.
+Counts are exact for any range in any time zone. Percentiles have the 5 % error of
+`audit.index.histogram`. `audit.queries.hour_cells` says which stored hours and quarters make up
+the figures and which calls are moved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ FORMULA = {
 
 @dataclass(slots=True)
 class Counts:
-    """What calls sum up to. Calls are completed ones; open ones have started and not ended."""
+    """Sums of calls. `calls` are completed ones; `open` ones have started and not ended."""
 
     ok: int = 0
     failed: int = 0
     open: int = 0
     violating: int = 0
-    """Completed calls that break their schema, failed or not."""
+    """Completed calls with schema violations, failed or not."""
     violations: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -44,7 +44,7 @@ class Counts:
 
     @property
     def tokens(self) -> int:
-        """In and out together."""
+        """Prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
     @property
@@ -54,11 +54,11 @@ class Counts:
 
     @property
     def violation_rate(self) -> float | None:
-        """The share of completed calls that break their schema; None without any."""
+        """The share of completed calls with schema violations; None without any."""
         return self.violating / self.calls if self.calls else None
 
     def add(self, sums: Sequence[int], times: int) -> None:
-        """Count the sums of a row of `figures_over_time`, in the order of the fields, n times."""
+        """Add a row of `figures_over_time` `times` times: its sums, in the order of the fields."""
         ok, failed, is_open, violating, violations, prompt, completion = sums
         self.ok += times * ok
         self.failed += times * failed
@@ -71,17 +71,17 @@ class Counts:
 
 @dataclass(slots=True)
 class Figures(Counts):
-    """The same with how long they took."""
+    """Sums of calls with the histogram of their durations."""
 
     latency: list[int] = field(default_factory=lambda: [0] * histogram.BUCKET_COUNT)
 
     def duration_ms(self, share: float) -> float | None:
-        """The milliseconds within which this share of the calls took; None without any."""
+        """The milliseconds that this share of the calls took at most; None without any calls."""
         duration_us = histogram.percentile(self.latency, share)
         return None if duration_us is None else duration_us / 1000
 
     def add_latency(self, counts: Sequence[int] | Mapping[int, int], sign: int) -> None:
-        """Count a histogram in, or out again: all of it, or some of its buckets."""
+        """Add or subtract a histogram: all of it, or some of its buckets."""
         items = counts.items() if isinstance(counts, Mapping) else enumerate(counts)
         for bucket, count in items:
             if count:
@@ -90,7 +90,7 @@ class Figures(Counts):
 
 @dataclass(slots=True)
 class ToolFigures:
-    """A tool's figures in the range, and how many calls it has part by part."""
+    """A tool's figures in the range, and its number of calls by part."""
 
     name: str
     total: Figures
@@ -99,7 +99,7 @@ class ToolFigures:
 
 @dataclass(slots=True)
 class OverTime:
-    """A range's figures, part by part (`TimeRange.parts`), by tool, and of the range before."""
+    """A range's figures in total, by part (`TimeRange.parts`), by tool, and of the range before."""
 
     of: TimeRange
     total: Figures
@@ -177,7 +177,7 @@ def _add(
     sums: Sequence[int],
     latency: Mapping[int, int] | Sequence[int],
 ) -> None:
-    """Count a slot's sums and histogram in, or out again."""
+    """Add or subtract the sums and the histogram of a slot."""
     if slot is None:
         return
     for figures in (found.previous,) if slot == 0 else (found.total, found.parts[slot - 1]):
@@ -188,7 +188,7 @@ def _add(
 def _latency(
     number: str | None, buckets: Sequence[int] | None, calls: Sequence[int] | None
 ) -> Mapping[int, int] | Sequence[int]:
-    """Calls by bucket, however a row tells them."""
+    """Calls by bucket, from either of the two forms in which a row has them."""
     if number is not None:
         return histogram.from_number(number)
     return dict(zip(buckets or (), calls or (), strict=True))
@@ -203,5 +203,5 @@ def _tool(found: OverTime, name: str) -> ToolFigures:
 
 
 def day_of(instant: datetime) -> date:
-    """Its UTC day."""
+    """The UTC day of an instant."""
     return instant.astimezone(UTC).date()

@@ -1,18 +1,18 @@
-"""Whether an event's bytes hold a text, and where: the rule of the payload search. Pure."""
+"""The rule of the payload search: whether an event contains a text, and where. Pure."""
 
 import json
 from dataclasses import dataclass
 
 MAX_NEEDLE = 200
-"""Characters of a text that is searched for."""
+"""Maximum characters of a text that is searched for."""
 
 _AROUND = 90
-"""Characters shown either side of what was found."""
+"""Characters shown on either side of a match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What was found, with what stands around it."""
+    """A match with the text around it."""
 
     before: str
     found: str
@@ -20,10 +20,10 @@ class Excerpt:
 
 
 def excerpt(raw: bytes, needle: str) -> Excerpt | None:
-    """The first place in an event that holds a text, whatever its case; None if none does.
+    """The first match of a text in an event, ignoring case; None without a match.
 
-    The event is searched as it was sent; and where it is written with escapes, also as JSON
-    says what they stand for.
+    The event is searched as it was sent. If it contains escapes, it is also searched with these
+    escapes decoded.
     """
     found = _find(raw.decode(errors="replace"), needle)
     if found is None and b"\\" in raw:
@@ -31,7 +31,7 @@ def excerpt(raw: bytes, needle: str) -> Excerpt | None:
             meant = json.dumps(json.loads(raw), ensure_ascii=False)
         except (ValueError, RecursionError):
             return None
-        # Within JSON a quote or a backslash of a text stays escaped: look for it as it stands.
+        # In JSON, a quote or a backslash stays escaped: also search for the escaped text.
         found = _find(meant, needle) or _find(meant, json.dumps(needle, ensure_ascii=False)[1:-1])
     return found
 
@@ -43,7 +43,7 @@ def _find(text: str, needle: str) -> Excerpt | None:
         folded, at = _fold(text), _fold(text).find(_fold(needle))
         if at < 0:
             return None
-        if len(folded) != len(text):  # then places differ: say that it is there, from the start
+        if len(folded) != len(text):  # positions differ: show the beginning of the event
             return Excerpt("", "", text[: 2 * _AROUND])
     end = at + length
     return Excerpt(text[max(0, at - _AROUND) : at], text[at:end], text[end : end + _AROUND])

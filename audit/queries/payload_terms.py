@@ -1,7 +1,7 @@
-"""Which calls hold what a query asks of their arguments and outputs: `args.city:London`.
+"""Which calls match the payload conditions of a query, such as `args.city:London`.
 
-Payloads are in the log alone. Calls that the index found are read from it, some hundred at once;
-one whose payload was erased or cannot be read is left out, whatever is asked.
+Payloads are only in the log. The payloads of calls that the index found are read from it, some
+hundred at once. A call whose payload was erased or cannot be read never matches.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,9 +32,9 @@ type Place = tuple[UUID, int]
 
 
 def holding(calls: Sequence["ListedCall"], wanted: tuple[Condition, ...]) -> list["ListedCall"]:
-    """Those of the calls of which all conditions about payloads hold. Needs the tenant's scope.
+    """The calls for which all payload conditions hold. Needs the tenant's scope.
 
-    One query, and inflating each batch that is touched.
+    One query; each batch that has one of the events is decompressed.
     """
     asked = {
         leaf.payload for each in wanted for leaf in leaves(each) if isinstance(leaf, PayloadHas)
@@ -51,7 +51,7 @@ def holding(calls: Sequence["ListedCall"], wanted: tuple[Condition, ...]) -> lis
 
 
 def payload_holds(condition: Condition, payloads: dict[str, Any]) -> bool:
-    """Whether a condition holds of payloads, `args` and `output` as `json_values` parses them."""
+    """Whether a condition holds for payloads: `args` and `output` as `json_values` parses them."""
     match condition:
         case PayloadHas(payload, steps, value):
             if payload not in payloads:
@@ -98,7 +98,7 @@ def _holds_all(
 
 
 def _at(value: Any, steps: tuple[str | int | None, ...]) -> Iterator[Any]:
-    """The values at a place; several where it names every index."""
+    """The values at a place; several if a step means every index."""
     if not steps:
         yield value
         return
@@ -114,7 +114,7 @@ def _at(value: Any, steps: tuple[str | int | None, ...]) -> Iterator[Any]:
 
 
 def _is(found: Any, wanted: Text) -> bool:
-    """Whether a scalar is what is written; lists and objects are only asked for by `*` alone."""
+    """Whether a scalar matches the text. Lists and objects match only `*` alone."""
     if wanted.is_anything:
         return True
     match found:

@@ -1,4 +1,4 @@
-"""Which tools poll: called again and again with the same arguments, and meant to be."""
+"""Polling tools: tools that are meant to be called repeatedly with the same arguments."""
 
 from django.utils import timezone
 
@@ -6,22 +6,22 @@ from audit.models import PollingTool
 from tenants.scope import current_tenant_id
 
 MAX_TOOLS = 200
-"""Of one tenant."""
+"""Maximum polling tools of one tenant."""
 NAME_LENGTH = 512
 
 
 class TooManyPollingToolsError(Exception):
-    """A tenant has as many as it may."""
+    """A tenant already has the maximum of polling tools."""
 
 
 def polling_tools() -> list[str]:
-    """Their names in the scope's tenant, in order. One query."""
+    """The names of the polling tools of the scope's tenant, in order. One query."""
     found = PollingTool.objects.for_tenant(current_tenant_id()).order_by("tool_name")
     return list(found.values_list("tool_name", flat=True))
 
 
 def add_polling_tool(name: str) -> None:
-    """Leave a tool out from now on. Raises TooManyPollingToolsError."""
+    """Exclude a tool from now on. Raises TooManyPollingToolsError."""
     if len(set(polling_tools()) | {name}) > MAX_TOOLS:
         raise TooManyPollingToolsError
     PollingTool.objects.bulk_create(
@@ -31,6 +31,6 @@ def add_polling_tool(name: str) -> None:
 
 
 def remove_polling_tool(name: str) -> bool:
-    """Count a tool again; whether it was left out."""
+    """Include a tool again. Returns whether it was excluded."""
     found = PollingTool.objects.for_tenant(current_tenant_id()).filter(tool_name=name)
     return bool(found.delete()[0])

@@ -1,7 +1,7 @@
 """Identical calls of a range: which, how often, in which traces, and whether results differ.
 
-No index serves the question how often anything occurs, so each call of the range is looked at
-once, up to `CALLS`; of a range with more the newest whole hours, and the answer says since when.
+No index can count how often calls occur, so each call of the range is read once, up to `CALLS`. Of
+a range with more calls, only the newest whole hours are read, and the answer says since when.
 """
 
 import time
@@ -29,29 +29,29 @@ from audit.sql.run import rows
 from tenants.scope import current_tenant_id
 
 CALLS = 400_000
-"""Calls that are looked at, if nobody asks for fewer."""
+"""Maximum calls that are read, unless fewer are requested."""
 CANDIDATES = 2_000
-"""Call ids of which an index is asked whether they loop in a trace."""
+"""Call ids that are looked up by index, to see whether they loop in a trace."""
 REPEATS, LOOPS = 200, 200
-"""Call ids and loops whose figures are summed up, the most frequent."""
+"""How many of the most frequent call ids and loops have their figures summed up."""
 COMPARED, RESULTS = 20, 5
-"""Repeats whose results are compared, and how many of each, the newest."""
+"""How many repeats are compared, and how many of the newest results of each."""
 COMPARE_SECONDS = 0.3
-_WORK_MEM = "64MB"  # half a million call ids are grouped in memory; 4 MB would go to disk
+_WORK_MEM = "64MB"  # groups half a million call ids in memory; with 4 MB they would go to disk
 
 
 @dataclass(slots=True)
 class Repeats:
-    """The identical calls of a range. Totals are of all, the lists of the most frequent."""
+    """The identical calls of a range. Totals cover all of them, the lists the most frequent."""
 
     since: datetime
-    """Calls from then on were looked at: the range's start, or later."""
+    """Calls from this instant on were read: the start of the range, or later."""
     is_all: bool
     repeated: int
-    """Call ids that occur more than once, and of how many calls they are."""
+    """Call ids that occur more than once; `repeated_calls` is the number of their calls."""
     repeated_calls: int
     loop_count: int
-    """Loops, and of how many calls they are."""
+    """Loops; `loop_calls` is the number of their calls."""
     loop_calls: int
     loops: list[InTrace]
     repeats: list[Repeat]
@@ -59,14 +59,14 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What came of comparing the newest results of a repeat."""
+    """The newest results of a repeat, compared."""
 
     repeat: Repeat
     verdict: Verdict
     results: int
     """How many were compared."""
     different: int
-    """How many different ones there are among them."""
+    """How many distinct results there are among them."""
 
 
 def find_repeats(
@@ -74,8 +74,8 @@ def find_repeats(
 ) -> Repeats:
     """The identical calls of a range, without those of polling tools. Five statements.
 
-    Of so many calls at most (None: `CALLS`), the newest whole hours', but for the newest hour,
-    which is whole.
+    Reads at most `at_most` calls (None: `CALLS`), those of the newest whole hours. The newest hour
+    is always read completely.
     """
     parameters = _parameters(of, tool, polling)
     since = _looked_at_since(of, parameters, at_most or CALLS)
@@ -105,9 +105,9 @@ def find_repeats(
 def compare_results(
     of: TimeRange, found: Repeats, tool: str | None, polling: Sequence[str]
 ) -> list[Compared]:
-    """The most frequent repeats with whether their results differ, as many as time allows.
+    """Whether the results of the most frequent repeats differ, for as many as time allows.
 
-    A statement, and one to the log, for each.
+    For each, one statement, and one to the log.
     """
     parameters = _parameters(of, tool, polling)
     parameters |= {"start": found.since, "first_day": found.since.astimezone(UTC).date()}
@@ -131,9 +131,10 @@ def newest_arguments(
     tool: str | None,
     polling: Sequence[str],
 ) -> dict[tuple[str, str], str]:
-    """The arguments of each one's newest call, by tool and call id, as a short line of JSON.
+    """The arguments of the newest call of each, by tool and call id, as a short line of JSON.
 
-    Of calls without a start, or with an erased one, none. A statement, and one to the log.
+    A call without a start event, or with an erased one, is left out. One statement, and one to the
+    log.
     """
     wanted = sorted({(one.tool_name, one.call_id) for one in calls})
     parameters = _parameters(of, tool, polling)
@@ -146,9 +147,10 @@ def newest_arguments(
 
 
 def _looping(repeated: list[tuple[Any, ...]], parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Which call ids loop in which traces. What occurs thrice anywhere is looked up by an index.
+    """Which call ids loop in which traces.
 
-    That pays as long as there are few; else all calls are looked at again.
+    Only call ids that occur at least `LOOP` times in the range can loop. If there are few, they are
+    looked up by index; otherwise all calls are read again.
     """
     often = [call_id for call_id, calls, *_ in repeated if calls >= LOOP]
     if not often:
@@ -194,9 +196,9 @@ def _parameters(of: TimeRange, tool: str | None, polling: Sequence[str]) -> dict
 
 
 def _looked_at_since(of: TimeRange, parameters: dict[str, Any], at_most: int) -> datetime:
-    """The start of the range, or of the first of its newest hours that hold no more calls.
+    """The start of the range, or of its newest hours that have at most `at_most` calls together.
 
-    Of the newest hour alone all calls are looked at, however many.
+    The newest hour is always included, however many calls it has.
     """
     seen, since = 0, of.start
     for hour, calls in rows("calls_by_hour", parameters):

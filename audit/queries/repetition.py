@@ -1,7 +1,8 @@
 """What identical calls cost: loops, what a cache would have saved, whether results differ.
 
-Pure. Identical calls have the same tool and call id, the hash of tool and arguments. All but the
-first are repeats; time and tokens of repeats are wasted where the first would have done.
+Pure. Identical calls have the same tool and the same call id, which is the hash of tool and
+arguments. All but the first are repeats. Their time and tokens are wasted if the result of the
+first would have been enough.
 """
 
 import hashlib
@@ -13,18 +14,18 @@ from typing import Any, Literal
 import msgspec
 
 LOOP = 3
-"""So many identical calls in one trace are a loop."""
+"""This many identical calls in one trace are a loop."""
 
 ARGUMENTS_SHOWN = 160
 """Characters of a repeat's arguments that are listed."""
 
 Verdict = Literal["same", "different", "unknown"]
-"""All results that were compared are one, or they are not; or fewer than two are known."""
+"""All compared results are the same, or they differ, or fewer than two are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class InTrace:
-    """Identical calls in one trace. Durations are microseconds, a call without an end has 0."""
+    """Identical calls in one trace. Durations are microseconds, 0 for a call without an end."""
 
     tool_name: str
     call_id: str
@@ -41,23 +42,23 @@ class InTrace:
 
     @property
     def wasted_us(self) -> int:
-        """Of all but the first."""
+        """The duration of all calls but the first."""
         return self.duration_us - self.first_duration_us
 
     @property
     def wasted_tokens(self) -> int:
-        """Of all but the first."""
+        """The tokens of all calls but the first."""
         return self.tokens - self.first_tokens
 
     @property
     def is_loop(self) -> bool:
-        """Whether a trace should hardly have so many."""
+        """Whether there are enough calls for a loop."""
         return self.calls >= LOOP
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Identical calls in whichever traces of a range."""
+    """Identical calls in all traces of a range."""
 
     tool_name: str
     call_id: str
@@ -68,12 +69,12 @@ class Repeat:
     first_at: datetime
     last_at: datetime
     wasted_us: int
-    """Of all but the first."""
+    """The duration of all calls but the first; `wasted_tokens` are their tokens."""
     wasted_tokens: int
 
 
 def loops(found: Iterable[InTrace]) -> list[InTrace]:
-    """The loops, those that wasted most time first."""
+    """The loops, sorted by wasted time, the longest first."""
     wasteful = (one for one in found if one.is_loop)
     return sorted(
         wasteful, key=lambda one: (-one.wasted_us, -one.calls, one.tool_name, one.trace_id)
@@ -81,7 +82,7 @@ def loops(found: Iterable[InTrace]) -> list[InTrace]:
 
 
 def repeats(found: Iterable[InTrace]) -> list[Repeat]:
-    """Identical calls of all traces together, the most frequent first; single calls are none."""
+    """Identical calls of all traces together, the most frequent first, without single calls."""
     by_call: dict[tuple[str, str], list[InTrace]] = {}
     for one in found:
         by_call.setdefault((one.tool_name, one.call_id), []).append(one)
@@ -93,7 +94,7 @@ def repeats(found: Iterable[InTrace]) -> list[Repeat]:
 
 
 def compare(results: Sequence[bytes | None]) -> Verdict:
-    """Whether these results are one; None is one that is not known."""
+    """Whether these results are the same. None is an unknown result."""
     known = {result for result in results if result is not None}
     if len(results) - results.count(None) < 2:
         return "unknown"
@@ -109,22 +110,22 @@ class _Start(msgspec.Struct):
 
 
 def arguments_text(raw: bytes | None) -> str | None:
-    """The beginning of a start event's arguments as one line; None if it was erased."""
+    """The beginning of a start event's arguments as one line; None if erased or unreadable."""
     if raw is None:
         return None
     try:
         args = bytes(msgspec.json.decode(raw, type=_Start).args)
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        return None  # JSON that is right and that no parser here takes
+        return None  # valid JSON that msgspec does not accept
     text = " ".join(args[: 4 * ARGUMENTS_SHOWN].decode(errors="replace").split())
     return text if len(text) <= ARGUMENTS_SHOWN else text[: ARGUMENTS_SHOWN - 1] + "…"
 
 
 def result_digest(raw: bytes | None) -> bytes | None:
-    """A hash of what an end event says was returned; None for one that was erased or says nothing.
+    """A hash of an end event's output; None if the event was erased or has no output.
 
-    Of an envelope that is its `data`: `meta` holds how long it took. The order of members makes
-    no difference.
+    Of an envelope only `data` is hashed, as `meta` contains the duration. The order of members
+    makes no difference.
     """
     if raw is None:
         return None
@@ -136,7 +137,7 @@ def result_digest(raw: bytes | None) -> bytes | None:
             return None
         return hashlib.sha256(msgspec.json.encode(output, order="deterministic")).digest()
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        return None  # JSON that is right and that no parser here takes
+        return None  # valid JSON that msgspec does not accept
 
 
 def _together(each: Sequence[InTrace]) -> Repeat:

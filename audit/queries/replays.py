@@ -13,7 +13,7 @@ from audit.sql.run import rows
 
 
 class ReplayedCall(NamedTuple):
-    """A call, and where its events lie in the log. A tuple: there are 100,000 of them."""
+    """A call and the places of its events in the log. A tuple, as there are 100,000 of them."""
 
     started_on: date
     started_at: datetime
@@ -25,14 +25,14 @@ class ReplayedCall(NamedTuple):
 
     @property
     def start(self) -> tuple[UUID, int] | None:
-        """The place of its start, if that has come."""
+        """The place of its start event; None if that has not arrived."""
         if self.start_batch_id is None or self.start_pos is None:
             return None
         return self.start_batch_id, self.start_pos
 
     @property
     def end(self) -> tuple[UUID, int]:
-        """The place of its end."""
+        """The place of its end event."""
         return self.end_batch_id, self.end_pos
 
 
@@ -45,12 +45,12 @@ class ReplayRange:
     until: datetime
 
     def count(self, limit: int) -> int:
-        """How many there are, or the limit."""
+        """How many calls there are, at most `limit`."""
         ((count,),) = rows("replayed_count", {**self._parameters(), "count_limit": limit})
         return int(count)
 
     def before(self, cursor: Cursor[UUID], size: int) -> list[ReplayedCall]:
-        """The next of them."""
+        """At most `size` calls older than the cursor, newest first."""
         parameters = self._parameters() | {
             "last_day": min(self.until, cursor.at).astimezone(UTC).date(),
             "at": cursor.at,
@@ -70,7 +70,7 @@ class ReplayRange:
 
 
 def sampled_calls(places: Collection[tuple[date, UUID]]) -> dict[UUID, ListedCall]:
-    """The calls at these days that have these ids, by id. One statement, or none."""
+    """The calls with these days and ids, by id. At most one statement."""
     if not places:
         return {}
     parameters = {

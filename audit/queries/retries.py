@@ -1,9 +1,9 @@
-"""Whether who was told to wait before trying again did wait.
+"""Whether executors waited as long as an error asked before they retried.
 
-Pure. An error's `retry_after_ms` says how long. The next attempt is the first call of the same
-tool in the same trace that starts once the failed one has ended, and either has the same call id
-(identical arguments) or calls itself the attempt after it. An identical call in another trace is
-somebody else's.
+Pure. An error's `retry_after_ms` says how long to wait. The next attempt is the first call of the
+same tool in the same trace that starts after the failed call has ended, and that either has the
+same call id (identical arguments) or the next attempt number. An identical call in another trace
+does not count.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from uuid import UUID
 from audit.events.instants import microseconds
 
 Verdict = Literal["waited", "early", "none"]
-"""It was waited long enough, not long enough, or there was no further attempt."""
+"""The wait was long enough, it was too short, or there was no further attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Attempt:
     trace_id: str
     call_id: str
     attempt: int
-    """From 1."""
+    """Counted from 1."""
     started_at: datetime
 
 
@@ -50,33 +50,33 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What came of being told to wait."""
+    """A failed call that asked for a wait, and the next attempt."""
 
     refusal: Refusal
     next: Attempt | None
 
     @property
     def waited_us(self) -> int | None:
-        """From the end of the failed call to the start of the next attempt."""
+        """Microseconds from the end of the failed call to the start of the next attempt."""
         if self.next is None:
             return None
         return microseconds(self.next.started_at) - microseconds(self.refusal.ended_at)
 
     @property
     def asked_us(self) -> int:
-        """How long it should have been."""
+        """Microseconds that the error asked to wait."""
         return self.refusal.retry_after_ms * 1000
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it was waited."""
+        """Whether the wait was long enough."""
         if self.waited_us is None:
             return "none"
         return "waited" if self.waited_us >= self.asked_us else "early"
 
 
 def waits(refusals: Iterable[Refusal], later: Sequence[Attempt]) -> list[Wait]:
-    """What came of each refusal; `later` are in the order in which they started."""
+    """The wait after each refusal. `later` are sorted by when they started."""
     by_tool: dict[tuple[str, str], list[Attempt]] = {}
     for one in later:
         by_tool.setdefault((one.trace_id, one.tool_name), []).append(one)

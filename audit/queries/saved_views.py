@@ -1,4 +1,4 @@
-"""Queries of the list of calls that users keep under a name: each user's own, in each tenant."""
+"""Saved views: call queries that a user has saved under a name, separately in each tenant."""
 
 from uuid import UUID
 
@@ -9,12 +9,12 @@ from tenants.models import User, new_id
 from tenants.scope import current_tenant_id
 
 MAX_VIEWS = 50
-"""Of one user in one tenant."""
+"""Maximum views of one user in one tenant."""
 NAME_LENGTH = 60
 
 
 class TooManyViewsError(Exception):
-    """A user keeps as many views as they may."""
+    """A user already has the maximum of saved views."""
 
 
 def saved_views(user: User) -> list[SavedView]:
@@ -24,7 +24,7 @@ def saved_views(user: User) -> list[SavedView]:
 
 
 def save_view(user: User, name: str, query: str) -> None:
-    """Keep a query under a name; one of that name is replaced. Raises TooManyViewsError."""
+    """Save a query under a name; replaces a view of that name. Raises TooManyViewsError."""
     if sum(view.name != name for view in saved_views(user)) >= MAX_VIEWS:
         raise TooManyViewsError
     SavedView.objects.bulk_create(
@@ -45,7 +45,7 @@ def save_view(user: User, name: str, query: str) -> None:
 
 
 def delete_view(user: User, pk: UUID) -> SavedView | None:
-    """Delete one of the user's views and return what it was; None if it is none of theirs."""
+    """Delete one of the user's views and return it; None if the user has no such view."""
     views = SavedView.objects.for_tenant(current_tenant_id())
     view = views.filter(user_id=user.pk, id=pk).first()
     if view is not None:

@@ -11,7 +11,7 @@ from audit.sql.run import rows
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Calls are completed ones, by when they started; open ones have started and not ended."""
+    """`calls` are completed ones, by when they started; `open` ones have started and not ended."""
 
     start: datetime
     end: datetime
@@ -26,7 +26,7 @@ class Summary:
     """The histogram of the completed calls' durations (`audit.index.histogram`)."""
 
     def duration_ms(self, share: float) -> float | None:
-        """The duration in milliseconds below which this share of the calls lies; None for none."""
+        """The milliseconds that this share of the calls took at most; None without any calls."""
         duration_us = histogram.percentile(self.latency, share)
         return None if duration_us is None else duration_us / 1000
 

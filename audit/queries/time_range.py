@@ -1,9 +1,9 @@
-"""The stretch of time a page of figures is about, read from its address, and its parts.
+"""The time range of a page of figures, read from its address, and the parts of the range.
 
-Pure: no clock, no database. Instants are aware, a range holds its start and not its end.
-Charts show it part by part. Parts begin where the viewer's own clock strikes (a day in
-Kathmandu at 18:15 UTC; one of 23 or 25 hours when clocks change), so that the first and the
-last may be shorter than the others.
+Pure: no clock, no database. Instants are aware. A range includes its start and excludes its end.
+Charts show a range part by part. Parts begin at whole steps of the viewer's local time (a day in
+Kathmandu begins at 18:15 UTC; a day has 23 or 25 hours when clocks change). So the first and the
+last part may be shorter than the others.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ LENGTHS: dict[str, tuple[str, timedelta]] = {
     "30d": ("30 d", 30 * _DAY),
     "90d": ("90 d", 90 * _DAY),
 }
-"""What the picker offers, by its value in an address: a label, and how far back from now."""
+"""The ranges that the picker offers, by value in an address: a label, and the length."""
 
 DEFAULT = "24h"
 MAX_LENGTH = 400 * _DAY
-"""The longest range of one's own."""
+"""The longest custom range."""
 
 _EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 _NO_SUCH_YEAR = "There is no call of that year."
-_STEPS = (  # a range of at most this length has parts of that
+_STEPS = (  # for ranges of at most this length: the step, and its name
     (_HOUR, _MINUTE, "minute"),
     (6 * _HOUR, 15 * _MINUTE, "15 minutes"),
     (2 * _DAY, _HOUR, "hour"),
@@ -44,27 +44,27 @@ _STEPS = (  # a range of at most this length has parts of that
 
 @dataclass(frozen=True)
 class TimeRange:
-    """From `start` on and before `end`, as somebody in `zone` sees it."""
+    """A range from `start` on and before `end`, as seen in the time zone `zone`."""
 
     start: datetime
     end: datetime
     zone: tzinfo
     name: str = ""
-    """Of `LENGTHS`; '' for a range of one's own."""
+    """The key in `LENGTHS`; '' for a custom range."""
 
     @property
     def length(self) -> timedelta:
-        """How long it is, in time that passed."""
+        """The elapsed time from start to end."""
         return self.end - self.start
 
     @property
     def previous(self) -> "TimeRange":
-        """The stretch of the same length that ended where this one begins."""
+        """The range of the same length that ends where this one begins."""
         return TimeRange(self.start - self.length, self.start, self.zone)
 
     @property
     def step(self) -> timedelta:
-        """How long a part is by the clock on the wall."""
+        """The length of a part in local time."""
         return next(step for longest, step, _ in _STEPS if self.length <= longest)
 
     @property
@@ -85,21 +85,23 @@ class TimeRange:
 
     @property
     def is_whole(self) -> list[bool]:
-        """Of each part whether it is a whole step: the first and the last may be cut off."""
+        """For each part, whether it is a whole step. The first and the last may be cut."""
         strokes = set(self._strokes())
         return [start in strokes and end in strokes for start, end in self.parts]
 
     def whole[T](self, of_parts: Sequence[T]) -> list[T]:
-        """What there is of whole steps. A part of an hour has few calls: drawn without a mark,
-        a count looks like a fall, and a rate like a peak.
+        """The values of the parts that are whole steps.
+
+        A part of an hour has few calls. Drawn without a mark, its count would look like a drop, and
+        its rate like a peak.
         """
         parts = zip(of_parts, self.is_whole, strict=True)
         return [one for one, is_whole in parts if is_whole]
 
     def _strokes(self) -> Iterator[datetime]:
-        """Where the wall's clock shows a multiple of the step, in UTC and in order."""
+        """The instants at which local time is a multiple of the step, in UTC and in order."""
         step = self.step
-        if step < 30 * _MINUTE:  # all zones are whole quarters of an hour from UTC
+        if step < 30 * _MINUTE:  # every zone's offset is a multiple of 15 min
             at = _floor(self.start, step)
             while at <= self.end:
                 yield at
@@ -120,19 +122,20 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class Asked:
-    """A range as an address asks for it. What cannot be read is said, and the default taken."""
+    """The range in an address. If it is invalid, `problem` says why and `range` is the default."""
 
     range: TimeRange
     problem: str = ""
     since: str = ""
-    """What was typed as the beginning and end of a range of one's own."""
+    """What was typed as the start of a custom range; `until` is its end."""
     until: str = ""
 
 
 def read(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> Asked:
-    """The range of an address: `range=24h`, or `from` and `to` by the viewer's clock.
+    """The range in an address: `range=24h`, or `from` and `to` in the viewer's local time.
 
-    `from` is `2026-11-20T10:00` or a day, `to` likewise (a day to its end) or missing: until now.
+    `from` and `to` are like `2026-11-20T10:00`, or a day. A day as `to` means its end. Without
+    `to` the range ends now.
     """
     since, until = asked.get("from", "").strip()[:40], asked.get("to", "").strip()[:40]
     name = asked.get("range", "")
@@ -152,7 +155,7 @@ def _last(name: str, now: datetime, zone: tzinfo) -> TimeRange:
 
 
 def _own(since: str, until: str, now: datetime, zone: tzinfo) -> TimeRange:
-    """A range of one's own. Raises ValueError saying what is wrong with it."""
+    """A custom range. Raises ValueError with a message that says what is wrong."""
     if not since:
         raise ValueError("Say from when, too.")
     start = _moment(since, zone, is_end=False)
@@ -189,7 +192,7 @@ def _floor(at: datetime, step: timedelta) -> datetime:
 
 
 def _instants(wall: datetime, zone: tzinfo, *, is_hour: bool) -> Iterator[datetime]:
-    """When the clock shows this: never, once or, when it is put back, twice (hours alone)."""
+    """The instants with this local time: for hours none, one, or two when clocks go back."""
     for fold in (0, 1) if is_hour else (0,):
         at = wall.replace(tzinfo=zone, fold=fold).astimezone(UTC)
         if at.astimezone(zone).replace(tzinfo=None) == wall or not is_hour:

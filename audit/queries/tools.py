@@ -1,4 +1,4 @@
-"""The tools there are: registered ones with what they are now, and names that were only called."""
+"""The list of tools: registered ones with their current state, and names only seen in calls."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ OBSERVED, UNCALLED = "observed", "uncalled"
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A tool's calls of the last day: those that started, those that failed."""
+    """A tool's calls of the last day: how many started, and how many of them failed."""
 
     calls: int
     failed: int
@@ -27,21 +27,21 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class ToolFilter:
-    """Which tools; '' asks nothing. A state is a version's, `draft`, `observed` or `uncalled`."""
+    """Which tools; '' means any. `state` is a version's, or `draft`, `observed` or `uncalled`."""
 
     text: str = ""
-    """Stands in the name, in whichever case."""
+    """A text that the name contains, ignoring case."""
     state: str = ""
     tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """A tool of the list; of an observed one only the name is known, and its calls."""
+    """A tool in the list. Of an observed tool, only its name and its calls are known."""
 
     name: str
     last_seen_at: datetime | None
-    """The hour of the newest call that is known of."""
+    """The hour of the newest known call."""
     called: Called | None
     """Within the last day."""
     id: UUID | None = None
@@ -58,7 +58,7 @@ class ListedTool:
 
 
 def list_tools(wanted: ToolFilter, now: datetime, *, after: str, size: int) -> list[ListedTool]:
-    """The tools behind a name, in the order of code points. Three statements."""
+    """At most `size` tools after a name, in the order of code points. Three statements."""
     called = called_tools(now)
     parameters = {
         "after": after,
@@ -92,7 +92,7 @@ def called_tools(now: datetime) -> dict[str, Called]:
 
 
 def expired_tools(since: datetime) -> list[UUID]:
-    """Tools that live for a turn and were neither changed nor called since then. One statement."""
+    """Ephemeral tools that were neither changed nor called since then. One statement."""
     return [tool_id for (tool_id,) in rows("expired_tools", {"since": since})]
 
 

@@ -1,4 +1,4 @@
-"""The list of traces: filters, paging by key, days merged, and why each is worth a look."""
+"""The list of traces: filters, paging by key, merged days, and the reason each needs attention."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from audit.sql.run import rows
 TraceState = Literal["", "failed", "violation", "open", "ok"]
 
 MERGE_DAYS = 35
-"""Days either side within which rows of one trace id are the same trace, in the list."""
+"""In the list, rows of a trace id are one trace within this many days on either side."""
 
 SCAN_LIMIT = 50_000
-"""Day rows one page of the list may walk before it asks to be sent further back (≈ 50 ms)."""
+"""Day rows that one page may scan (≈ 50 ms). Then the reader must ask for older ones."""
 
 REASON_SEARCH_LIMIT = 200
-"""Failed calls of one trace among which the list looks for the first to end."""
+"""Failed calls of one trace that the list searches for the first one to end."""
 
 _KINDS: tuple[TraceState, ...] = ("failed", "violation", "open")  # the worst first
 
@@ -44,9 +44,9 @@ class TraceDay:
 
     @property
     def duration_us(self) -> int | None:
-        """Microseconds from its first start to the last thing known of it.
+        """Microseconds from its first start to its last known event.
 
-        None while none of its calls has ended: starts alone tell no duration.
+        None until one of its calls has ended: starts alone give no duration.
         """
         if not self.completed_count:
             return None
@@ -57,7 +57,7 @@ class TraceDay:
         return not (self.failed_count or self.violation_count or self.open_count)
 
     def matches(self, state: TraceState) -> bool:
-        """The same test as the list's statement makes of a day row."""
+        """Whether it has this state: the same test as in the SQL of the list."""
         match state:
             case "failed":
                 return self.failed_count > 0
@@ -73,7 +73,7 @@ class TraceDay:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a trace is worth a look: the call that failed, broke its schema or is open."""
+    """Why a trace needs attention: the call that failed, violates its schema or is open."""
 
     tool_name: str
     state: str
@@ -88,7 +88,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class TraceFilter:
-    """What the list shows. `prefix` is of the trace id; `since` is an instant or None."""
+    """Which traces to list. `prefix` is of the trace id; `since` is an instant or None."""
 
     state: TraceState = ""
     prefix: str = ""
@@ -97,18 +97,18 @@ class TraceFilter:
 
 @dataclass(frozen=True, slots=True)
 class TracePage:
-    """A page of the list, newest first, and the cursors to the pages beside it."""
+    """A page of the list, newest first, and the cursors of the newer and the older page."""
 
     traces: list[TraceDay]
     reasons: dict[str, Reason]
     newer: Cursor[str] | None
     older: Cursor[str] | None
     scanned_until: datetime | None
-    """The search stopped here without filling the page; `older` goes on from there."""
+    """Set if the scan stopped here before the page was full. `older` continues from there."""
 
 
 NO_TRACES = TracePage([], {}, None, None, None)
-"""The page of a filter that cannot be read: nothing was searched."""
+"""The page of an invalid filter: nothing was searched."""
 
 
 def trace_page(
@@ -119,11 +119,11 @@ def trace_page(
     size: int = 50,
     scan_limit: int = SCAN_LIMIT,
 ) -> TracePage:
-    """The traces before a cursor (older) or after one (newer), at most `size`.
+    """At most `size` traces, older than `before` or newer than `after`.
 
-    A trace whose calls started on several days has a row a day: it is shown once, at the
-    newest row that matches, with the sums of all its days. So a page may be shorter than
-    `size`. Three statements, a fourth when a filter leaves the page unfilled.
+    A trace whose calls started on several days has one row for each day. It is listed once, at the
+    newest row that matches, with the sums of all its days. So a page may be shorter than `size`.
+    Three statements; a fourth if a filter leaves the page unfilled.
     """
     since = wanted.since or BEGINNING
     cursor = after or before or Cursor(END, "")
@@ -162,7 +162,7 @@ def trace_page(
 
 
 def _merge(found: Sequence[TraceDay], wanted: TraceFilter) -> list[TraceDay]:
-    """The rows as whole traces, without those whose trace is shown at a newer row."""
+    """The rows as whole traces, without rows whose trace is listed at a newer row."""
     if not found:
         return []
     days = _days_around(row.first_started_at for row in found)
@@ -222,7 +222,7 @@ def _reasons(traces: Sequence[TraceDay]) -> dict[str, Reason]:
 
 
 def prefix_end(prefix: str) -> str:
-    """The first text after all that start with `prefix`, by code points; '' if there is none."""
+    """The first text after all texts with this prefix, by code points; '' if there is none."""
     for position in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[position]) + 1
         if code == 0xD800:  # no text holds a surrogate

@@ -1,7 +1,7 @@
-"""What breaks its schema where: kinds of violations, what became of them, and samples.
+"""Schema violations of a range: their kinds, guard outcomes, and samples.
 
-A kind is a tool, its version, a path pattern and a code. Whole UTC days come from
-`violation_day`, what is beside them from the violations themselves: exact for any range.
+A kind is a tool, its version, a path pattern and a code. Whole UTC days come from `violation_day`,
+the rest from the violations themselves. So figures are exact for any range.
 """
 
 from collections.abc import Mapping
@@ -16,20 +16,20 @@ from audit.sql.run import rows
 
 _DAY = timedelta(days=1)
 _BY_DAY_FROM = timedelta(days=2)
-"""Ranges longer than that are shown by UTC day, from days summed up."""
+"""Ranges longer than this are shown by UTC day, from the sums of each day."""
 
 _MAX_VALUE = 600
-"""Characters of a filter's value; no column holds as many."""
+"""Maximum characters of a filter's value. No column holds that many."""
 
 type Key = tuple[str, str, str, str]
 """Tool, version, path pattern, code."""
 type SamplePlace = tuple[datetime, UUID, int]
-"""Of a violation among all: when its call started, the call, and which of its violations."""
+"""The position of a violation: when its call started, the call, and the violation's ordinal."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViolationFilter:
-    """Which violations; None asks nothing, '' as a version asks for calls that said none."""
+    """Which violations. None means any; '' as version means calls that name none."""
 
     tool: str | None = None
     version: str | None = None
@@ -39,7 +39,7 @@ class ViolationFilter:
 
     @classmethod
     def read(cls, asked: Mapping[str, str]) -> "ViolationFilter":
-        """The filter of an address, of its exact values; what no column can hold finds nothing."""
+        """The filter in an address. Values are exact; what no column can hold matches nothing."""
 
         def text(name: str) -> str | None:
             value = asked.get(name)
@@ -66,21 +66,21 @@ class ViolationKind:
     first_at: datetime
     last_at: datetime
     first_ever_at: datetime
-    """As far back as the index goes."""
+    """First seen, as far back as the index goes."""
     course: list[float | None]
-    """Violations part by part of the range."""
+    """Violations by part of the range."""
     new_since: str | None = None
-    """The version it came with: this one, if no earlier one had it."""
+    """The version that introduced it; None if the first version already had it."""
 
     @property
     def share(self) -> float | None:
-        """Of the version's calls, those with such a violation."""
+        """The share of the version's calls that have such a violation."""
         return self.calls / self.of_calls if self.of_calls else None
 
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """What guards made of violations: a strategy, what came of it, and how many."""
+    """How guards handled violations: a strategy, its outcome, and the number of violations."""
 
     strategy: str
     outcome: str
@@ -105,7 +105,7 @@ class Violations:
 
 @dataclass(frozen=True, slots=True)
 class NewViolation:
-    """A violation that was never seen before the range, of whatever version."""
+    """A violation that was never seen before the range, in any version."""
 
     tool_name: str
     path_pattern: str
@@ -117,7 +117,7 @@ class NewViolation:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A violation as it came."""
+    """A single violation."""
 
     tool_name: str
     tool_version: str
@@ -173,7 +173,7 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
 
 
 def new_violations(of: TimeRange, *, limit: int) -> list[NewViolation]:
-    """What was first seen within the range, the newest first. One statement."""
+    """The violations first seen within the range, the newest first. One statement."""
     parameters = {"start": of.start, "end": of.end, "last_day": _day(of.end), "limit": limit}
     return [NewViolation(*row) for row in rows("new_violations", parameters)]
 
@@ -181,7 +181,7 @@ def new_violations(of: TimeRange, *, limit: int) -> list[NewViolation]:
 def samples(
     of: TimeRange, wanted: ViolationFilter, *, limit: int, before: SamplePlace | None = None
 ) -> list[Sample]:
-    """The newest violations of a range, or those before a place. One statement."""
+    """The newest violations of a range, or those older than `before`. One statement."""
     at, invocation_id, ordinal = before or (of.end, UUID(int=0), 0)
     parameters = _parameters(of, wanted) | {
         "limit": limit,
@@ -194,10 +194,10 @@ def samples(
 
 
 def new_since(versions: Mapping[str, datetime], having: set[str]) -> str | None:
-    """The version a kind came with: the earliest that has it, if there is an earlier one at all.
+    """The version that introduced a kind: the earliest that has it; None if it is the first one.
 
-    `versions` are all of a tool's, with when each was seen first, `having` those that have the
-    kind. Registry numbers are in order by number, anything else by when it was seen.
+    `versions` are all versions of a tool and when each was first seen. `having` are those that have
+    the kind. Registry numbers are sorted by number, other names by when they were first seen.
     """
     if all(version.isascii() and version.isdigit() for version in versions):
         ordered = sorted(versions, key=lambda version: (int(version), version))
@@ -210,8 +210,8 @@ def new_since(versions: Mapping[str, datetime], having: set[str]) -> str | None:
 def _tell_more(
     kinds: Mapping[Key, ViolationKind], of: TimeRange, parameters: Mapping[str, Any]
 ) -> None:
-    """How many calls there were, when each kind was seen first, and with which version it came."""
-    # Of all versions and outcomes: whether a kind is new does not depend on what is asked for.
+    """Fill in the calls, when each kind was first seen, and the version that introduced it."""
+    # For all versions and outcomes: whether a kind is new does not depend on the filter.
     anything = {**parameters, "version": None, "outcome": None}
     seen: dict[str, dict[str, datetime]] = {}
     having: dict[tuple[str, str, str], set[str]] = {}

@@ -1,9 +1,9 @@
-"""What a member who sees no payloads is shown of a call (docs/adr/0011). Pure.
+"""Hides payloads from members who may not see them (docs/adr/0011). Pure.
 
-`Membership.sees_payloads` says who that is; an auditor is until they reveal it
-(`audit.pages.show.reveal`). A page that shows nothing but payloads refuses
-(`tenant_page(needs_payloads=True)`); all others say that they leave them out. An error's message
-and what a violation says was received are in the index, but quote payloads.
+`Membership.sees_payloads` says who may see them. An auditor may not until they reveal a payload
+(`audit.pages.show.reveal`). A page that shows only payloads denies access
+(`tenant_page(needs_payloads=True)`); all other pages say that they hide them. Error messages and
+the received values of violations are in the index, but they quote payloads.
 """
 
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ from audit.queries.traces import Reason
 
 
 def without_message[C: Call | ListedCall | Reason](of: C) -> C:
-    """A call, or the reason of a trace, without its error's message."""
+    """A call, or the reason of a trace, without its error message."""
     return replace(of, error_message=None) if of.error_message else of
 
 
 def without_messages[C: Call | ListedCall](calls: Iterable[C]) -> list[C]:
-    """The calls without their errors' messages."""
+    """The calls without their error messages."""
     return [without_message(call) for call in calls]
