@@ -1,7 +1,7 @@
-"""What people and programs did, as a file and as documents of the API.
+"""The audit log as a file and as documents of the API.
 
-Both forms end with the number of actions: without it, a file was cut off. `ledger_index` says
-which entry holds the same, to be proved.
+Both forms end with the number of actions: without it, a file was cut off. `ledger_index` is the
+ledger entry with the same content, which proves the action.
 """
 
 from collections.abc import Iterator
@@ -48,4 +48,4 @@ def chunks(tenant_id: UUID, wanted: ActionFilter) -> Iterator[list[dict[str, Any
 
 
 FORMS = text_forms(COLUMNS)
-"""By the ending of the file's name."""
+"""The forms of the file, by file extension."""

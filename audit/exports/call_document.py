@@ -1,4 +1,4 @@
-"""A call as JSON and as a row: the members the API and every export give it. Pure."""
+"""A call as JSON and as a row, with the same members in the API and in every export. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -47,13 +47,13 @@ COLUMNS = (
     "producer_id",
     "pair_conflict",
 )
-"""Members and columns, in order. `violation_path` and `violation_code` are of the first one."""
+"""Members and columns, in order. Path and code of a violation are those of the first one."""
 
 
 def document(
     call: Call | ListedCall, violation: FirstViolation | None, columns: Sequence[str] = COLUMNS
 ) -> dict[str, Any]:
-    """The call's members: JSON values, instants as RFC 3339 in UTC, what is not known as null."""
+    """The call's members: JSON values, instants as RFC 3339 in UTC, unknown values as null."""
     values: dict[str, Any] = {
         "duration_ms": None if call.duration_us is None else call.duration_us / 1000,
         "violation_path": violation and violation.path,

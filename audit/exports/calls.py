@@ -1,8 +1,8 @@
-"""Calls as a file: NDJSON, CSV or Parquet, streamed; whatever the list's query asks for.
+"""The calls that match a query as a file: NDJSON, CSV or Parquet, streamed.
 
-Each chunk is read in a short transaction of its own, by key, so memory does not grow with the
-number of calls and none is held open for a slow reader. All forms end with the number of
-calls: without it, a file was cut off.
+Each chunk is read by key in its own short transaction. So memory does not grow with the number of
+calls, and no transaction stays open for a slow reader. All forms end with the number of calls:
+without it, a file was cut off.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def chunks(
 ) -> Iterator[list[Document]]:
     """All calls that match, newest first, as documents. One scope for each chunk.
 
-    Without messages every `error_message` is null: they quote payloads.
+    Unless `with_messages`, every `error_message` is null, as messages quote payloads.
     """
     cursor: Cursor[UUID] | None = NEWEST
     while cursor is not None:
@@ -40,7 +40,7 @@ def chunks(
 
 
 FORMS = text_forms(COLUMNS)
-"""By the ending of the file's name."""
+"""The forms of the file, by file extension."""
 
 try:
     from audit.exports.parquet import parquet

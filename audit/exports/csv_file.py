@@ -1,4 +1,4 @@
-"""CSV files: the one writer of all exports. It lets no spreadsheet calculate a cell."""
+"""The CSV writer of all exports. It prevents spreadsheets from calculating cells."""
 
 import csv
 import io
@@ -12,9 +12,9 @@ _BREAKS = ("\t", "\r", "\n")
 
 
 def csv_rows(found: Iterator[list[dict[str, Any]]], columns: Sequence[str]) -> Iterator[bytes]:
-    """A header, a row a document, and `# count,n` as the last row: without it, the file was cut.
+    """A header, one row for each document, and `# count,n` last: without it, the file was cut off.
 
-    Texts that a spreadsheet would calculate begin with `'`. Objects are JSON.
+    A `'` is put before texts that a spreadsheet would calculate. Objects are written as JSON.
     """
     count = 0
     yield _written([columns])

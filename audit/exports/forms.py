@@ -1,4 +1,4 @@
-"""The forms of an export: what writes each of them, and what it is called.
+"""The forms of an export: the writer and the content type of each.
 
 All forms end with the number of documents: without it, a file was cut off.
 """
@@ -13,7 +13,7 @@ from audit.exports.csv_file import csv_rows
 
 type Document = dict[str, Any]
 type Documents = Iterator[list[Document]]
-"""Read and written a chunk at a time."""
+"""Documents that are read and written a chunk at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Form:
 
 
 def text_forms(columns: Sequence[str]) -> dict[str, Form]:
-    """The forms that every export has, by the ending of the file's name."""
+    """The forms that every export has, by file extension."""
     return {
         "ndjson": Form(ndjson, "application/x-ndjson"),
         "csv": Form(partial(csv_rows, columns=columns), "text/csv; charset=utf-8"),
@@ -33,7 +33,7 @@ def text_forms(columns: Sequence[str]) -> dict[str, Form]:
 
 
 def ndjson(chunks: Documents) -> Iterator[bytes]:
-    """An object a line, and `{"count": n}` as the last."""
+    """One object per line, and `{"count": n}` as the last line."""
     count = 0
     for documents in chunks:
         count += len(documents)

@@ -31,11 +31,11 @@ COLUMNS = (
     "redrive_batch_id",
     "redrive_edited",
 )
-"""Members and columns. Of `raw` and `raw_base64` one is there: the first for UTF-8."""
+"""Members and columns, in order. `raw` is set if the line is UTF-8, otherwise `raw_base64`."""
 
 
 FORMS = text_forms(COLUMNS)
-"""By the ending of the file's name."""
+"""The forms of the file, by file extension."""
 
 
 def chunks(tenant_id: UUID, wanted: InboxFilter) -> Iterator[list[dict[str, Any]]]:

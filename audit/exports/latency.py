@@ -1,4 +1,4 @@
-"""Durations and tokens by tool and version as a file: NDJSON or CSV; and as the API's documents.
+"""Durations and tokens by tool and version, as a file (NDJSON or CSV) and as API documents.
 
 Both forms end with the number of versions: without it, a file was cut off.
 """
@@ -22,7 +22,7 @@ COLUMNS = (
 
 
 def documents(found: Latency) -> list[dict[str, Any]]:
-    """Every version's members, by tool and version; what is not known is null."""
+    """The members of every version, sorted by tool and version; unknown values are null."""
     return [
         {"tool_name": tool, "tool_version": version or None, **figures_of(spent)}
         for (tool, version), spent in sorted(found.versions.items())
@@ -30,7 +30,7 @@ def documents(found: Latency) -> list[dict[str, Any]]:
 
 
 def figures_of(spent: Spent) -> dict[str, Any]:
-    """The figures of some calls: percentiles are milliseconds, off by at most 5 %."""
+    """The figures of some calls. Percentiles are milliseconds, with an error of at most 5 %."""
     return {
         "calls": spent.calls,
         "failed": spent.failed,
@@ -46,4 +46,4 @@ def _rounded(milliseconds: float | None) -> float | None:
 
 
 FORMS = text_forms(COLUMNS)
-"""By the ending of the file's name."""
+"""The forms of the file, by file extension."""

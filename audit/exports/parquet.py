@@ -1,4 +1,4 @@
-"""Calls as Parquet. Needs pyarrow, the extra `parquet`; importing this raises without it."""
+"""Calls as Parquet. Needs pyarrow (extra `parquet`); without it the import raises ImportError."""
 
 import io
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pyarrow.parquet import ParquetWriter
 from audit.exports.call_document import COLUMNS
 
 _ROW_GROUP = 10_000
-"""Rows held and written at once: smaller groups make larger files that are slower to read."""
+"""Rows that are held and written at once. Smaller groups make larger, slower files."""
 
 _INTEGERS = {
     "upstream_status",
@@ -36,11 +36,11 @@ def _type_of(name: str) -> Any:
 
 
 SCHEMA = pyarrow.schema([(name, _type_of(name)) for name in COLUMNS])
-"""The columns of the other forms; instants and numbers are of their own types."""
+"""The columns of the other forms. Instants and numbers have their own types."""
 
 
 class _Sink(io.RawIOBase):
-    """A file that only grows, whose bytes are taken out as they are written."""
+    """A file that is only appended to. `take` removes the bytes written so far."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class _Sink(io.RawIOBase):
         return self._taken + len(self._written)
 
     def take(self) -> bytes:
-        """What was written since the last time."""
+        """The bytes written since the last call."""
         taken = bytes(self._written)
         self._taken += len(taken)
         self._written.clear()
@@ -66,7 +66,7 @@ class _Sink(io.RawIOBase):
 
 
 def parquet(found: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
-    """A file of row groups; its footer, the end of it, holds the number of rows."""
+    """A file of row groups. The footer at its end has the number of rows."""
     sink = _Sink()
     waiting: list[dict[str, Any]] = []
     with ParquetWriter(sink, SCHEMA, compression="zstd") as writer:

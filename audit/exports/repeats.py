@@ -1,4 +1,4 @@
-"""Loops and repeats as a file: NDJSON or CSV; and as documents of the API.
+"""Loops and repeats, as a file (NDJSON or CSV) and as API documents.
 
 Both forms end with the number of rows: without it, a file was cut off.
 """
@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def documents(found: Repeats) -> list[dict[str, Any]]:
-    """Every listed loop and repeat. A repeat has no `trace_id` and as many `traces` as it has."""
+    """Every listed loop and repeat. A repeat has no `trace_id`, but the number of its `traces`."""
     return [
         *(
             {"kind": "loop", **_shared(one), "trace_id": one.trace_id, "traces": 1}
@@ -56,4 +56,4 @@ def _shared(one: InTrace | Repeat) -> dict[str, Any]:
 
 
 FORMS = text_forms(COLUMNS)
-"""By the ending of the file's name."""
+"""The forms of the file, by file extension."""

@@ -1,4 +1,4 @@
-"""Kinds of violations as a file: NDJSON or CSV; and as documents of the API.
+"""Kinds of violations, as a file (NDJSON or CSV) and as API documents.
 
 Both forms end with the number of kinds: without it, a file was cut off.
 """
@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def document(kind: ViolationKind) -> dict[str, Any]:
-    """A kind's members: JSON values, instants as RFC 3339 in UTC, what is not known as null."""
+    """A kind's members: JSON values, instants as RFC 3339 in UTC, unknown values as null."""
     return {
         "tool_name": kind.tool_name,
         "tool_version": kind.tool_version or None,
@@ -46,4 +46,4 @@ def document(kind: ViolationKind) -> dict[str, Any]:
 
 
 FORMS = text_forms(COLUMNS)
-"""By the ending of the file's name."""
+"""The forms of the file, by file extension."""

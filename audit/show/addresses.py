@@ -1,6 +1,7 @@
-"""Addresses of calls and traces, a hundred to a page: what `reverse()` says, made faster.
+"""Addresses of calls and traces, equal to those of `reverse()` but faster to build.
 
-`reverse()` takes as long as the rest of a row. The routes are `audit.pages.urls`'.
+A page has a hundred of them, and `reverse()` takes as long as the rest of a row. The routes are in
+`audit.pages.urls`.
 """
 
 from datetime import date
@@ -18,7 +19,7 @@ _to_segment = FreeTextConverter().to_url
 
 
 class Place(Protocol):
-    """Whatever knows where a call lies."""
+    """An object that identifies a call and its trace."""
 
     @property
     def started_on(self) -> date: ...
@@ -29,18 +30,18 @@ class Place(Protocol):
 
 
 def call_address(call: Place) -> str:
-    """Of the call's own page."""
+    """The address of the call's own page."""
     return f"{_folder(get_script_prefix(), 'call_list')}{call.started_on}/{call.invocation_id}"
 
 
 def trace_address(trace_id: str) -> str:
-    """Of the timeline."""
+    """The address of the trace's timeline."""
     segment = quote(_to_segment(trace_id), safe=f"{RFC3986_SUBDELIMS}/~:@")
     return _folder(get_script_prefix(), "trace_list") + segment
 
 
 def address_in_trace(call: Place) -> str:
-    """Of the timeline with the call opened in it."""
+    """The address of the timeline with the call opened in it."""
     return f"{trace_address(call.trace_id)}?call={call.invocation_id}#c-{call.invocation_id}"
 
 

@@ -1,7 +1,7 @@
-"""A chart as a value: what `static/js/charts.js` draws and the table behind it says.
+"""A chart as a value, for `static/js/charts.js` to draw and for the table behind it.
 
-Pure. A chart is a page's `Chart`, put there by `{% include "components/_chart.html" %}`. Each
-mark leads to the calls behind it: the query of its slot (a stretch of time) with its series'.
+Pure. `{% include "components/_chart.html" %}` shows a `Chart` on a page. Each mark links to the
+calls behind it: the query of its slot (a period of time) together with that of its series.
 """
 
 from collections.abc import Sequence
@@ -24,24 +24,24 @@ _NO_BREAK_DASH = "\N{WORD JOINER}–\N{WORD JOINER}"
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place on the axis across: its short and its full name, and its calls' query."""
+    """A place on the horizontal axis: its short and its full name, and the query of its calls."""
 
     label: str
     name: str
     query: str
     is_partial: bool = False
-    """A part of a step only, at an end of the range: drawn dimmed, as its value tells less."""
+    """Whether it is only part of a step, at an end of the range. Its value says less: drawn dimmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One value a slot; None where there is none. `look` is a colour of `css/charts.css`."""
+    """One value for each slot, or None. `look` is a colour in `css/charts.css`."""
 
     name: str
     look: str
     values: Sequence[float | None]
     query: str = ""
-    """Narrows a slot's calls down to those behind a mark."""
+    """Narrows the calls of a slot down to those behind a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Chart:
     series: Sequence[Series]
     note: str = ""
     across: str = "Time"
-    """What the slots are."""
+    """What the horizontal axis shows."""
 
     @property
     def island(self) -> dict[str, Any]:
-        """What the script draws, for `json_script`."""
+        """The data that the script draws, for `json_script`."""
         return {
             "kind": self.kind,
             "unit": self.unit,
@@ -80,7 +80,7 @@ class Chart:
 
     @property
     def rows(self) -> list[tuple[Slot, list[tuple[str, str]]]]:
-        """For each slot, for each series: the value as text, and its calls' query or ''."""
+        """For each slot and each series: the value as text, and the query of its calls or ''."""
         return [
             (
                 slot,
@@ -101,7 +101,7 @@ class Chart:
         return not any(value for one in self.series for value in one.values)
 
     def text(self, value: float | None) -> str:
-        """A value as it is read."""
+        """A value as text with its unit."""
         return value_text(value, self.unit)
 
 
@@ -119,7 +119,7 @@ def value_text(value: float | None, unit: Unit) -> str:
 
 
 def time_slots(of: TimeRange) -> list[Slot]:
-    """The parts of a range as slots, named by the viewer's clock."""
+    """The parts of a range as slots, named in the viewer's local time."""
     days = of.step >= timedelta(days=1)
     slots = []
     for (start, end), is_whole in zip(of.parts, of.is_whole, strict=True):
@@ -134,12 +134,12 @@ def time_slots(of: TimeRange) -> list[Slot]:
 
 
 def range_query(start: datetime, end: datetime) -> str:
-    """The terms of a query for the calls of a stretch of time."""
+    """The terms of a query for the calls of a period of time."""
     return f"since:{iso_exact(start)} until:{iso_exact(end)}"
 
 
 def sparkline(values: Sequence[float | None], width: int = 96, height: int = 22) -> str:
-    """The `points` of an SVG polyline of that size; '' without a value."""
+    """The `points` of an SVG polyline of this size; '' without a value."""
     known = [value or 0 for value in values]
     top = max(known, default=0)
     if top <= 0 or len(known) < 2:
@@ -152,7 +152,7 @@ def sparkline(values: Sequence[float | None], width: int = 96, height: int = 22)
 
 
 def _stretch(start: datetime, end: datetime, of: TimeRange) -> str:
-    """`Sat 21 Nov 14:00–15:00 UTC+1`."""
+    """A period of time as text: `Sat 21 Nov 14:00–15:00 UTC+1`."""
     first, last = local(start, of.zone), local(end, of.zone)
     if first.date() == last.date() or last - first == timedelta(days=1):
         until = f"{last:%H:%M}"

@@ -1,4 +1,4 @@
-"""Parts of our addresses: days, and the free text of a trace id."""
+"""URL path converters: days, and the free text of a trace id."""
 
 from datetime import date
 from urllib.parse import quote, unquote
@@ -17,10 +17,10 @@ class DayConverter:
 
 
 class FreeTextConverter:
-    """Free text as one segment, quoted once more than addresses are anyway.
+    """Free text as one path segment, quoted once more than addresses usually are.
 
-    Servers and browsers undo one level of quoting and then cut at slashes and resolve
-    dots; this way any text comes back as it went, and a tame one stays readable.
+    Servers and browsers undo one level of quoting, then split at slashes and resolve dots. The
+    second level keeps any text intact, and text of letters, digits and `_TAME` stays readable.
     """
 
     regex = r"[^/]+"

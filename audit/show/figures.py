@@ -1,6 +1,6 @@
-"""How figures are written, the same on every page: durations, counts, sizes.
+"""Formats figures in the same way on every page: durations, counts, sizes.
 
-Pure text in, text out. Thousands are parted by commas, units follow a no-break space.
+Pure. Thousands are separated by commas, and a no-break space is before each unit.
 """
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -14,7 +14,7 @@ def duration(microseconds: int | None) -> str:
     us = max(0, microseconds)
     if us < 1_000:
         return f"{us}{NBSP}µs"
-    # Each limit lies where the next smaller form would round up to it.
+    # From each limit on, the smaller form would round up to the larger one.
     if us < 9_950:
         return f"{us / 1_000:.1f}{NBSP}ms"
     if us < 999_500:
@@ -37,7 +37,7 @@ def duration(microseconds: int | None) -> str:
 
 
 def count(number: int | None) -> str:
-    """A whole number with its thousands parted: `12,345`."""
+    """A whole number with its thousands separated: `12,345`."""
     return "—" if number is None else f"{number:,}"
 
 

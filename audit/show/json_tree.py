@@ -1,7 +1,7 @@
-"""JSON from an executor as HTML: every byte escaped, big values cut, violations in place.
+"""JSON from an executor as HTML: everything escaped, large values cut, violations marked.
 
 Pure. Values are those of `audit.events.json_values`: numbers stay as they were written.
-Characters that would hide or turn text around are shown as escapes (`audit.show.text`).
+Characters that would hide or reverse text are shown as escapes (`audit.show.text`).
 """
 
 import json
@@ -18,18 +18,18 @@ from audit.show.text import visible
 
 MAX_LINES = 300
 MAX_STRING = 1_500  # characters of one string
-_FOCUS_KEPT = 3  # children that stay where only what leads to a mark is opened
+_FOCUS_KEPT = 3  # children that stay if only values that lead to a mark are opened
 INLINE_WIDTH = 56  # a list or object of scalars not wider than this stays on one line
 
 
 class Shape(str):
-    """What stands in a value's place where the value is not shown (`audit.show.masking`)."""
+    """Shown in place of a value that is hidden (`audit.show.masking`)."""
 
     __slots__ = ()
 
 
 class _Absent:
-    """There is no such value; null is one."""
+    """Stands for a missing value, as null is a value."""
 
 
 ABSENT = _Absent()
@@ -37,7 +37,7 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A violation to be shown at its place."""
+    """A violation to show at its place."""
 
     code: str
     note: str  # `expected number, received string`
@@ -48,7 +48,7 @@ class Mark:
 
 @dataclass(slots=True)
 class Tree:
-    """A drawn value. `unplaced` are the marks whose path is nowhere in it."""
+    """A drawn value. `unplaced` are the marks whose path is not in it."""
 
     html: SafeString
     is_cut: bool
@@ -60,7 +60,7 @@ class _Drawing:
     marks: Mapping[str, Sequence[Mark]]
     max_lines: int
     is_focused: bool
-    """Whether only what leads to a mark is opened."""
+    """Whether only values that lead to a mark are opened."""
     lines: list[SafeString] = field(default_factory=list)
     placed: set[str] = field(default_factory=set)
     marked_prefixes: set[str] = field(default_factory=set)
@@ -72,8 +72,8 @@ def draw(
 ) -> Tree:
     """A parsed value as lines of HTML for a <pre>, cut after `max_lines`.
 
-    The keys of `marks` are paths as the output guard writes them: `$`, `.key`, `[0]`. Where a
-    mark would lie behind the cut, what leads to no mark is left out instead.
+    The keys of `marks` are paths as the output guard writes them: `$`, `.key`, `[0]`. If a mark
+    would be after the cut, values that lead to no mark are left out instead.
     """
     marks = marks or {}
     drawing = _drawn(value, marks, max_lines, is_focused=False)
@@ -91,7 +91,7 @@ def _drawn(
 ) -> _Drawing:
     drawing = _Drawing(marks, max_lines, is_focused)
     for path in marks:
-        # Everything above a mark is opened up, so that the mark has a line of its own.
+        # Every container above a mark is opened, so that the mark has its own line.
         drawing.marked_prefixes.update(path[: m.start()] for m in re.finditer(r"[.\[]", path))
     _value(drawing, "$", value, 0, SafeString(""), SafeString(""))
     return drawing
@@ -182,7 +182,7 @@ def _children(
         for position, child in enumerate(value):
             child_path = f"{path}[{position}]"
             lead = SafeString("")
-            if _leads(drawing, child_path):  # the one of many that broke the schema has a number
+            if _leads(drawing, child_path):  # only an item that leads to a mark shows its index
                 lead = format_html('<span class="j-index j-path">[{}]</span> ', position)
             yield child_path, lead, child
 
@@ -190,7 +190,7 @@ def _children(
 def _missing(
     drawing: _Drawing, path: str, value: dict[str, Any] | list[Any]
 ) -> Iterable[tuple[str, Mark]]:
-    """Marks on members this very object does not have: required, or stripped."""
+    """Marks on members that this object does not have: required or stripped ones."""
     if not isinstance(value, dict) or path not in drawing.marked_prefixes:
         return
     for marked, marks in drawing.marks.items():
@@ -258,7 +258,7 @@ def _marked(shown: SafeString, marks: Sequence[Mark]) -> SafeString:
 
 
 def _notes(value: Any, marks: Sequence[Mark]) -> SafeString:
-    """What stands behind a marked value: its code, and what coercion made of it."""
+    """The notes after a marked value: the code, and the value after or before coercion."""
     notes: list[SafeString] = []
     for mark in marks:
         parts = [format_html("<b>{}</b> {}", mark.code, visible(mark.note))]

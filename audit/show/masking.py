@@ -1,7 +1,7 @@
 """A payload's shape in place of its values: keys, types and lengths. Pure.
 
-A key is shown as far as it looks like a name somebody gave a member; what else stands there may
-be a value (a map by e-mail address), and is its length.
+A key is shown if it looks like the name of a member. Any other key may itself be a value (a map by
+e-mail address), so only its length is shown.
 """
 
 import re
@@ -14,7 +14,7 @@ _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]{0,63}", re.ASCII)
 
 
 def is_name(key: str) -> bool:
-    """Whether a key looks like a name somebody gave a member, and may be shown."""
+    """Whether a key looks like the name of a member, so that it may be shown."""
     return _NAME.fullmatch(key) is not None
 
 

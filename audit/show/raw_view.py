@@ -1,6 +1,6 @@
-"""A line as it was received, made fit to look at: as text, or as bytes where it is none.
+"""Shows a line as it was received: as text, or as bytes if it is not text.
 
-Pure. Says, too, where the contract breaks off: at which byte, or at which member.
+Pure. Also shows where the line violates the contract: at which byte, or at which member.
 """
 
 import re
@@ -28,22 +28,22 @@ _MARKS_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class RawView:
-    """A line to look at. Of `text`, `hexdump` and `tree` one is there, or text and tree."""
+    """A line to show. It has either `hexdump`, or `text`, with `tree` if it is JSON."""
 
     text: str | None
-    """The line where it is UTF-8; else `hexdump` shows its bytes."""
+    """The line if it is UTF-8; otherwise `hexdump` shows its bytes."""
     hexdump: str
     tree: Tree | None
-    """The line as JSON, with what breaks the contract in its place."""
+    """The line as JSON, with contract violations marked in place."""
     break_at: int | None
-    """Of bytes that are no JSON: the first that cannot be."""
+    """If the bytes are not JSON: the index of the first invalid one."""
     before_break: str
     after_break: str
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What reading a line says today; `candidate` is the event, had it come alone just now."""
+    """The result of reading a line now. `candidate` is the event, as if it had arrived alone."""
 
     candidate: Candidate | None
     code: str = ""
@@ -65,7 +65,7 @@ def judge(raw: bytes, batch_id: UUID, now: datetime) -> Verdict:
 
 
 def view(raw: bytes, marks: dict[str, list[Mark]]) -> RawView:
-    """The line, drawn. `marks` are `judge`'s."""
+    """The line to show. `marks` are those of `judge`."""
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
@@ -80,7 +80,7 @@ def view(raw: bytes, marks: dict[str, list[Mark]]) -> RawView:
 
 
 def hexdump(raw: bytes) -> str:
-    """Bytes as rows of sixteen: where, in hexadecimal, and what of them is ASCII."""
+    """Bytes as rows of sixteen: offset, hexadecimal, ASCII."""
     rows: list[str] = []
     for at in range(0, len(raw), _HEX_ROW):
         part = raw[at : at + _HEX_ROW]
@@ -131,7 +131,7 @@ def _broken_members(raw: bytes) -> dict[str, list[Mark]]:
 
 
 def _path(location: Sequence[Any], document: Any) -> str:
-    """The place as the line itself writes it: the contract's errors name camelCase members."""
+    """The path as the line itself writes it, as errors of the contract name camelCase members."""
     path = "$"
     for step in location:
         if isinstance(step, int):

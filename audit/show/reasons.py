@@ -1,6 +1,6 @@
-"""The reason on a row, in a few words: why a call failed, broke its schema or is still open.
+"""The reason on a row, in a few words: why a call failed, violates its schema or is still open.
 
-Pure. What else is worth saying of a call that went well stands here, too.
+Pure. Also has the notes on calls that succeeded.
 """
 
 from datetime import datetime, timedelta
@@ -15,10 +15,10 @@ from audit.show.figures import (
     short_count,
 )
 
-MESSAGE_LENGTH = 80  # characters of an error message that stand on a row
+MESSAGE_LENGTH = 80  # characters of an error message that a row shows
 
-# Of a call that failed by its output, what broke and where says all that these types and
-# the sentence that goes with them do.
+# For a call that failed because of its output, the path and the code of the violation say all that
+# these error types and their messages say.
 _OF_THE_GUARD = {"VALIDATION", "GUARD"}
 
 
@@ -67,7 +67,7 @@ def _open_for(started_at: datetime, now: datetime) -> str:
 
 
 def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
-    """What stands beside a call's bar; '' when there is nothing to say."""
+    """The text beside a call's bar; '' if there is nothing to say."""
     parts: list[str] = []
     if call.state == "open":
         parts.append(_open_for(call.started_at, now))
@@ -100,9 +100,9 @@ def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
 
 
 def over_limit(call: Call | ListedCall) -> str:
-    """`over its 200 ms`, of a call that took longer than it was given; '' of others.
+    """`over its 200 ms` for a call that took longer than its timeout; '' for others.
 
-    And of those that failed: why they did says more, and the room for it is short.
+    Also '' for failed calls: the reason of the failure says more, and there is little room.
     """
     if call.duration_us is None or call.timeouts_ms is None or call.state == "failed":
         return ""
@@ -111,7 +111,7 @@ def over_limit(call: Call | ListedCall) -> str:
 
 
 def is_overdue(call: Call, now: datetime) -> bool:
-    """An open call that has run longer than its own time limit."""
+    """Whether an open call has run longer than its timeout."""
     if call.state != "open" or call.timeouts_ms is None:
         return False
     return (now - call.started_at) / timedelta(milliseconds=1) > call.timeouts_ms

@@ -1,4 +1,4 @@
-"""Text of an agent for pages: no character of it hides or turns around what stands beside it."""
+"""Text from agents for pages: no character of it can hide or reverse the text beside it."""
 
 import re
 from html import escape
@@ -6,7 +6,7 @@ from html import escape
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-# Controls but for white space, soft hyphen, bidirectional marks and overrides, invisible
+# Control characters except white space, soft hyphen, bidirectional marks and overrides, invisible
 # joiners and tags, lone surrogates. U+200C and U+200D stay: scripts and emoji need them.
 _HIDDEN = re.compile(
     "([\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad"
@@ -16,12 +16,12 @@ _HIDDEN = re.compile(
 
 
 def plain(text: str) -> str:
-    """The same without markup, for titles."""
+    """Like `visible`, but without markup, for titles."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def visible(text: str) -> SafeString:
-    """Text of an agent; what would hide or turn it around is shown as escapes."""
+    """Text from an agent as HTML; characters that would hide or reverse it are shown as escapes."""
     if not _HIDDEN.search(text):
         return SafeString(escape(text))
     parts = _HIDDEN.split(text)

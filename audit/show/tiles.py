@@ -1,6 +1,6 @@
-"""What the overview shows of a range's figures: tiles against the range before, and charts.
+"""Tiles and charts of the overview. The tiles compare a range with the range before.
 
-Pure: figures in, values for the template out.
+Pure. It turns figures into values for the template.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from audit.show.charts import (
 )
 
 Goodness = Literal["better", "worse", "other"]
-"""Of a change: for the better, for the worse, or neither."""
+"""Whether a change is for the better, for the worse, or neither."""
 
 TOOLS_SHOWN = 8
 _MINUS = "\N{MINUS SIGN}"
@@ -31,12 +31,12 @@ class Change:
     text: str
     goodness: Goodness
     before: str
-    """What it was."""
+    """The value in the range before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A headline figure, the query of the calls behind it, and its course."""
+    """A headline figure, the query of the calls behind it, and its values over time."""
 
     name: str
     value: str
@@ -51,7 +51,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class ToolRow:
-    """A tool in the table of those that are worst off."""
+    """A row of the table of tools by failures."""
 
     name: str
     calls: int
@@ -65,7 +65,7 @@ class ToolRow:
 
 
 def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
-    """The headline figures. Without a whole range before them nothing is compared."""
+    """The headline figures. `is_comparable` means that the range before is whole."""
     now, parts = found.total, found.of.whole(found.parts)
     before = found.previous if is_comparable else Figures()
     within = range_query(found.of.start, found.of.end)
@@ -179,12 +179,12 @@ def charts(found: OverTime) -> dict[str, Chart]:
 
 
 def worst_tools(found: OverTime) -> list[ToolRow]:
-    """The tools with most calls that failed or break their schema, the worst first."""
+    """The first `TOOLS_SHOWN` tools of `worst_first`."""
     return worst_first(found)[:TOOLS_SHOWN]
 
 
 def worst_first(found: OverTime) -> list[ToolRow]:
-    """All tools that ran, those with most calls that failed or break their schema first."""
+    """All tools with calls, those with the most failed and violating calls first."""
 
     def badness(tool: ToolFigures) -> tuple[int, int, str]:
         return (-tool.total.failed - tool.total.violating, -tool.total.calls, tool.name)
@@ -207,7 +207,7 @@ def worst_first(found: OverTime) -> list[ToolRow]:
 
 
 def last_part_with_failures(parts: Sequence[Figures]) -> int | None:
-    """The place of the newest part in which calls failed: there the latest are to be found."""
+    """The index of the newest part with failed calls, where the latest ones are; None without."""
     return next((n for n in reversed(range(len(parts))) if parts[n].failed), None)
 
 
@@ -218,7 +218,7 @@ def relative(
     *,
     more_is: Goodness = "other",
 ) -> Change | None:
-    """By how many percent a figure is more or less; None where there is nothing to compare."""
+    """The change of a figure in percent; None if there is nothing to compare."""
     if now is None or not before:
         return None
     change = now / before - 1
@@ -234,13 +234,13 @@ def relative(
 
 
 def slower(now: Figures, before: Figures, share: float) -> Change | None:
-    """By how many percent a percentile of durations is more, which is worse, or less."""
+    """The change of a percentile of durations in percent. More is worse."""
     durations = now.duration_ms(share), before.duration_ms(share)
     return relative(*durations, "duration", more_is="worse")
 
 
 def difference(now: int, before: int) -> Change | None:
-    """By how many a number is more, which is worse, or less; None where there never were any."""
+    """The change of a number, of which more is worse; None if it is and was 0."""
     if not now and not before:
         return None
     more = now - before
@@ -250,7 +250,7 @@ def difference(now: int, before: int) -> Change | None:
 
 
 def _both(first: Change | None, second: Change | None) -> Change | None:
-    """Two changes as one, which is as good as the second."""
+    """Two changes as one, with the goodness of the second."""
     if first is None or second is None:
         return second
     return Change(
@@ -259,7 +259,7 @@ def _both(first: Change | None, second: Change | None) -> Change | None:
 
 
 def points(now: float | None, before: float | None) -> Change | None:
-    """By how many percentage points a share is more, which is worse, or less."""
+    """The change of a share in percentage points. More is worse."""
     if now is None or before is None:
         return None
     points = (now - before) * 100

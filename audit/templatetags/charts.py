@@ -21,14 +21,15 @@ _OF_THE_RANGE = ("range", "from", "to")
 
 @register.filter
 def calls_address(query: str) -> str:
-    """The address of the calls a query asks for."""
+    """The address of the list of calls that match a query."""
     return f"{_folder(get_script_prefix(), 'call_list')}?q={quote_plus(query)}"
 
 
 @register.filter
 def table_rows(chart: Chart) -> SafeString:
-    """The rows of the table behind a chart. Drawn by a template's loops they took a fifth of a
-    page of figures, five times as long.
+    """The rows of the table behind a chart.
+
+    Loops in a template took five times as long: a fifth of the time of a page of figures.
     """
     rows, calls = [], calls_address("")
     for slot, values in chart.rows:
@@ -44,7 +45,7 @@ def table_rows(chart: Chart) -> SafeString:
 
 @register.filter
 def span_bar(span: Span) -> SafeString:
-    """From the median to the 99th percentile on a scale 120 wide."""
+    """A bar from the median to the 99th percentile, on a scale that is 120 wide."""
     return mark_safe(  # noqa: S308  numbers
         '<svg viewBox="0 0 120 14" width="120" height="14" aria-hidden="true">'
         f'<rect class="span-line" x="{span.p50:.1f}" y="6" width="{span.length:.1f}" height="2"/>'
@@ -56,7 +57,7 @@ def span_bar(span: Span) -> SafeString:
 
 @register.filter
 def with_term(address: str, of: Mapping[str, str]) -> str:
-    """An address of a page, which ends in its query, with more of it: `?range=24h&tool=search`."""
+    """An address that ends in its query, with more parameters: `?range=24h&tool=search`."""
     return f"{address}{'' if address.endswith('?') else '&'}{urlencode(of)}"
 
 
@@ -74,7 +75,7 @@ def ms(milliseconds: float | None) -> str:
 
 @register.filter
 def violation_address(kind: object, asked: Mapping[str, str]) -> str:
-    """The violations of a kind's tool, path and code, in the range of an address."""
+    """The address of the violations of a kind's tool, path and code, in the range of `asked`."""
     found = {name: asked[name] for name in _OF_THE_RANGE if name in asked}
     for name, attribute in (("tool", "tool_name"), ("path", "path_pattern"), ("code", "code")):
         found[name] = getattr(kind, attribute)
@@ -83,5 +84,5 @@ def violation_address(kind: object, asked: Mapping[str, str]) -> str:
 
 @cache
 def _folder(_prefix: str, name: str) -> str:
-    """Where a list is; `reverse()` takes as long as all the rest of a link."""
+    """The address of a list, cached, as `reverse()` takes as long as the rest of a link."""
     return reverse(name)

@@ -1,4 +1,4 @@
-"""How many refused lines wait: {% load inbox %} {% inbox_waiting as waiting %}."""
+"""How many rejected lines are waiting: {% load inbox %} {% inbox_waiting as waiting %}."""
 
 from django import template
 
@@ -13,7 +13,7 @@ def inbox_waiting() -> str:
     """The number, `999+` for more, '' for none. One statement, inside the tenant's scope."""
     try:
         number = inbox_open_count()
-    except TenantScopeError:  # a page of nobody's, such as the one to sign in
+    except TenantScopeError:  # a page without a tenant, such as the sign-in page
         return ""
     if number >= COUNT_LIMIT:
         return f"{COUNT_LIMIT - 1}+"

@@ -17,5 +17,5 @@ _MAX_LINES = 20_000
 
 @register.filter(name="json_tree")
 def json_tree(document: Any) -> SafeString:
-    """A JSON document as highlighted lines. Raises ValueError or TypeError for what is none."""
+    """A JSON document as highlighted lines. Raises ValueError or TypeError if it is not JSON."""
     return draw(parse(json.dumps(document).encode()), max_lines=_MAX_LINES).html

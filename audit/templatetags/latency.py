@@ -14,7 +14,7 @@ register = template.Library()
 
 @register.filter
 def routed_ms(routed: Routed, share: float) -> str:
-    """The duration within which that share of the calls took."""
+    """The duration that this share of the calls took at most."""
     return value_text(routed.duration_ms(share), "duration")
 
 
@@ -26,19 +26,19 @@ def run_query(run_id: str) -> str:
 
 @register.filter
 def upstream_query(tool_name: str, status: int) -> str:
-    """The terms of a query for a tool's failed calls whose upstream answered so."""
+    """The terms of a query for a tool's failed calls with this upstream status."""
     return f"tool:{quoted(tool_name)} state:failed upstream:{status}"
 
 
 @register.filter
 def within(query: str, stretch: str) -> str:
-    """A query narrowed down to a stretch of time."""
+    """A query narrowed down to a period of time."""
     return f"{stretch} {query}"
 
 
 @register.filter
 def used_of_it(row: LimitRow) -> tuple[str, list[tuple[float, float, int]]]:
-    """The parts of a limit that calls used: in words, and as (place, width, band) of 100."""
+    """How much of a limit calls used: in words, and as (position, width, band) in percent."""
     words = ", ".join(
         f"{figures.share(share)} {name}" for share, name in zip(row.shares, BANDS, strict=True)
     )

@@ -1,6 +1,7 @@
 """A state by shape, colour and word: {% load states %} {{ call.look|shape }} {% mark "ok" "ok" %}.
 
-States are failed, violation, open and ok. Functions, not templates: a list has a hundred.
+States are failed, violation, open and ok. These are functions, not templates, as a list has a
+hundred of them.
 """
 
 from django import template
@@ -33,7 +34,7 @@ def shape(state: str) -> SafeString:
 
 @register.simple_tag
 def mark(state: str, text: str, word: str = "") -> SafeString:
-    """A state in its filled form; `word` is what a bare number counts, read out and on hover."""
+    """A state in its filled form. `word` is read out and on hover: what a bare number counts."""
     if not word:
         return format_html(
             '<span class="state is-{0} mark">{1}{2}</span>', state, shape(state), text
