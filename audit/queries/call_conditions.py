@@ -90,7 +90,7 @@ class Conditions:
                 raise TypeError("payloads are not in the index")
 
     def _all(self, conditions: tuple[Condition, ...]) -> str:
-        """Join conditions with AND. A code and a path side by side are of one violation."""
+        """Join conditions with AND. A code and a path side by side must be of one violation."""
         found = []
         broken = {
             each.member: each.value

@@ -115,9 +115,9 @@ class CallFilter:
     """Which calls to find. Every member that is set must hold. Durations are microseconds."""
 
     since: Moment | None = None
-    """This instant and later."""
+    """From this instant on."""
     until: Moment | None = None
-    """Earlier than this instant."""
+    """Before this instant."""
     tool: Text | None = None
     version: Text | None = None
     state: str | None = None

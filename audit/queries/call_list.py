@@ -190,7 +190,7 @@ def calls_by_id(places: Iterable[tuple[datetime, UUID]]) -> list[ListedCall]:
 
 
 def call_day(invocation_id: UUID, *, now: datetime) -> date | None:
-    """The newest day of `DAYS_BACK` on which a call with this id started. One statement."""
+    """The newest day within `DAYS_BACK` on which a call with this id started. One statement."""
     newest = (now + AHEAD).astimezone(UTC).date()
     days = [newest - timedelta(days=n) for n in range(DAYS_BACK)]
     found = rows("call_day", {"days": days, "invocation_id": invocation_id})
@@ -234,7 +234,7 @@ class Walk:
     def take(
         self, direction: str, cursor: Cursor[UUID], size: int
     ) -> tuple[list[ListedCall], Cursor[UUID] | None]:
-        """Up to `size` calls, and the cursor to continue from if the budget ended before."""
+        """Up to `size` calls, and the cursor to continue from if the budget ended first."""
         calls: list[ListedCall] = []
         while True:
             stretch = self.stretch(direction, cursor)

@@ -56,7 +56,7 @@ class DifferingFlag:
     registered: str
     found: str
     number: int | None
-    """The number of the version that calls name; None if a sent contract was not accepted."""
+    """The number of the version that its calls name; None for a contract not accepted."""
     change: ToolChange | None = None
     """The registration attempt that shows the difference, if there is one."""
 

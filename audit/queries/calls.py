@@ -1,4 +1,4 @@
-"""The calls of a trace, and one call with everything around it."""
+"""The calls of a trace, and one call with its violations and related calls."""
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta

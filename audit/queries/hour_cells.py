@@ -4,8 +4,8 @@ Pure. Sums are stored by UTC hour, but a page may cut hours anywhere: at the end
 midnight in Kathmandu. A cut hour is made up of its quarters, whose sums are stored too: the offset
 of every time zone is a whole number of quarters. A quarter that is itself cut is counted whole for
 the slot that its middle lies in. The calls beyond the cut, those of at most seven and a half
-minutes, are then added to their own slot and subtracted from that one. So the figures of any slots
-are exact, and as few single calls as possible are read.
+minutes, are then added to their own slot and subtracted from the slot of the middle. So the
+figures of any slots are exact, and as few single calls as possible are read.
 """
 
 from bisect import bisect_left, bisect_right

@@ -21,7 +21,7 @@ class ProducerHeard:
     producer_id: str
     last_heard_at: datetime
     missing: int
-    """Numbers neither stored nor dropped: under way, rejected (in the inbox), or lost."""
+    """Sequence numbers neither stored nor dropped: under way, rejected (inbox), or lost."""
     given_up: int
     is_silent: bool
 

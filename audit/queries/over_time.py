@@ -58,7 +58,7 @@ class Counts:
         return self.violating / self.calls if self.calls else None
 
     def add(self, sums: Sequence[int], times: int) -> None:
-        """Add a row of `figures_over_time` `times` times: its sums, in the order of the fields."""
+        """Add a row of `figures_over_time`, in the order of the fields, multiplied by `times`."""
         ok, failed, is_open, violating, violations, prompt, completion = sums
         self.ok += times * ok
         self.failed += times * failed

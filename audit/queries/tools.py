@@ -43,7 +43,7 @@ class ListedTool:
     last_seen_at: datetime | None
     """The hour of the newest known call."""
     called: Called | None
-    """Within the last day."""
+    """Its calls within the last day."""
     id: UUID | None = None
     current_number: int = 0
     """0: nothing is published yet."""

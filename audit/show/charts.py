@@ -30,7 +30,7 @@ class Slot:
     name: str
     query: str
     is_partial: bool = False
-    """Whether it is only part of a step, at an end of the range. Its value says less: drawn dimmed."""
+    """Whether it is only part of a step, at an end of the range. Drawn dimmed: it says less."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,7 @@ def worst_first(found: OverTime) -> list[ToolRow]:
 
 
 def last_part_with_failures(parts: Sequence[Figures]) -> int | None:
-    """The index of the newest part with failed calls, where the latest ones are; None without."""
+    """The index of the newest part with failed calls (the latest are there); None without any."""
     return next((n for n in reversed(range(len(parts))) if parts[n].failed), None)
 
 

@@ -34,7 +34,7 @@ def shape(state: str) -> SafeString:
 
 @register.simple_tag
 def mark(state: str, text: str, word: str = "") -> SafeString:
-    """A state in its filled form. `word` is read out and on hover: what a bare number counts."""
+    """A state in its filled form. `word` names what a bare number counts (read out, on hover)."""
     if not word:
         return format_html(
             '<span class="state is-{0} mark">{1}{2}</span>', state, shape(state), text
