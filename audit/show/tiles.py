@@ -65,7 +65,7 @@ class ToolRow:
 
 
 def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
-    """The headline figures. `is_comparable` means that the range before is whole."""
+    """The headline figures, compared only if the range before is whole (`is_comparable`)."""
     now, parts = found.total, found.of.whole(found.parts)
     before = found.previous if is_comparable else Figures()
     within = range_query(found.of.start, found.of.end)
