@@ -206,7 +206,7 @@ class Scope(models.TextChoices):
 
     INGEST = "ingest", "Send events"
     READ = "read", "Read figures and calls"
-    PAYLOADS = "payloads", "Read payloads, too: arguments, outputs, error messages"
+    PAYLOADS = "payloads", "Read payloads as well: arguments, outputs, error messages"
     REGISTRY = "registry", "Register tools"
 
 

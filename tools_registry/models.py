@@ -82,7 +82,7 @@ class Tool(models.Model):
 class OnCollision(models.TextChoices):
     """What happens if the name is already registered. Source: the ADK's `Tool`."""
 
-    THROW = "throw", "throw: refused"
+    THROW = "throw", "throw: rejected"
     REPLACE = "replace", "replace: becomes the current version"
     KEEP = "keep", "keep: the registered one stays"
 
@@ -177,8 +177,8 @@ class ToolDraft(ContractModel):
 class ImportState(models.TextChoices):
     """The state of an import: first previewed, then, after confirmation, imported."""
 
-    LOOKING = "looking", "Being looked at"
-    LOOKED_AT = "looked_at", "Waits for your word"
+    LOOKING = "looking", "Being previewed"
+    LOOKED_AT = "looked_at", "Waiting for confirmation"
     IMPORTING = "importing", "Being imported"
     DONE = "done", "Done"
     CANCELLED = "cancelled", "Cancelled"
@@ -264,8 +264,8 @@ class ChangeKind(models.TextChoices):
     """What happened to a tool."""
 
     CREATED = "created", "Created"
-    DESCRIBED = "described", "Described anew"
-    DRAFT_MADE = "draft_made", "Draft begun"
+    DESCRIBED = "described", "Details edited"
+    DRAFT_MADE = "draft_made", "Draft created"
     DRAFT_SAVED = "draft_saved", "Draft saved"
     DRAFT_DISCARDED = "draft_discarded", "Draft discarded"
     PUBLISHED = "published", "Published"
@@ -273,10 +273,10 @@ class ChangeKind(models.TextChoices):
     DEPRECATED = "deprecated", "Deprecated"
     RETIRED = "retired", "Retired"
     RESTORED = "restored", "Restored"
-    CHECKS_ON = "checks_on", "Checked on arrival from now on"
-    CHECKS_OFF = "checks_off", "No longer checked on arrival"
-    KEPT = "kept", "Kept out"
-    REFUSED = "refused", "Refused"
+    CHECKS_ON = "checks_on", "Validation on arrival turned on"
+    CHECKS_OFF = "checks_off", "Validation on arrival turned off"
+    KEPT = "kept", "Not replaced"
+    REFUSED = "refused", "Rejected"
 
 
 class ToolChange(models.Model):

@@ -375,8 +375,8 @@ _MODELS = [
                 models.TextField(
                     choices=[
                         ("accepted", "Stored"),
-                        ("duplicate", "Was stored already"),
-                        ("refused", "Refused again"),
+                        ("duplicate", "Already stored"),
+                        ("refused", "Rejected again"),
                         ("discarded", "Discarded"),
                     ],
                     null=True,

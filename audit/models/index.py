@@ -51,8 +51,8 @@ class Resolution(models.TextChoices):
     """How a line in the inbox was resolved: retried with this result, or discarded."""
 
     ACCEPTED = "accepted", "Stored"
-    DUPLICATE = "duplicate", "Was stored already"
-    REFUSED = "refused", "Refused again"
+    DUPLICATE = "duplicate", "Already stored"
+    REFUSED = "refused", "Rejected again"
     DISCARDED = "discarded", "Discarded"
 
 

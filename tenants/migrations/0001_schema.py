@@ -329,7 +329,10 @@ _MODELS = [
                         choices=[
                             ("ingest", "Send events"),
                             ("read", "Read figures and calls"),
-                            ("payloads", "Read payloads, too: arguments, outputs, error messages"),
+                            (
+                                "payloads",
+                                "Read payloads as well: arguments, outputs, error messages",
+                            ),
                             ("registry", "Register tools"),
                         ],
                         max_length=16,

@@ -67,7 +67,7 @@ def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> No
     address = upload_registry(globex.editor, document)
     asked = ProcrastinateJob.objects.filter(task_name="tools_registry.tasks.import_tools")
     (task,) = asked.filter(args__tenant_id=str(globex.tenant.id))
-    assert "Being looked at" in page(globex, address)
+    assert "Being previewed" in page(globex, address)
     shown = client(globex.editor).get(address).content.decode()
     assert 'hx-trigger="click, every 1s"' in shown
     assert client(globex.editor).post(f"{address}/look")["Location"] == address

@@ -102,8 +102,8 @@ _MODELS = [
                 models.CharField(
                     choices=[
                         ("created", "Created"),
-                        ("described", "Described anew"),
-                        ("draft_made", "Draft begun"),
+                        ("described", "Details edited"),
+                        ("draft_made", "Draft created"),
                         ("draft_saved", "Draft saved"),
                         ("draft_discarded", "Draft discarded"),
                         ("published", "Published"),
@@ -111,10 +111,10 @@ _MODELS = [
                         ("deprecated", "Deprecated"),
                         ("retired", "Retired"),
                         ("restored", "Restored"),
-                        ("checks_on", "Checked on arrival from now on"),
-                        ("checks_off", "No longer checked on arrival"),
-                        ("kept", "Kept out"),
-                        ("refused", "Refused"),
+                        ("checks_on", "Validation on arrival turned on"),
+                        ("checks_off", "Validation on arrival turned off"),
+                        ("kept", "Not replaced"),
+                        ("refused", "Rejected"),
                     ],
                     max_length=20,
                 ),
@@ -168,7 +168,7 @@ _MODELS = [
                 "on_collision",
                 models.CharField(
                     choices=[
-                        ("throw", "throw: refused"),
+                        ("throw", "throw: rejected"),
                         ("replace", "replace: becomes the current version"),
                         ("keep", "keep: the registered one stays"),
                     ],
@@ -235,8 +235,8 @@ _MODELS = [
                 "state",
                 models.CharField(
                     choices=[
-                        ("looking", "Being looked at"),
-                        ("looked_at", "Waits for your word"),
+                        ("looking", "Being previewed"),
+                        ("looked_at", "Waiting for confirmation"),
                         ("importing", "Being imported"),
                         ("done", "Done"),
                         ("cancelled", "Cancelled"),
@@ -275,7 +275,7 @@ _MODELS = [
                 "on_collision",
                 models.CharField(
                     choices=[
-                        ("throw", "throw: refused"),
+                        ("throw", "throw: rejected"),
                         ("replace", "replace: becomes the current version"),
                         ("keep", "keep: the registered one stays"),
                     ],

@@ -286,7 +286,7 @@ def test_an_editor_turns_it_on_and_off_and_it_is_on_record(acme: Cast) -> None:
     assert viewer.post(address, {"on": "1"}).status_code == 403
     client.post(address, {"on": "1", "reason": "Old executors."})
     page = viewer.get(f"/tools/{tool.pk}").content.decode()
-    assert "Checked on arrival from now on" in page
+    assert "Validation on arrival turned on" in page
     assert "Old executors." in page
     record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     client.post(address)
