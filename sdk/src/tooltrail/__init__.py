@@ -1,4 +1,4 @@
-"""Tooltrail's SDK: ships the tool calls of LLM agents, and never slows or breaks them."""
+"""Tooltrail's SDK: records the tool calls of LLM agents without slowing or breaking them."""
 
 from tooltrail.producer import Stats
 from tooltrail.redact import Redactor

@@ -1,7 +1,7 @@
-"""Tells the server's registry which tools this process has: once each, digest first.
+"""Announces this process's tools to the server's registry, each once, digests first.
 
-Owns a tool's announced form and the conversation with `POST /api/v1/tools`. Runs in the
-shipper's thread; a registry that cannot be reached or does not want it never matters to a call.
+Owns the announced form of a tool and the exchange with `POST /api/v1/tools`. Runs in the
+shipper's thread. A registry that is unreachable or refuses a tool never affects a call.
 """
 
 import inspect
@@ -32,19 +32,19 @@ logger = logging.getLogger("tooltrail")
 TOOLS_PER_POST = 100
 RETRY_SECONDS = 60.0
 
-# Held while a tool is described and across every fork. A process forked while another thread is
-# inside pydantic's schema building inherits pydantic's locks held by a thread it does not have:
-# 2 of 100 children forked within 8 ms of a tool's first call hung for ever. A fork waits at most
-# FORK_SECONDS, for a description may itself wait for the import lock the forking thread holds.
+# Held while a tool is described and across every fork. If a process forks while another thread
+# builds a pydantic schema, the child inherits pydantic's locks as held, by a thread it does not
+# have: 2 of 100 children forked within 8 ms of a tool's first call hung forever. A fork waits at
+# most FORK_SECONDS, because describing may itself wait for the import lock of the forking thread.
 _describing = threading.RLock()
 FORK_SECONDS = 5.0
 
 
 @dataclass(eq=False)
 class Announcement:
-    """One tool as the registry knows it. Schemas are worked out when needed.
+    """One tool as the registry knows it. Its schemas are computed when first needed.
 
-    `fn` is the decorated function, from which what is not given is read.
+    `fn` is the decorated function; members that are not given are read from it.
     """
 
     fn: Callable[..., Any] | None
@@ -59,7 +59,7 @@ class Announcement:
 
     @classmethod
     def of(cls, tool: Tool) -> "Announcement":
-        """What a `Tool` tells of itself."""
+        """Make the announcement of a `Tool`."""
         described = tool.describe()
         return cls(
             None,
@@ -75,7 +75,7 @@ class Announcement:
 
     @cached_property
     def contract(self) -> dict[str, Any]:
-        """The members the digest is made of. Never raises: what cannot be read is left open."""
+        """The members that the digest covers. Never raises: an unreadable schema is left open."""
         described = self.description or (self.fn and _first_paragraph(self.fn)) or self.name
         return {
             "name": self.name,
@@ -89,11 +89,11 @@ class Announcement:
 
     @cached_property
     def digest(self) -> str:
-        """The name of this contract."""
+        """The digest of `contract`, which identifies it in the registry."""
         return tool_digest(**self.contract)
 
     def body(self) -> dict[str, Any]:
-        """All the registry is told."""
+        """The full announcement as it is posted: contract, metadata and digest."""
         meta = to_jsonable_python(dict(self.meta), fallback=opaque)
         return {**self.contract, "meta": meta, "digest": self.digest}
 
@@ -112,9 +112,9 @@ type _Refused = ToolNameTaken | ToolContractRefused
 
 
 class Announcer:
-    """Announces each tool once. `add` may be called from any thread, `announce` from one.
+    """Announces each tool once. `add` may be called from any thread, `announce` from one only.
 
-    `complain` is told of tools that cannot be described, as nothing may reach the host.
+    `complain` gets the error if a tool cannot be described. No error reaches the host.
     """
 
     def __init__(self, complain: Callable[[Exception], None] = lambda error: None) -> None:
@@ -127,11 +127,14 @@ class Announcer:
         self._told: dict[str, _Refused | None] = {}
 
     def add(self, announcement: Announcement) -> str | None:
-        """Have a tool announced after the next batch. Returns its digest, None if it has none."""
+        """Queue a tool, to be announced after the next batch.
+
+        Returns its digest, or None if the tool cannot be described.
+        """
         try:
             with _describing:
                 digest = announcement.digest
-        except Exception as error:  # whatever hints and schemas are made of
+        except Exception as error:  # type hints and schemas can raise anything
             self._complain(error)
             return None
         if digest not in self._told:
@@ -140,13 +143,14 @@ class Announcer:
         return digest
 
     def register(self, announcements: Sequence[Announcement], transport: Transport) -> None:
-        """Tell of tools now, and each once; `transport` is not the one `announce` is given.
+        """Announce tools now, each once. `transport` must not be the one given to `announce`.
 
-        Raises ToolNameTaken or ToolContractRefused, again each time; UnreachableError.
+        Raises ToolNameTaken or ToolContractRefused if the registry refused one of them (each
+        time, not only the first), and UnreachableError.
         """
         by_digest: dict[str, Announcement] = {}
         for announcement in announcements:
-            with suppress(Exception), _describing:  # `add` complains
+            with suppress(Exception), _describing:  # `add` reports the error
                 by_digest[announcement.digest] = announcement
         untold = [tool for digest, tool in by_digest.items() if digest not in self._told]
         for start in range(0, len(untold), TOOLS_PER_POST):
@@ -162,7 +166,7 @@ class Announcer:
                 raise error
 
     def add_tool(self, tool: Tool) -> str | None:
-        """The same of a `Tool`, the first time only."""
+        """Queue a `Tool` the first time it is given. Returns its digest, as `add` does."""
         if tool not in self._tools:
             with _describing:
                 announcement = Announcement.of(tool)
@@ -170,7 +174,7 @@ class Announcer:
         return self._tools[tool]
 
     def for_child(self) -> "Announcer":
-        """The announcer of a forked child, which tells what the parent had not told yet."""
+        """Make the announcer of a forked child, which announces what the parent still had to."""
         child = Announcer(self._complain)
         child._tools = self._tools
         child._waiting = list(self._waiting)
@@ -179,7 +183,7 @@ class Announcer:
         return child
 
     def announce(self, transport: Transport) -> None:
-        """Tell of the tools not told of yet. Raises UnreachableError."""
+        """Announce the queued tools, at most `TOOLS_PER_POST`. Raises UnreachableError."""
         if self._is_refused or not self._waiting or time.monotonic() < self._retry_at:
             return
         with self._lock:
@@ -199,7 +203,10 @@ class Announcer:
 
 
 def schema_of(schema: Any) -> dict[str, Any] | None:
-    """A schema as JSON Schema: a mapping as it is, a model or type as pydantic describes it."""
+    """A schema as JSON Schema: a mapping unchanged, a model or type as pydantic describes it.
+
+    Returns None for None, and for a schema that cannot be described.
+    """
     if schema is None:
         return None
     try:
@@ -217,7 +224,7 @@ def _first_paragraph(fn: Callable[..., Any]) -> str:
 
 
 def _tell(transport: Transport, tools: Sequence[Announcement]) -> Answer:
-    """Mention tools by their digests, and send those that are unknown. Raises UnreachableError."""
+    """Post the digests, then the full tools the server does not know. Raises UnreachableError."""
     by_digest = {tool.digest: tool for tool in tools}
     answer = transport.post_tools([{"digest": digest} for digest in by_digest])
     unknown = answer.document.get("unknown")
@@ -229,7 +236,7 @@ def _tell(transport: Transport, tools: Sequence[Announcement]) -> Answer:
 
 
 def _refusals(answer: Answer) -> Iterator[Mapping[str, Any]]:
-    """The tools the registry did not take, for instance because the name is taken."""
+    """The tools that the registry refused, for instance because their name is taken."""
     refused = answer.document.get("refused")
     for refusal in refused if isinstance(refused, list) else ():
         if isinstance(refusal, Mapping):
@@ -250,12 +257,12 @@ def _warn_of_refusals(refusals: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _is_taken_in(answer: Answer) -> bool:
-    """Whether each tool was looked at; 409: none was taken, all their names were."""
+    """Whether the registry processed each tool. 409: it refused all, as all names are taken."""
     return answer.status in (200, 409)
 
 
 def _is_final(answer: Answer) -> bool:
-    """Whether asking again is of no use: refused, malformed, or a server without a registry."""
+    """Whether a retry is useless: key refused, malformed request, or no registry there."""
     return 400 <= answer.status < 500 and answer.status not in (408, 409, 425, 429)
 
 
@@ -264,7 +271,7 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_parent() -> None:
-    with suppress(RuntimeError):  # not ours: the wait was given up
+    with suppress(RuntimeError):  # not held: waiting for it timed out
         _describing.release()
 
 

@@ -1,7 +1,6 @@
-"""The call id of whatever arguments a recorded function was given.
+"""Computes the call id of any arguments, including those that are not plain JSON.
 
-Owns what names a call whose arguments are not plain JSON: their JSON form. The canonical text
-itself is `tools.canonical`'s.
+Owns the conversion of such arguments to JSON. The canonical text is made by `tools.canonical`.
 """
 
 from typing import Any
@@ -14,10 +13,11 @@ from tooltrail.tools.canonical import compute_call_id
 
 
 def call_id_of(tool: str, args: Any) -> str:
-    """Name a call by its content, as `compute_call_id` does, whatever `args` hold.
+    """Compute the content-based call id, as `compute_call_id` does, for any `args`.
 
-    What JSON has no word for counts as its JSON form: a date as its text, an unknown object as
-    its class. All calls of a tool whose arguments have none (a cycle) have the same id.
+    Values that JSON cannot hold count as their JSON form: a date as its text, an unknown object
+    as its class name. If the arguments have no JSON form (a cycle), all calls of the tool get
+    the same id.
     """
     try:
         return compute_call_id(tool, args)

@@ -1,6 +1,6 @@
-"""How much of a payload an event carries, as JSON text.
+"""Writes a payload as JSON text, as much of it as an event may carry.
 
-The length limit comes last: what is cut off can no longer be searched for secrets.
+The length limit is applied last: a text that was cut can no longer be searched for secrets.
 """
 
 import json
@@ -13,19 +13,22 @@ from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_pyt
 
 from tooltrail.redact import Note, Redactor, opaque
 
-# 1.5 µs for 1 KB where pydantic's takes 2.5; it refuses generators instead of using them up.
+# 1.5 µs for 1 KB; pydantic's takes 2.5. It raises for generators instead of consuming them.
 _encode = Encoder().encode
-# A third to a seventh of what `in` takes: the engine looks at 32 bytes at a time.
+# Takes a third to a seventh of the time of `in`: the engine compares 32 bytes at a time.
 _says_null = SchemaValidator(
     core_schema.str_schema(pattern="null", regex_engine="rust-regex")
 ).isinstance_python
 
-PREVIEW_CHARACTERS = 4096  # of a payload too long to keep
-_SHAPE_MEMBERS = 50  # of a list: enough to see what it is made of
+PREVIEW_CHARACTERS = 4096  # kept of a payload that is too long
+_SHAPE_MEMBERS = 50  # items kept of a list: enough to show what it contains
 
 
 class Capture:
-    """One tool's rule: `mode` is `full`, `shape` or `none`; `redactor` may be absent."""
+    """The capture rule of one tool: `mode` is `full`, `shape` or `none`; `redactor` is optional.
+
+    `max_bytes` limits a payload, in bytes of JSON.
+    """
 
     def __init__(self, mode: str, redactor: Redactor | None, max_bytes: int) -> None:
         self.mode = mode
@@ -33,7 +36,7 @@ class Capture:
         self._max_bytes = max_bytes
 
     def encode(self, value: Any, path: str, notes: list[Note]) -> bytes:
-        """Write a payload as JSON; what was left out is added to `notes`. Never raises."""
+        """Write a payload as JSON and add a note for each removal to `notes`. Never raises."""
         if self.mode == "none":
             notes.append({"path": path, "reason": "not captured"})
             return b"null"
@@ -57,13 +60,13 @@ class Capture:
 
 
 def without_generators(value: Any) -> Any:
-    """The value with every generator in its lists and objects replaced by the word for it.
+    """Replace every generator in lists and objects by a placeholder, `<generator>`.
 
-    To write one as JSON would use it up, and the tool or its caller would find it empty.
+    Writing a generator as JSON would consume it; the tool or its caller would find it empty.
     """
     try:
         return _without_generators(value)
-    except RecursionError:  # a cycle, or too deep: writing it will fail
+    except RecursionError:  # a cycle, or too deep: writing it as JSON fails later
         return value
 
 
@@ -80,25 +83,25 @@ def _without_generators(value: Any) -> Any:
 def encode_json(value: Any) -> bytes:
     """Write any value as JSON text. Raises ValueError or RecursionError for cycles.
 
-    What JSON has no word for becomes text: bytes as base64, NaN as `"NaN"`, an object of an
-    unknown class its class name.
+    Values that JSON cannot hold become text: bytes become base64, NaN becomes `"NaN"`, an
+    object of an unknown class becomes its class name in angle brackets.
     """
     try:
         text = _encode(value)
-        # It has no word for NaN and says null, which therefore may be either.
+        # This encoder writes NaN as null, so a null in its output is ambiguous.
         if not _says_null(text):
             return text
     except (MsgspecError, TypeError, ValueError, RecursionError, OverflowError):
         value = without_generators(value)
     try:
         return to_json(value, inf_nan_mode="strings", bytes_mode="base64", fallback=opaque)
-    except ValueError:  # a lone surrogate, which UTF-8 cannot hold but an escape can
+    except ValueError:  # a lone surrogate: UTF-8 cannot hold it, a JSON escape can
         plain = to_jsonable_python(value, fallback=opaque, bytes_mode="base64")
         return json.dumps(plain, separators=(",", ":")).encode()
 
 
 def shape(value: Any) -> Any:
-    """Replace every value by the name of its JSON type; members keep their names."""
+    """Replace every value by the name of its JSON type. Members keep their names."""
     match value:
         case dict():
             return {name: shape(member) for name, member in value.items()}

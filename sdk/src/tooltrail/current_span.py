@@ -1,4 +1,4 @@
-"""OpenTelemetry's current span, where the host uses it: the span a call runs in.
+"""Reads the current OpenTelemetry span, if the host uses OpenTelemetry.
 
 Imports nothing: a host that has not imported `opentelemetry` has no current span.
 """
@@ -7,9 +7,9 @@ import sys
 
 
 def current_span() -> str | None:
-    """The current span as a W3C `traceparent`; None where there is none. Never raises.
+    """The current span as a W3C `traceparent`; None if there is none. Never raises.
 
-    That of a span that is not sampled, too: its ids are those that other services get.
+    Includes spans that are not sampled, because other services get their ids too.
     """
     api = sys.modules.get("opentelemetry.trace")
     if api is None:
@@ -20,5 +20,5 @@ def current_span() -> str | None:
             return None
         flags = int(context.trace_flags) & 0xFF
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{flags:02x}"
-    except Exception:  # half imported, or another thing of that name: the host's matter
+    except Exception:  # half imported, or an unrelated module with this name
         return None

@@ -1,7 +1,7 @@
-"""Wraps a function so that each call of it is recorded and its output guarded.
+"""Wraps a function so that each call is recorded and its output is guarded.
 
-Owns reading a call's arguments, the order of recording, running and guarding, and that the
-function's result or exception reaches the caller whatever happens to the recording.
+Owns reading a call's arguments and the order of recording, running and guarding. The function's
+result or exception reaches the caller even if recording fails.
 """
 
 import inspect
@@ -14,15 +14,19 @@ from tooltrail.guard import Guard, create_guard
 from tooltrail.recording import Call
 
 OutputGuard = Callable[[Any, Call], Any]
-"""Judges a tool's output: returns what the caller gets, or raises; notes its verdict."""
+"""Checks a tool's output and notes the verdict on the call.
+
+Returns what the caller gets, or raises.
+"""
 
 
 def make_output_guard(
     own: Guard | None, schema: Any, tool: str, options: dict[str, Any]
 ) -> OutputGuard | None:
-    """Make the guard of a tool's output: its own, or one of the schema; None without either.
+    """Make the guard of a tool's output from its schema, or else from its own guard.
 
-    `options` are `tooltrail.guard`'s. Raises ValueError for a schema or options that are none.
+    Returns None if the tool has neither. `options` are those of `tooltrail.guard`. Raises
+    ValueError for an invalid schema or option, and for options without a schema.
     """
     if schema is not None:
         guard = create_guard(schema, {"tool_name": tool, **options})
@@ -48,12 +52,12 @@ def wrap(
     begin: Callable[[tuple[Any, ...], dict[str, Any]], Call],
     guard: OutputGuard | None,
 ) -> Callable[..., Any]:
-    """Wrap a function, sync or async; the wrapper is of the same kind.
+    """Wrap a sync or async function; the wrapper is of the same kind.
 
-    `begin` starts recording a call. What it raises stops the call before the tool runs.
+    `begin` starts recording a call. If it raises, the tool does not run.
     """
     if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
-        getattr(fn, "__call__", None)  # noqa: B004 — an object whose call is async
+        getattr(fn, "__call__", None)  # noqa: B004 — an object whose `__call__` is async
     ):
 
         @wraps(fn)
@@ -88,7 +92,7 @@ def wrap(
         call = begin(args, kwargs)
         try:
             result = fn(*args, **kwargs)
-            if type(result) is CoroutineType:  # as of a lambda around an async function
+            if type(result) is CoroutineType:  # e.g. from a lambda around an async function
                 call.leave()
                 return carry_on(call, result)
             if guard is not None:
@@ -103,19 +107,19 @@ def wrap(
 
 
 def _anything(*args: Any, **kwargs: Any) -> None:
-    """Lend its signature."""
+    """Provides its signature for functions that have none."""
 
 
 class Arguments:
-    """Turns positional and keyword arguments into members, as a tool's arguments are."""
+    """Turns positional and keyword arguments into named members, the form of a tool's arguments."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         try:
             self._signature = inspect.signature(fn)
-        except (TypeError, ValueError):  # some that are written in C do not tell theirs
+        except (TypeError, ValueError):  # some functions written in C have no signature
             self._signature = inspect.signature(_anything)
         parameters = list(self._signature.parameters.values())
-        # Of a method, what it is called on is no argument of the tool.
+        # The object a method is called on is not an argument of the tool.
         self._owner = (
             parameters[0].name if parameters and parameters[0].name in ("self", "cls") else None
         )
@@ -126,9 +130,9 @@ class Arguments:
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arguments with defaults, and only those given.
+        """Return the arguments with defaults filled in, and the arguments as given.
 
-        Arguments that do not fit are left for the function itself to refuse.
+        Arguments that do not match the signature are kept: the function itself rejects them.
         """
         if self._is_plain:
             given = dict(zip(self._names, args, strict=False)) | kwargs if args else kwargs

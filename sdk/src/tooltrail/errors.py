@@ -1,10 +1,10 @@
-"""The errors the SDK raises into user code, with the ADK's codes, statuses and texts.
+"""The errors that the SDK raises into user code, with the ADK's codes, statuses and texts.
 
-Owns the classes only; when each is raised is documented where it is raised. Violations of
-an output schema are `tooltrail.guard.ValidationError`, which is not one of these.
+Owns the classes only; each function documents what it raises. A violation of an output schema
+raises `tooltrail.guard.ValidationError`, which is not one of these.
 """
 
-# ruff: noqa: N818 — a class carries the name of its code, so that either finds the other.
+# ruff: noqa: N818 — a class has the name of its error code, so that one can be found by the other.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 
 class TooltrailError(Exception):
-    """What the errors here share; catch it to catch them all.
+    """The base class of these errors.
 
-    `code` is stable and the same text as `name`; `status` is the HTTP status that fits;
-    `fatal` says that no retry can help, the program itself is wrong. The original error, if
-    there was one, is `__cause__`. Prints as `NAME [CODE]: message`.
+    `code` is stable, and `name` is the same text. `status` is the matching HTTP status.
+    `fatal` is True if no retry can help because the program itself is wrong. The original
+    error, if there is one, is `__cause__`. `str()` gives `NAME [CODE]: message`.
     """
 
     code: ClassVar[str]
@@ -31,7 +31,7 @@ class TooltrailError(Exception):
 
     @property
     def name(self) -> str:
-        """The same text as `code`, under the name JavaScript errors have it."""
+        """The same text as `code`. JavaScript errors have it under this name."""
         return self.code
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class TooltrailError(Exception):
 
 
 class InvalidInitialToolValue(TooltrailError, TypeError):
-    """A `Tool` was given a missing, unknown or unusable member; the cause names each."""
+    """A `Tool` got a missing, unknown or invalid member. `__cause__` lists each of them."""
 
     code = "E_INVALID_INITIAL_TOOL_VALUE"
     fatal = True
@@ -47,7 +47,7 @@ class InvalidInitialToolValue(TooltrailError, TypeError):
 
 
 class InvalidToolArgs(TooltrailError):
-    """The arguments of a call break the tool's input schema; the cause lists each place."""
+    """The arguments of a call violate the tool's input schema. `__cause__` lists each place."""
 
     code = "E_INVALID_TOOL_ARGS"
     status = 422
@@ -55,14 +55,14 @@ class InvalidToolArgs(TooltrailError):
 
 
 class ToolDownstreamError(TooltrailError):
-    """The tool's handler raised; the cause is what it raised."""
+    """The tool's handler raised. `__cause__` is the handler's exception."""
 
     code = "E_TOOL_DOWNSTREAM_ERROR"
     default_message = "The tool handler threw an error during execution."
 
 
 class ToolAlreadyRegistered(TooltrailError):
-    """The name is taken in this registry."""
+    """This registry already has a tool with this name."""
 
     code = "E_TOOL_ALREADY_REGISTERED"
     status = 409
@@ -73,11 +73,11 @@ class ToolAlreadyRegistered(TooltrailError):
 
 
 class ToolNameTaken(ToolAlreadyRegistered):
-    """The server's registry has another contract of this name, and `on_collision` is "throw".
+    """The server's registry has another contract with this name, and `on_collision` is "throw".
 
-    `diff` is what the registry says differs between its current version and this one: `callers`
-    and `consumers` ("compatible", "breaking", "unknown") and `changes`. Raised only by a trail
-    with `register="strict"`.
+    `diff` compares the registry's current version with this one. It has `callers` and
+    `consumers` (each "compatible", "breaking" or "unknown") and `changes`. Raised only by a
+    trail with `register="strict"`.
     """
 
     code = "E_TOOL_NAME_TAKEN"
@@ -88,9 +88,10 @@ class ToolNameTaken(ToolAlreadyRegistered):
 
 
 class ToolContractRefused(TooltrailError):
-    """The server's registry cannot take this tool: its schemas or another member are unusable.
+    """The server's registry rejected this tool: a schema or another member is invalid.
 
-    The message says which, and why. Raised only by a trail with `register="strict"`.
+    The message names the member and the reason. Raised only by a trail with
+    `register="strict"`.
     """
 
     code = "E_TOOL_CONTRACT_REFUSED"
@@ -100,7 +101,7 @@ class ToolContractRefused(TooltrailError):
 
 
 class InvalidInitialToolCallValue(TooltrailError, TypeError):
-    """A tool call record was given a missing, unknown or unusable member."""
+    """A tool call record got a missing, unknown or invalid member."""
 
     code = "E_INVALID_INITIAL_TOOL_CALL_VALUE"
     fatal = True
@@ -108,7 +109,7 @@ class InvalidInitialToolCallValue(TooltrailError, TypeError):
 
 
 class InvalidInitialRegistryValue(TooltrailError, TypeError):
-    """A `Registry` was given something other than a plain mapping."""
+    """A `Registry` got something other than a plain mapping."""
 
     code = "E_INVALID_INITIAL_REGISTRY_VALUE"
     fatal = True
@@ -116,7 +117,7 @@ class InvalidInitialRegistryValue(TooltrailError, TypeError):
 
 
 class NotASpoolReader(TooltrailError, TypeError):
-    """An artifact was given something that cannot be read line by line."""
+    """An artifact got an object that cannot be read line by line."""
 
     code = "E_NOT_A_SPOOL_READER"
     fatal = True
@@ -124,7 +125,7 @@ class NotASpoolReader(TooltrailError, TypeError):
 
 
 class LlmExecutionAlreadySignalled(TooltrailError):
-    """An execution context was acknowledged or rejected a second time."""
+    """`ack()` or `nack()` was called a second time on an execution context."""
 
     code = "E_LLM_EXECUTION_ALREADY_SIGNALLED"
     fatal = True
@@ -135,10 +136,10 @@ class LlmExecutionAlreadySignalled(TooltrailError):
 
 @dataclass(frozen=True, slots=True)
 class ValidationDetail:
-    """One place where a value breaks what was asked of it.
+    """One place where a value violates a schema.
 
-    `path` leads to it from the root; `type` names the broken rule (a JSON Schema keyword or
-    a pydantic error type); `context` holds that rule's own words, such as a limit.
+    `path` leads to the place from the root. `type` names the broken rule: a JSON Schema keyword
+    or a pydantic error type. `context` holds the rule's own data, such as a limit.
     """
 
     message: str
@@ -148,9 +149,9 @@ class ValidationDetail:
 
 
 class ValidationException(TooltrailError, ValueError):
-    """Every place where a value breaks a schema: the cause of the `E_INVALID_…` errors.
+    """All places where a value violates a schema. It is the cause of the `E_INVALID_…` errors.
 
-    Its message joins those of `details` with " and ".
+    Its message joins the messages of `details` with " and ".
     """
 
     code = "VALIDATION_EXCEPTION"

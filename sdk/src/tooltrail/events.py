@@ -1,9 +1,9 @@
-"""The wire contract, version 1: the events an executor ships and the server accepts.
+"""The wire contract, version 1: the events that an executor sends and the server accepts.
 
-Snake case is canonical; the ADK's camelCase names are accepted as aliases. Members this
-module does not name are ignored here and stay, byte for byte, in the server's log.
-Fields every event of a kind must have are required here; what may be derived by the
-server (`event_id`, `invocation_id`, `trace_id`) is optional.
+Snake case is canonical; the ADK's camelCase names are accepted as aliases. Members that are
+not listed here are ignored by these models; the server's log keeps them byte for byte.
+Members that every event of a kind must have are required. Members that the server can derive
+(`event_id`, `invocation_id`, `trace_id`) are optional.
 """
 
 import re
@@ -24,11 +24,11 @@ from pydantic.alias_generators import to_camel
 
 from tooltrail.guard.violations import Violation
 
-NAME_MAX_LENGTH = 256  # tool names and versions
-ID_MAX_LENGTH = 128  # trace, turn, run, case … ids: free text
-VIOLATIONS_MAX = 1000  # in one report
-BIGINT_MAX = 2**63 - 1  # what the index can hold
-DURATION_MS_MAX = 1e13  # 317 years: still exact as microseconds in a bigint
+NAME_MAX_LENGTH = 256  # characters, of tool names and versions
+ID_MAX_LENGTH = 128  # characters, of trace, turn, run, case … ids, which are free text
+VIOLATIONS_MAX = 1000  # in one guard report
+BIGINT_MAX = 2**63 - 1  # the largest integer of the index
+DURATION_MS_MAX = 1e13  # 317 years: as microseconds it is still exact in a bigint
 
 _RFC3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,12})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -37,9 +37,9 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}", re
 
 
 def parse_instant(value: object) -> datetime:
-    """Read an RFC 3339 date-time with offset; digits beyond microseconds are cut off.
+    """Read an RFC 3339 date-time with offset. Digits beyond microseconds are cut off.
 
-    Raises ValueError for anything else, numbers and naive times included.
+    Raises ValueError for anything else, including numbers and times without offset.
     """
     if isinstance(value, datetime):
         if value.utcoffset() is None:
@@ -51,7 +51,7 @@ def parse_instant(value: object) -> datetime:
 
 
 def parse_uuid(value: object) -> UUID:
-    """Read a UUID written as 32 hexadecimal digits, with or without its dashes.
+    """Read a UUID of 32 hexadecimal digits, with or without dashes.
 
     Raises ValueError for anything else.
     """
@@ -63,12 +63,12 @@ def parse_uuid(value: object) -> UUID:
 
 
 def parse_version(value: object) -> object:
-    """Take a registry number for its text: `4` and `"4"` name the same tool version."""
+    """Convert a registry number to text: `4` and `"4"` name the same tool version."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _text_or_none(value: object) -> object:
-    """A text that may be a traceparent; W3C Trace Context has any other value ignored."""
+    """A text that may be a traceparent, else None: W3C Trace Context ignores invalid values."""
     return value if isinstance(value, str) and 0 < len(value) <= ID_MAX_LENGTH else None
 
 

@@ -1,7 +1,7 @@
-"""Writes what an output guard said as the contract has it, without what is secret.
+"""Writes an output guard's verdict in the form of the wire contract, without secrets.
 
-A verdict quotes the output it is about: in its violations, in what was received, and in the
-texts of both. What redaction takes out of the output it takes out here, too.
+A verdict quotes the output: in its violations, in the received value, and in the texts of both.
+What redaction removes from the output is removed here, too.
 """
 
 from typing import Any
@@ -14,10 +14,10 @@ from tooltrail.guard import GuardOutcome, Violation
 from tooltrail.redact import Note
 
 OUTPUT_DATA = "$.output.data"
-"""Where an output's data lie in an event, and the user's paths look for them."""
+"""The path of an output's data in an event. The user's redaction paths refer to it."""
 
 PASSED = object()
-"""Stands for what the tool returned where the caller got just that."""
+"""Marks that the caller got exactly what the tool returned."""
 
 _RECEIVED = "$.guard.received"
 _QUOTED_VALUES = ("received_value", "coerced_value")
@@ -26,9 +26,10 @@ _QUOTED_VALUES = ("received_value", "coerced_value")
 def guard_text(
     verdict: GuardOutcome | GuardReport, capture: Capture, notes: list[Note], received: Any
 ) -> bytes:
-    """Write what a guard said as the contract has it, without what is secret.
+    """Write a guard's verdict in the form of the wire contract, without secrets.
 
-    `received` is what the tool returned, `PASSED` if the caller got just that.
+    `received` is what the tool returned, or `PASSED` if the caller got exactly that. Removals
+    are added to `notes`.
     """
     own: list[Note] = []
     violations = [
@@ -37,10 +38,10 @@ def guard_text(
     ]
     text = b""
     if received is not PASSED and own:
-        # A JSON text can hide a secret that shows only when it is coerced.
+        # A JSON text can hide a secret that appears only after coercion.
         own.append({"path": _RECEIVED, "reason": own[0]["reason"]})
     elif received is not PASSED:
-        # The user's paths look for it where an output's data lie; the notes say where it lies.
+        # The user's paths refer to the output's data; the notes refer to `received` itself.
         found: list[Note] = []
         text = b',"received":' + capture.encode(received, OUTPUT_DATA, found)
         own += [each | {"path": _RECEIVED + each["path"][len(OUTPUT_DATA) :]} for each in found]
@@ -57,10 +58,10 @@ def guard_text(
 
 
 def report_text(report: Any, capture: Capture, notes: list[Note]) -> bytes:
-    """The same of a report another made, in either style of names."""
+    """Write a report from another source in the same form. Accepts both styles of names."""
     try:
         read = GuardReport.model_validate(report)
-    except ValidationError:  # the server will say what is wrong with it
+    except ValidationError:  # the server will report what is wrong with it
         return capture.encode(report, "$.guard", notes)
     received = read.received if "received" in read.model_fields_set else PASSED
     return guard_text(read, capture, notes, received)
@@ -69,7 +70,7 @@ def report_text(report: Any, capture: Capture, notes: list[Note]) -> bytes:
 def _cleaned(
     violation: Violation, index: int, capture: Capture, notes: list[Note]
 ) -> dict[str, Any]:
-    """A violation as it may be written: without received values that are secret."""
+    """A violation without the received values that are secret."""
     members: dict[str, Any] = violation.model_dump(exclude_unset=True)
     place = f"$.guard.violations[{index}]"
     redactor = capture.redactor
@@ -78,7 +79,7 @@ def _cleaned(
     elif redactor is None:
         return members
     else:
-        found_at = f"{OUTPUT_DATA}{violation.path[1:]}"  # where the user's paths look for it
+        found_at = f"{OUTPUT_DATA}{violation.path[1:]}"  # the path that the user's paths match
         reason = redactor.reason_at(found_at)
         for name in _QUOTED_VALUES:
             if reason is None and name in members:
@@ -88,7 +89,7 @@ def _cleaned(
         members, removed = redactor.clean(members, place)
         notes += removed
         return members
-    # The texts quote the value for enums, constants and patterns.
+    # For enums, constants and patterns these texts quote the value.
     for name in _QUOTED_VALUES:
         members.pop(name, None)
     for name in ("received", "message", "llm_message"):

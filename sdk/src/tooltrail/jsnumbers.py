@@ -1,6 +1,6 @@
-"""How JavaScript writes numbers, for the texts and digests shared with Node programs.
+"""Writes numbers as JavaScript does, for texts and digests shared with Node programs.
 
-Owns number printing only; quoting of text and the order of members belong to the callers.
+Owns number formatting only. Callers quote text and order members.
 """
 
 import math
@@ -9,8 +9,8 @@ import math
 def js_number(value: float) -> str:
     """Write an int or float as JavaScript's `String(value)` does: `1.0` → `1`, `1e21` → `1e+21`.
 
-    Integers are read as doubles first, as every number is there: beyond 2^53 they lose
-    precision, beyond 1.8e308 they become `Infinity`. `-0.0` prints `0`.
+    Integers are converted to doubles first, as JavaScript has no other numbers: beyond 2^53
+    they lose precision, beyond 1.8e308 they become `Infinity`. `-0.0` gives `0`.
     Source: ECMA-262, Number::toString.
     """
     if isinstance(value, int):
@@ -24,8 +24,8 @@ def js_number(value: float) -> str:
         return "0"
     if not math.isfinite(value):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
-    # Both languages print the shortest digits that read back as the same double; only the
-    # places where they switch to an exponent differ, so the digits are set anew.
+    # Both languages print the shortest digits that read back as the same double. They differ
+    # only in when they switch to an exponent, so the digits are laid out again here.
     mantissa, _, exponent = repr(abs(value)).partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = whole + fraction

@@ -1,7 +1,7 @@
-"""One process's end of the line: its spool, and the shipper that empties it.
+"""The producer of one process: its spool, and the shipper that empties it.
 
-Owns how the two are put together from the settings, their end, and the counters of both. A
-forked child lets its parent's producer go and makes one of its own.
+Owns making both from the settings, closing them, and their counters. A forked child drops its
+parent's producer and makes its own.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,13 +24,18 @@ _THREAD_ENDS_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What became of the events of this process, counted since it began.
+    """What happened to the events of this process since it started.
 
-    `written` have been put in a file. The others of the `emitted` are in memory, were sent from
-    there, or were dropped. `in_memory` of those that wait are in no file. `adopted` are a dead
-    process's, `sent` is the same number as `acknowledged`, `rejected` lie in the server's inbox,
-    `waiting` are not acknowledged yet, declared losses included. `dropped` counts events by
-    reason.
+    - `emitted`: events recorded so far.
+    - `written`: events that were written to a file. The other emitted events are in memory, were
+      sent from there, or were dropped.
+    - `adopted`: events taken over from dead processes.
+    - `sent`, `acknowledged`: events the server has confirmed (both are the same number).
+    - `duplicates`: confirmed events that the server already had.
+    - `rejected`: confirmed events that the server rejected; they wait in its inbox.
+    - `in_memory`: waiting events that are in no file.
+    - `waiting`: events not confirmed yet, including the gap events that declare losses.
+    - `dropped`: lost events, counted by reason.
     """
 
     emitted: int = 0
@@ -46,7 +51,7 @@ class Stats:
 
 
 class Producer:
-    """Spool and shipper. The shipper may be absent: what is kept then stays."""
+    """Spool and shipper. Without a shipper, events stay in the spool."""
 
     def __init__(self, spool: Spool, shipper: Shipper | None = None) -> None:
         self.spool = spool
@@ -56,7 +61,7 @@ class Producer:
     def open(
         cls, settings: Settings, announcer: Announcer, warn: Callable[[str], None]
     ) -> "Producer":
-        """Make the spool the settings ask for, in memory where no file can be made."""
+        """Make the producer from the settings; the spool is in memory if no file can be made."""
         url, api_key = cast("str", settings.url), cast("str", settings.api_key)
         producer: Producer | None = None
 
@@ -76,17 +81,17 @@ class Producer:
         return producer
 
     def flush(self, timeout: float, *, hurries: bool = True) -> bool:
-        """Send what waits and wait for it; whether the server has it all.
+        """Send what is waiting, and wait up to `timeout` seconds. True if the server has it all.
 
-        `hurries`: at once, though the last attempt has just failed.
+        With `hurries` the first attempt starts at once, even if the last one has just failed.
         """
         return self.shipper is None or self.shipper.flush(timeout, hurries=hurries)
 
     def close(self, timeout: float) -> bool:
-        """Try to send what waits, then end the thread and leave the rest to be adopted.
+        """Try to send what is waiting, end the thread, and leave the rest for another process.
 
-        What forked children have left by now goes along. Returns whether the server has it
-        all. Raises OSError.
+        Sends what forked children left behind, too. `timeout` is in seconds. Returns whether
+        the server has everything. Raises OSError.
         """
         is_sent = True
         if self.shipper is not None:
@@ -97,7 +102,7 @@ class Producer:
         return is_sent
 
     def stats(self) -> Stats:
-        """The counters of both."""
+        """The counters of spool and shipper."""
         counts = self.spool.snapshot()
         if self.shipper is not None:
             for name in ("acknowledged", "duplicates", "rejected"):
@@ -122,7 +127,7 @@ def _open_spool(
         root = make_root(settings.spool_dir, url, api_key)
     except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home directory
         reason = type(error).__name__
-        if must_keep and HAS_FILE_LOCKS:  # a spool without room refuses
+        if must_keep and HAS_FILE_LOCKS:  # a spool of 0 bytes rejects every event
             warn(f"no spool file can be made ({reason}), so tools are refused")
             return MemorySpool(0, ready)
         warn(f"no spool file can be made ({reason}), so events wait in memory only")
@@ -132,6 +137,6 @@ def _open_spool(
         settings.max_bytes,
         ready,
         fsync=settings.spool == "fsync",
-        # Tools that must not run unrecorded do not run when their record is in memory alone.
+        # With when_full="raise", a tool must not run if its record would be in memory only.
         spill_bytes=0 if must_keep else SPILL_BYTES,
     )

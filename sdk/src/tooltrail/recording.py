@@ -1,8 +1,8 @@
 """Turns one call of a tool into its two event lines.
 
-Owns the members of the lines and their order, and the handle a running tool has of its own
-call. What is captured is `capture`'s, where lines go the spool's. On the path of every call:
-no models are built, and what two lines or many calls share is written as JSON once.
+Owns the members of the lines and their order, and the `Call` that a running tool gets.
+`capture` decides what is kept of payloads, and the spool where lines go. This code runs in every
+call: it builds no models, and JSON that two lines or many calls share is written once.
 """
 
 import time
@@ -30,10 +30,10 @@ from tooltrail.scope import (
 )
 
 Clock = Callable[[], datetime]
-"""Tells the time, with offset. The default clock is the system's."""
+"""Returns the current time, with offset. The default is the system's clock."""
 
 Append = Callable[[bytes], bool]
-"""Keeps one event, given as JSON text without its closing brace; False if it could not."""
+"""Keeps one event, given as JSON text without its closing brace. False if it could not."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -45,7 +45,7 @@ _FIGURES = ("took_ms", "token_usage", "cache_hit", "source_counts", "attempt")
 
 
 class ToolSpec:
-    """What all calls of one tool share. `text` is that as JSON members, each with a comma."""
+    """What all calls of one tool share. `text` holds it as JSON members, each with a comma."""
 
     __slots__ = ("capture", "name", "text")
 
@@ -63,11 +63,12 @@ class ToolSpec:
 
 
 class Call:
-    """One execution of a tool, as the tool itself sees it through `trail.current()`.
+    """One execution of a tool, as the tool itself gets it from `trail.current()`.
 
-    What the tool sets here goes into its end event's `meta`: `token_usage` (counts by kind),
-    `cache_hit`, `source_counts` (results by source), `routing` (choices made), `attempt` (the
-    number of this try, from 1; a failed one has it in its error too, as the contracts do).
+    The tool may set these members, which go into the `meta` of its end event: `token_usage`
+    (counts by kind), `cache_hit`, `source_counts` (number of results by source), `routing`
+    (decisions made) and `attempt` (the number of this attempt, from 1). If the call fails, the
+    error gets `attempt`, too, as in the AI Core's contracts.
     """
 
     __slots__ = (
@@ -116,16 +117,16 @@ class Call:
         self._complain = complain
         self._guard: GuardOutcome | None = None
         self._ids = ids
-        self._is_open = False  # started, and so to be ended
+        self._is_open = False  # whether an end event is to be recorded
         self._received: Any = None
         self._spec = spec
         self._token: Token[Scope | None] | None = None
 
     def start(self, args: dict[str, Any], raw_args: dict[str, Any]) -> bool:
-        """Record that the tool is about to run with `args`; `raw_args` name the call.
+        """Record that the tool is about to run with `args`; the call id comes from `raw_args`.
 
-        What is called from here on is nested in this call, until it ends. Returns False when
-        there is a spool and it did not take the event.
+        Calls made from here on are nested in this call, until it ends. Returns False if there
+        is a spool and it could not keep the event.
         """
         outer = current_scope()
         self._scope = scope_of_call(outer, self)
@@ -137,11 +138,11 @@ class Call:
         except Exception as error:
             self._complain(error)
             return False
-        self._is_open = True  # also when there was no room: there may be for the end
+        self._is_open = True  # also if the spool was full: it may have room for the end
         return kept
 
     def judged(self, verdict: GuardOutcome, received: Any) -> None:
-        """Note what the output guard made of what the tool returned."""
+        """Note the guard's verdict and what the tool returned."""
         self._guard = verdict
         self._received = received
 
@@ -167,7 +168,7 @@ class Call:
             self._complain(error)
 
     def fail(self, error: BaseException) -> None:
-        """Record that the tool raised. Never raises."""
+        """Record that the tool raised `error`. Never raises."""
         self.leave()
         if self._append is None or not self._is_open:
             return
@@ -176,7 +177,7 @@ class Call:
             took_ns = self._took_ns()
             detail = describe_failure(error, attempt=self.attempt).model_dump(mode="json")
             if self._guard is not None and error is self._guard.error:
-                # Its own text quotes the output; the violations do so under redaction.
+                # The error's own text quotes the output. The violations quote it redacted.
                 places = dict.fromkeys(each.path for each in self._guard.violations)
                 detail["message"] = f"The output breaks its schema at {', '.join(places)}"
             envelope = {"status": "error", "error": detail, "meta": {}}
@@ -186,16 +187,16 @@ class Call:
             self._complain(mistake)
 
     def enter(self) -> None:
-        """Nest what follows in this call."""
+        """Make this call the parent of the calls made from here on."""
         self._token = enter_scope(self._scope)
 
     def leave(self) -> None:
-        """Stop nesting what follows in this call."""
+        """Stop being the parent of the calls made from here on."""
         token, self._token = self._token, None
         if token is not None:
-            try:  # noqa: SIM105 — suppress() is a quarter of a microsecond
+            try:  # noqa: SIM105 — suppress() takes a quarter of a microsecond
                 leave_scope(token)
-            except ValueError:  # ended in another task than it was started in
+            except ValueError:  # the call ended in another task than it started in
                 pass
 
     def _start(
@@ -233,7 +234,7 @@ class Call:
         return kept
 
     def _span_text(self, outer: Scope | None) -> bytes:
-        """The span around this call, unless another call lies in between: that one tells it."""
+        """The span around this call; empty if the enclosing call already reports this span."""
         if self.span is None or (outer is not None and outer.span == self.span):
             return b""
         return b',"traceparent":"%b"' % self.span.encode()
@@ -241,13 +242,13 @@ class Call:
     def _took_ns(self) -> int:
         if self._clock is None:
             return time.perf_counter_ns() - self._started_ns
-        # A clock that was handed in tells durations too, or replayed history would take none.
+        # A custom clock also measures durations; otherwise replayed calls would take no time.
         return max(_to_ns(self._clock()) - self._started_at, 0)
 
     def _end(
         self, append: Append, took_ns: int, is_error: bool, output: bytes, notes: list[Note]
     ) -> None:
-        # Not the wall clock: set back in between, the call would end before it started.
+        # Not the wall clock: if it was set back meanwhile, the call would end before its start.
         ended_at = self._started_at + took_ns
         guard = b""
         if self._guard is not None:
@@ -280,7 +281,7 @@ class Call:
                 meta[name] = value
         meta |= {name: value for name, value in given.items() if value is not None}
         capture = self._spec.capture
-        if capture.mode != "full":  # figures are kept, what is free to hold anything is not
+        if capture.mode != "full":  # keep the figures, drop members that may hold anything
             meta = {name: meta[name] for name in _FIGURES if name in meta}
         elif capture.redactor is not None:
             meta, removed = capture.redactor.clean(meta, "$.output.meta")
@@ -321,13 +322,13 @@ def _to_ns(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND * 1000
 
 
-_last_second = (0, b"1970-01-01T00:00:00")  # its first nanosecond, and its text
+_last_second = (0, b"1970-01-01T00:00:00")  # its first nanosecond since 1970, and its text
 
 
 def _instant(ns: int) -> bytes:
     """Write nanoseconds since 1970 as RFC 3339 in UTC, to the microsecond.
 
-    Most calls fall into the second of the call before, so its text is kept.
+    Most calls fall into the same second as the call before, so the text of that second is kept.
     """
     global _last_second
     began, text = _last_second
@@ -340,13 +341,13 @@ def _instant(ns: int) -> bytes:
 
 
 def _as_envelope(result: Any) -> Mapping[str, Any] | None:
-    """The result as an AI Core envelope, if it is one: a mapping or one of the contracts."""
+    """The result as an AI Core envelope if it is one (a mapping or a contract model), else None."""
     if type(result) is not dict and not isinstance(result, Mapping):
         if getattr(result, "status", None) not in ("ok", "error"):
             return None
         if not hasattr(result, "model_dump"):
             return None
-        # The data itself stays an object: encoding comes after redaction.
+        # The data stays an object, because redaction comes before encoding.
         members = {"status": result.status, "data": getattr(result, "data", None)}
         for name in ("error", "meta"):
             member: Any = getattr(result, name, None)

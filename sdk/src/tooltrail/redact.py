@@ -1,8 +1,8 @@
-"""Takes secrets out of payloads before anything is written anywhere.
+"""Removes secrets from payloads before anything is written anywhere.
 
 Owns what counts as a secret: members by name, places by path, texts by pattern. Each removal
-leaves a mark in its place and a note `{"path", "reason"}`. Patterns run on the Rust regular
-expression engine, whose time grows linearly with the text, whatever the pattern.
+leaves a mark in its place and a note `{"path", "reason"}`. Patterns run on Rust's regular
+expression engine, whose time grows linearly with the text for every pattern.
 """
 
 import re
@@ -13,8 +13,8 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema, to_jsonable
 
 from tooltrail.redact_text import MARK, TEXTS_DEEP_MAX, is_json_like, without_named
 
-NOTES_MAX = 100  # more removals than this in one payload are made, but not listed
-DEPTH_MAX = 56  # the server takes 64 levels, an event around the payload needs a few
+NOTES_MAX = 100  # per payload; further removals are made, but not listed
+DEPTH_MAX = 56  # the server accepts 64 levels, and the event around the payload needs a few
 _NAMES_REMEMBERED = 4096
 
 Note = dict[str, str]
@@ -38,10 +38,10 @@ SECRET_WORDS = (
     "private key",
     "access key",
 )
-"""A member is a secret if its name has one of these words anywhere: `db_password_old`."""
+"""A member is secret if its name contains one of these words: `db_password_old`."""
 
 SECRET_ENDINGS = ("token", "auth", "jwt", "bearer")
-"""… or ends in one of these: `access_token`, but not `token_usage` or `max_tokens`."""
+"""A member is secret if its name ends in one of these: `access_token`, but not `max_tokens`."""
 
 SECRET_PATTERNS = {
     "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
@@ -52,16 +52,16 @@ SECRET_PATTERNS = {
         r"|\btt_[0-9a-f-]{32,36}_"
     ),
 }
-"""Texts that carry a credential in a well-known form; such a text is removed whole.
+"""A text is secret if it contains a credential in one of these well-known forms.
 
-Of a text that is JSON only the member goes that carries it."""
+The whole text is removed. If the text is JSON, only the member with the credential is removed."""
 
 # What each of these patterns leaves in JSON text, where a `\b` may have become a `\n`.
 _PATTERN_TRACES = (
     r"-----BEGIN|eyJ|(?i:bearer)[\s\\]|AKIA[0-9A-Z]{16}|gh[pousr]_[0-9A-Za-z]{36}"
     r"|sk-[0-9A-Za-z_-]{20}|tt_[0-9a-f-]{32}"
 )
-# Between two words of a name in JSON text: anything but letters and digits, escapes included.
+# Between two words of a name in JSON text: anything but letters and digits, including escapes.
 _BETWEEN_WORDS = r"(?:[^0-9A-Za-z\\]|\\+(?:u[0-9A-Fa-f]{4}|[a-z\"/])?)*"
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -71,11 +71,14 @@ _PATH_PART = re.compile(r"\.([^.\[\]]+)|\[(\*|\d+)\]")
 class Redactor:
     """Finds and removes secrets.
 
-    `keys` are further names to remove (`"iban"` finds `customerIban` too); `paths` are places
-    such as `$.args.customer.email` or `$.output.data[*].name`, `*` standing for any member or
-    index; `patterns` are regular expressions with the reason as key, searched for in every
-    text. `defaults=False` drops the built-in ones. Raises ValueError for a path or pattern
-    that cannot be read; look-around and back-references are such.
+    - `keys`: further names whose members are removed; `"iban"` also matches `customerIban`.
+    - `paths`: places to remove, such as `$.args.customer.email` or `$.output.data[*].name`.
+      `*` matches any member or index.
+    - `patterns`: regular expressions searched for in every text, with the reason as key.
+    - `defaults=False`: do not use the built-in names and patterns.
+
+    Raises ValueError for an invalid path or pattern. Look-around and back-references are
+    invalid.
     """
 
     def __init__(
@@ -88,14 +91,14 @@ class Redactor:
     ) -> None:
         words = (*(SECRET_WORDS if defaults else ()), *keys)
         endings = SECRET_ENDINGS if defaults else ()
-        # The trace finds a plural by its singular. Endings have none: `max_tokens` is a number.
+        # A plural is found by its singular. Endings have no plural: `max_tokens` is a number.
         known = tuple(" ".join(_words(word)) for word in words)
         self._words = tuple(f" {word}{end} " for end in ("", "s") for word in known)
         self._endings = tuple(f" {' '.join(_words(word))} " for word in endings)
         self._paths = tuple(_parse_path(path) for path in paths)
         chosen = {**(SECRET_PATTERNS if defaults else {}), **(patterns or {})}
         self._patterns = {reason: _compile(text) for reason, text in chosen.items()}
-        # One search instead of many: almost no text holds a secret.
+        # One search instead of many, as almost no text holds a secret.
         self._any_pattern = (
             _compile("|".join(f"(?:{text})" for text in chosen.values())) if chosen else None
         )
@@ -108,24 +111,25 @@ class Redactor:
         self._verdicts: dict[Any, bool] = {}
 
     def is_harmless(self, text: str) -> bool:
-        """Whether this JSON text surely holds no secret and is not too deep.
+        """Whether this JSON text certainly holds no secret and is not too deep.
 
-        One search, for the path of every call; False only means that `clean` must look. What
-        is written in a text of its own, as patterns and paths of the user are, it cannot tell.
+        One search, made in every call. False only means that `clean` must check. This search
+        cannot apply the user's own patterns and paths; with any of them it returns False.
         """
         return not (
             self._has_own_patterns
             or self._paths
             or self._trace(text)
-            or "\\u00" in text  # a name in escapes
+            or "\\u00" in text  # a name may be written in escapes
             or text.count("{") + text.count("[") > DEPTH_MAX
         )
 
     def clean(self, value: Any, path: str = "$") -> tuple[Any, list[Note]]:
-        """Return the value without its secrets, and a note for each.
+        """Return the value without its secrets, and a note for each removal.
 
-        The same object comes back when it is plain JSON and holds none; otherwise a copy.
-        Raises ValueError for what cannot be made JSON at all, such as a cycle.
+        A value that is plain JSON without secrets is returned as the same object, any other as
+        a copy. `path` is where the value is in the event. Raises ValueError if the value has no
+        JSON form, such as a cycle.
         """
         wanted = [parts for parts in (_below(each, path) for each in self._paths) if parts]
         if not wanted and self._is_clean(value, DEPTH_MAX):
@@ -135,7 +139,7 @@ class Redactor:
         return self._scrub(plain, path, wanted, DEPTH_MAX, notes), notes
 
     def is_secret_name(self, name: Any) -> bool:
-        """Whether a member of this name is a secret."""
+        """Whether a member with this name is a secret."""
         verdict = self._verdicts.get(name)
         if verdict is None:
             text = f" {' '.join(_words(name))} " if isinstance(name, str) else ""
@@ -146,17 +150,18 @@ class Redactor:
         return verdict
 
     def is_secret_text(self, text: str) -> bool:
-        """Whether a text is removed because of what it holds."""
+        """Whether a text contains a credential, so that the whole text is removed."""
         return self._any_pattern is not None and bool(self._any_pattern(text))
 
     def clean_text(self, text: str, deep: int = 0) -> tuple[str, str | None]:
-        """The text without secrets, and why it was changed: the same object and None if not.
+        """Return the text without secrets and the reason, or the same object and None.
 
-        By name in JSON and in pairs such as `name=value`; removed whole if a pattern is found in
-        what is left. `deep` is how many texts this one lies in.
+        Values of secret names are removed in JSON and in pairs such as `name=value`. If a
+        pattern matches the rest, the whole text is removed. `deep` is the number of texts around
+        this one.
         """
         left = text
-        # Own patterns are searched for in the members of JSON, too; the trace knows all others.
+        # The user's patterns must search the members of JSON, too; `_trace` covers all others.
         if self._trace(text) or "\\u00" in text or (self._has_own_patterns and is_json_like(text)):
             if deep > TEXTS_DEEP_MAX:
                 return MARK, "too deep"
@@ -169,10 +174,10 @@ class Redactor:
         return (text, None) if left == text else (left, "name")
 
     def reason_at(self, path: str) -> str | None:
-        """Why a text about what lies at `path` is removed; None: it may stay.
+        """Why a text about the value at `path` must be removed; None if it may stay.
 
-        A name on the way, or a path that leads there or to the items of a list there: such a
-        text quotes them, while members of an object are never quoted.
+        The reason is a secret name in the path, or a user's path that leads to the value or to
+        the items of a list there. Such texts quote list items, but never members of an object.
         """
         parts = tuple(_split_path(path))
         if any(map(self.is_secret_name, parts)):
@@ -184,7 +189,7 @@ class Redactor:
         return None
 
     def _is_clean(self, value: Any, depth: int) -> bool:
-        """Whether this is plain JSON without a secret."""
+        """Whether this is plain JSON without secrets."""
         kind = type(value)
         if kind is str:
             return self.clean_text(value)[1] is None
@@ -239,7 +244,7 @@ class Redactor:
 
 
 def opaque(value: Any) -> str:
-    """Stand in for an object JSON has no word for: its type, as its text might be a secret."""
+    """A placeholder for an object that JSON cannot hold: its type, as its text may be secret."""
     return f"<{type(value).__name__}>"
 
 
@@ -259,9 +264,9 @@ def _words(name: str) -> list[str]:
 
 
 def _spellings(word: str) -> str:
-    """A pattern for a word as a name may have it; `_WORD` knows no other.
+    """A pattern for the spellings of a word in names; `_WORD` finds no others.
 
-    Not `(?i:…)`: for words told letter by letter the engine leaps, eight times as fast.
+    Not `(?i:…)`: the engine searches for literal words eight times as fast.
     """
     return f"(?:{'|'.join(dict.fromkeys((word, word.capitalize(), word.upper())))})"
 
@@ -288,7 +293,7 @@ def _parse_path(path: str) -> _PathParts:
 
 
 def _below(wanted: _PathParts, path: str) -> _PathParts:
-    """What is left of a wanted path once one stands at `path`; nothing if it lies elsewhere."""
+    """The rest of a wanted path below `path`; empty if the path leads elsewhere."""
     here = tuple(_split_path(path))
     fits = len(wanted) > len(here) and all(
         want in ("*", name) for want, name in zip(wanted, here, strict=False)

@@ -1,7 +1,7 @@
-"""Finds secrets by name inside texts: JSON, and what looks like `name=value`.
+"""Finds secrets by name inside texts: in JSON, and in pairs such as `name=value`.
 
 Payloads often hold texts that are JSON themselves: arguments as a model wrote them, attributes
-of spans, bodies in error messages. Everything but what is removed stays character by character.
+of spans, bodies in error messages. All characters that are not removed stay unchanged.
 """
 
 import json
@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 MARK = "[redacted]"
 TEXTS_DEEP_MAX = 8
-"""JSON in a text in JSON in a text …: a text that lies deeper is removed whole."""
+"""The nesting limit for JSON in a text in JSON in a text …; deeper texts are removed whole."""
 
 MARK_JSON = json.dumps(MARK)
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
-# A quoted name and a colon or arrow, as in JSON that was cut off and in the reprs of Python and
-# Ruby; a bare name in an object, as JavaScript shows it; or a bare name and an equals sign.
-# `token: unexpected` is prose. All repetitions are bounded: time is linear.
+# One of: a quoted name and a colon or arrow, as in truncated JSON and in the reprs of Python and
+# Ruby; a bare name in an object, as JavaScript prints it; a bare name and an equals sign.
+# `token: unexpected` is prose. All repetitions are bounded, so the time is linear.
 _NAME = re.compile(
     r"""(?P<quote>\\{0,15}["'])(?P<quoted>[^"'\\]{1,80})(?P=quote)\s{0,20}(?::|=>)\s{0,20}"""
     r"""|[{,]\s{0,20}(?P<member>[\w-]{1,80})\s{0,20}:\s{0,20}(?=\\{0,15}["'])"""
@@ -26,34 +26,34 @@ _NAME = re.compile(
     r"""(?::?=>?|[ \t]{1,20}(?:=>|:?=(?!=)))[ \t]{0,20}"""
 )
 _QUOTE = re.compile(r"""(?<!\\)(\\*)(["'])""")
-_OPENING = re.compile(r"""[A-Za-z]{0,2}(\\*)(["'])""")  # Python's b'…', too
+_OPENING = re.compile(r"""[A-Za-z]{0,2}(\\*)(["'])""")  # also Python's b'…'
 _BARE_VALUE = re.compile(r"""[^\s,;&"'}\])]*""")
 _OPENED = re.compile(r"[\[({]")
 _BRACKET = re.compile(r"""\\.|["'()\[\]{}]""", re.DOTALL)
 
 
 class Rules(Protocol):
-    """What counts as a secret: `tooltrail.redact.Redactor`."""
+    """What counts as a secret. Implemented by `tooltrail.redact.Redactor`."""
 
     def is_secret_name(self, name: Any) -> bool:
-        """Whether a member of this name is a secret."""
+        """Whether a member with this name is a secret."""
 
     def clean_text(self, text: str, deep: int = 0) -> tuple[str, str | None]:
-        """The text without secrets, and why it was changed."""
+        """Return the text without secrets, and the reason if it was changed."""
 
 
 def decode(text: str) -> Any:
-    """Decode JSON, numbers as text. Raises ValueError or RecursionError."""
+    """Decode JSON; numbers stay text. Raises ValueError or RecursionError."""
     return _JSON.decode(text)
 
 
 def is_json_like(text: str) -> bool:
-    """Whether a text begins as JSON does that has texts within."""
+    """Whether a text starts like JSON that can contain texts."""
     return text.lstrip()[:1] in ("{", "[", '"')
 
 
 def without_named(rules: Rules, text: str, deep: int) -> str:
-    """The text without the values of secret names: the same object if it has none."""
+    """Return the text without the values of secret names: the same object if it has none."""
     if is_json_like(text):
         try:
             decode(text)
@@ -71,10 +71,10 @@ def clean_json(
     judge: Callable[[Sequence[str], bool], bool | None] | None = None,
     deep: int = 0,
 ) -> str:
-    """Well-formed JSON without its secrets: the same object if it has none.
+    """Return well-formed JSON without its secrets: the same object if it has none.
 
-    `judge` is asked with the names that lead to a value ("" for the items of a list) and
-    whether it is a container: True keeps it, False removes it, None leaves it to the rules.
+    `judge` gets the names that lead to a value ("" for the items of a list) and whether it is
+    a container. True keeps the value, False removes it, None leaves it to the rules.
     """
     parts: list[str] = []
     done = 0
@@ -90,9 +90,9 @@ def _found(
     judge: Callable[[Sequence[str], bool], bool | None] | None,
     deep: int,
 ) -> Iterator[tuple[int, int, str]]:
-    """Where in JSON the values lie that must change, and what comes in their place."""
-    is_object: list[bool] = []  # of each container that is open
-    names: list[str] = []  # in each of them, of the member that is being read
+    """Yield start, end and replacement of each value in the JSON that must change."""
+    is_object: list[bool] = []  # for each open container
+    names: list[str] = []  # for each open container, the member being read
     awaits_name = False
     hidden_at = hidden_depth = -1
     for match in _TOKEN.finditer(text):
@@ -138,7 +138,7 @@ def _found(
 
 
 def text_of(token: str) -> str:
-    """The text that a token of JSON stands for."""
+    """Decode one string token of JSON."""
     if "\\" not in token:
         return token[1:-1]
     text: str = _JSON.decode(token)
@@ -146,7 +146,7 @@ def text_of(token: str) -> str:
 
 
 def _without_pairs(rules: Rules, text: str) -> str:
-    """A text that is no JSON, without the values of secret names."""
+    """Return a text that is not JSON without the values of secret names."""
     parts: list[str] = []
     done = at = 0
     while match := _NAME.search(text, at):
@@ -160,9 +160,9 @@ def _without_pairs(rules: Rules, text: str) -> str:
 
 
 def _value(text: str, start: int, *, is_escaped: bool) -> tuple[int, int]:
-    """Where the value begins and ends that follows a name, which stands in escaped quotes or not.
+    """Where the value after a name begins and ends; `is_escaped`: the name's quotes are escaped.
 
-    What is not closed, and a container among escapes, reaches to the end of the text.
+    An unclosed value, and a container among escapes, extends to the end of the text.
     """
     opening = _OPENING.match(text, start)
     if opening is None:
@@ -181,7 +181,7 @@ def _value(text: str, start: int, *, is_escaped: bool) -> tuple[int, int]:
 
 
 def _closed(text: str, start: int) -> int:
-    """Where the container ends that begins at `start`; the end of the text if nothing closes it."""
+    """Where the container at `start` ends; the end of the text if it is not closed."""
     depth = 0
     quote = ""
     for match in _BRACKET.finditer(text, start):

@@ -1,7 +1,7 @@
-"""Which trace, context and call the code now running belongs to.
+"""Which trace, context and call the running code belongs to.
 
-A scope follows the code through `await`, tasks and `asyncio.to_thread` by `contextvars`; a
-plain thread starts without one, unless it runs what `Trail.carry` returned.
+A scope follows the code through `await`, tasks and `asyncio.to_thread`, by `contextvars`. A
+plain thread starts without a scope, unless it runs a function made by `Trail.carry`.
 """
 
 from contextvars import ContextVar
@@ -35,17 +35,17 @@ CONTEXT_MEMBERS = frozenset(
         "idempotency_key",
     }
 )
-_OF_ONE_CALL = frozenset({"tool_call_id", "idempotency_key", "timeouts_ms"})  # not a nested call's
+_OF_ONE_CALL = frozenset({"tool_call_id", "idempotency_key", "timeouts_ms"})  # not inherited
 _COUNTS = ("timeouts_ms", "budget_tokens")
 _RUNS = {"run_id": "ingestion_run_id", "ingestion_run_id": "run_id"}
 
 
-@dataclass(slots=True)  # half as dear to make as a named tuple; nothing changes one
+@dataclass(slots=True)  # made in half the time of a named tuple; never changed
 class Scope:
-    """What calls made here have in common. `text` is that as JSON members, each with a comma.
+    """What calls made here have in common. `text` holds it as JSON members, each with a comma.
 
-    `parent_id` is the invocation they are nested in, `call` the handle of the innermost one, and
-    `span` OpenTelemetry's span in which that one was started, as a traceparent.
+    `parent_id` is the invocation that encloses them, `call` the handle of the innermost call.
+    `span` is the OpenTelemetry span in which that call started, as a traceparent.
     """
 
     trace_id: str
@@ -63,22 +63,22 @@ leave_scope = _scope.reset
 
 
 def fresh_trace_id() -> str:
-    """The trace id of OpenTelemetry's current span; without one a fresh one, of the same form."""
+    """The trace id of OpenTelemetry's current span; without one a new id of the same form."""
     return trace_id_in(current_span())
 
 
 def trace_id_in(span: str | None) -> str:
-    """The trace id of a span given as a traceparent; without one a fresh trace id."""
+    """The trace id of a span given as a traceparent; without one a new trace id."""
     return uuid4().hex if span is None else span[3:35]
 
 
 def make_scope(
     trace_id: str | None, parent_invocation_id: str | None, context: dict[str, Any]
 ) -> Scope:
-    """Make a scope inside the current one, whose trace and context it inherits.
+    """Make a scope inside the current one, which inherits its trace and context.
 
-    Another trace id leaves the current call: its calls are not nested in it. Naming one of
-    the two run ids replaces the other.
+    With another trace id the scope leaves the current call: its calls are not nested in it.
+    Setting one of the two run ids replaces the other.
     """
     outer = _scope.get()
     members = dict(outer.members) if outer else {}
@@ -99,9 +99,9 @@ def make_scope(
 
 
 def scope_of_call(outer: Scope | None, call: "Call") -> Scope:
-    """The scope inside a call: the same trace, the call as parent."""
+    """The scope inside a call: the same trace, with the call as parent."""
     if outer is None:
-        text = b'"trace_id":"%b",' % call.trace_id.encode()  # a fresh one: nothing to escape
+        text = b'"trace_id":"%b",' % call.trace_id.encode()  # hexadecimal: nothing to escape
         return Scope(call.trace_id, {}, text, call.id, call, call.span)
     if _OF_ONE_CALL.isdisjoint(outer.members):
         return Scope(outer.trace_id, outer.members, outer.text, call.id, call, call.span)

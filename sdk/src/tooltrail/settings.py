@@ -1,8 +1,8 @@
 """Every option of a `Trail`: its name, type, environment variable, default and meaning.
 
-Owns reading them, in the order argument, environment, default; what they do is elsewhere.
-A wrong argument is the program's mistake and raises ValueError; a wrong environment variable
-must not stop a host that used to start, so it is named in a warning and the default holds.
+Owns reading them, in the order argument, environment, default. An invalid argument is a bug of
+the program and raises ValueError. An invalid environment variable must not stop a host that
+used to start: it is logged as a warning, and the default applies.
 """
 
 import logging
@@ -54,7 +54,7 @@ def _option[T](env: str, read: Callable[[Any], T], default: T, doc: str) -> T:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The options in force. Each member's metadata holds `env`, `read` and `doc`."""
+    """The options in effect. Each member's metadata holds `env`, `read` and `doc`."""
 
     url: str | None = _option(
         "TOOLTRAIL_URL", str, None, "The server's address. Without one the trail is off."
@@ -119,9 +119,9 @@ class Settings:
 
     @classmethod
     def resolve(cls, **given: Any) -> "Settings":
-        """Take each option from `given` unless None, else its variable, else its default.
+        """Take each option from `given` if it is not None, else from its variable, else default.
 
-        Raises ValueError for an argument out of range, TypeError for an unknown one.
+        Raises ValueError for an invalid argument, TypeError for an unknown one.
         """
         values: dict[str, Any] = {}
         for option in fields(cls):
@@ -143,6 +143,6 @@ class Settings:
 
 
 def default_spool_dir() -> Path:
-    """Where spools lie unless told otherwise: the user's state directory."""
+    """The default folder of spools: `tooltrail` in the user's state directory."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "tooltrail"

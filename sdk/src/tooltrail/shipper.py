@@ -1,8 +1,8 @@
-"""The thread that brings a spool's batches to the server.
+"""The thread that sends a spool's batches to the server.
 
-Owns when to send, what each answer means for the batch, and the spool's budget of bytes and
-days. It never raises into the host, never logs a payload, and the host never waits for it,
-except in `flush`.
+Owns when to send, what each answer means for the batch, and the spool's limits of bytes and
+days. It never raises into the host and never logs a payload. The host waits for it only in
+`flush`.
 """
 
 import logging
@@ -17,25 +17,25 @@ from tooltrail.transport import Answer, Transport, UnreachableError
 
 logger = logging.getLogger("tooltrail")
 
-LINGER_SECONDS = 0.2  # a first event waits this long for company
-PACE_SECONDS = 1.0  # between batches that are not full, until the server asks for more
+LINGER_SECONDS = 0.2  # a first event waits this long for others
+PACE_SECONDS = 1.0  # between batches that are not full, until the server asks for longer
 PACE_MAX_SECONDS = 30.0
 BACKOFF_MAX_SECONDS = 60.0
-REFUSED_SECONDS = 60.0  # after 401, 403 or 404: somebody may put key or address right
+REFUSED_SECONDS = 60.0  # after 401, 403 or 404: someone may correct the key or address
 KEEP_HOUSE_SECONDS = 10.0
 DAY_SECONDS = 86_400.0
-FLUSH_POLL_SECONDS = 0.5  # a flush looks this often whether its thread still lives
+FLUSH_POLL_SECONDS = 0.5  # how often a flush checks that its thread is alive
 
 
 class Announcer(Protocol):
-    """Whatever else the server is told, between batches."""
+    """Sends further data to the server between batches."""
 
     def announce(self, transport: Transport) -> None:
-        """Tell what has not been told yet. Raises UnreachableError."""
+        """Announce what has not been announced yet. Raises UnreachableError."""
 
 
 class Shipper:
-    """Sends from a daemon thread of its own, which starts with the first event."""
+    """Sends from its own daemon thread, which starts with the first event."""
 
     def __init__(
         self,
@@ -58,18 +58,18 @@ class Shipper:
         self._failures_in_a_row = 0
         self._stopping = False
         self._thread: threading.Thread | None = None
-        self._starting = threading.RLock()  # a signal handler may come to start it, too
+        self._starting = threading.RLock()  # a signal handler may try to start it, too
         self._is_starting = False
         self._pace = PACE_SECONDS
         self._last_batch_at = -PACE_MAX_SECONDS
-        self._seal_at: float | None = None  # when the open segment is sealed, full or not
-        self._retry_at = 0.0  # our own backing off, which a flush overrides once
-        self._allowed_at = 0.0  # what the server asked for, which nothing overrides
+        self._seal_at: float | None = None  # when to seal the open segment, full or not
+        self._retry_at = 0.0  # our own backoff; a flush overrides it once
+        self._allowed_at = 0.0  # the server's Retry-After; nothing overrides it
         self._next_housekeeping_at = 0.0
         self._warned: set[str] = set()
 
     def wake(self) -> None:
-        """Say that there is something to send; the first call starts the thread. Never waits."""
+        """Signal that there is something to send. Starts the thread if needed. Never waits."""
         if self._thread is None:
             self._start()
         self._signal.set()
@@ -77,10 +77,10 @@ class Shipper:
     def flush(
         self, timeout: float, *, give_up_on_failure: bool = False, hurries: bool = True
     ) -> bool:
-        """Send what is there now and wait for it, `timeout` seconds at most.
+        """Send what is in the spool now, and wait for that up to `timeout` seconds.
 
-        Returns whether the server has it all. With `give_up_on_failure` the first failed
-        attempt ends the wait; `hurries` cuts our own backing off short.
+        Returns whether the server has all of it. With `give_up_on_failure` the first failed
+        attempt ends the wait. `hurries` ends our own backoff.
         """
         deadline = time.monotonic() + timeout
         self._spool.declare()
@@ -103,7 +103,7 @@ class Shipper:
         return True
 
     def stop(self, timeout: float) -> None:
-        """End the thread after what it is doing; wait for that `timeout` seconds at most."""
+        """End the thread after its current task, waiting up to `timeout` seconds."""
         self._stopping = True
         self._signal.set()
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -122,7 +122,7 @@ class Shipper:
             try:
                 thread.start()
                 self._thread = thread
-            except RuntimeError:  # the interpreter is shutting down: the spool keeps it
+            except RuntimeError:  # the interpreter is shutting down: the spool keeps the events
                 pass
             finally:
                 self._is_starting = False
@@ -144,7 +144,7 @@ class Shipper:
         self._transport.close()
 
     def _seconds_to_wait(self) -> float:
-        """How long there is nothing to do unless somebody wakes us."""
+        """Seconds until there is something to do, unless the thread is woken."""
         due = self._next_housekeeping_at
         if self._spool.oldest() is not None:
             due = min(due, self._may_send_at())
@@ -156,16 +156,16 @@ class Shipper:
         return max(self._retry_at, self._allowed_at)
 
     def _turn(self) -> bool:
-        """Keep house when it is time, then send what is due. False if the server failed us."""
+        """Do housekeeping if it is due, then send what is due. False if the server failed."""
         now = time.monotonic()
         if now >= self._next_housekeeping_at:
-            jitter = random.uniform(0.8, 1.2)  # noqa: S311 — spreads load, guards nothing
+            jitter = random.uniform(0.8, 1.2)  # noqa: S311 — spreads load, protects nothing
             self._next_housekeeping_at = now + KEEP_HOUSE_SECONDS * jitter
             self._spool.declare()
             self._spool.adopt()
         if now < self._may_send_at():
-            # Not while the server takes events, unless they come faster than it takes them:
-            # sending makes room, and loses nothing.
+            # Not while the server accepts events, unless they arrive faster than they are sent:
+            # sending makes room without losing anything.
             self._keep_budget()
             return self._spool.oldest() is None
         while not self._stopping:
@@ -200,7 +200,7 @@ class Shipper:
     # Sending
 
     def _send(self, batch: Batch) -> bool:
-        """Send one batch and do what the answer says. False if the next must wait."""
+        """Send one batch and handle the answer. False if the next batch must wait."""
         try:
             lines = self._spool.read(batch)
         except DamagedError:
@@ -256,7 +256,7 @@ class Shipper:
         self._warned.clear()
 
     def _make_smaller(self, batch: Batch, lines: list[bytes]) -> bool:
-        """Split a batch the server finds too large; one event loses its payloads instead."""
+        """Split a batch that is too large for the server; a single event loses its payloads."""
         try:
             if len(lines) > 1:
                 half = len(lines) // 2
@@ -291,7 +291,7 @@ class Shipper:
         return False
 
     def _warn(self, message: str) -> None:
-        """Log once until the server takes events again."""
+        """Log a message once, until the server accepts events again."""
         if message not in self._warned:
             self._warned.add(message)
             logger.warning("tooltrail: %s; events are kept", message)
@@ -299,7 +299,7 @@ class Shipper:
     # Budget
 
     def _keep_budget(self) -> None:
-        """Give up what is too old or too much: payloads first, then the oldest events."""
+        """Drop what is too old or too much: payloads first, then the oldest events."""
         if self._keeps_all:
             return
         for batch in self._spool.batches():
@@ -314,7 +314,7 @@ class Shipper:
                 self._spool.give_up(batches[0], "spool-full")
 
     def _slim(self, batch: Batch) -> bool:
-        """Take the payloads out of a batch; False if the disk has no room even for that."""
+        """Remove the payloads of a batch; False if the disk has no room even for the rest."""
         try:
             lines = [slim_line(line, "spool-full") for line in self._spool.read(batch)]
             self._spool.replace(batch, [lines], is_slim=True)

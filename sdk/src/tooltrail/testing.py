@@ -1,4 +1,4 @@
-"""Trails for tests: events in memory, the same ids and times on every run, no server.
+"""Trails for tests: events stay in memory, ids and times repeat on every run, no server.
 
     def test_weather(tooltrail_trail):
         tool = tooltrail_trail.tool(get_weather)
@@ -6,7 +6,7 @@
         [start, end] = tooltrail_trail.events
         assert not end["is_error"]
 
-`pytest_plugins = ["tooltrail.testing"]` in a conftest.py makes the fixture known.
+Put `pytest_plugins = ["tooltrail.testing"]` in a conftest.py to get the fixture.
 """
 
 import json
@@ -25,7 +25,7 @@ MEMORY_BYTES = 64 * 1024 * 1024
 
 
 class FixedClock:
-    """Tells `start`, then one `step` later each time it is asked."""
+    """A clock that returns `start` first, then one `step` later on each call."""
 
     def __init__(
         self, start: datetime = START, step: timedelta = timedelta(milliseconds=1)
@@ -40,7 +40,7 @@ class FixedClock:
 
 
 class CountedIds:
-    """Ids that count: `00000000-0000-7000-8000-000000000001` is the first."""
+    """Generates ids that count up, from `00000000-0000-7000-8000-000000000001`."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -51,10 +51,10 @@ class CountedIds:
 
 
 class MemoryTrail(Trail):
-    """A trail whose events stay in this process: `events` as written, `models` validated.
+    """A trail whose events stay in this process.
 
     Takes the options of `Trail`; times and ids are fixed unless given. Unlike a real trail it
-    raises what goes wrong inside, so that a test fails instead of an event going missing.
+    raises internal errors, so that a test fails instead of an event going missing.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -65,7 +65,7 @@ class MemoryTrail(Trail):
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events recorded so far, oldest first, without producer id and number."""
+        """The events recorded so far, oldest first, without producer id and sequence number."""
         events = [json.loads(line) for line in self._all_lines()]
         for event in events:
             event.pop("producer_id", None)
@@ -74,7 +74,7 @@ class MemoryTrail(Trail):
 
     @property
     def models(self) -> list[Event]:
-        """The same events as the server reads them. Raises pydantic.ValidationError."""
+        """The same events as validated models. Raises pydantic.ValidationError."""
         return [EVENT.validate_json(line) for line in self._all_lines()]
 
     def clear(self) -> None:
@@ -99,13 +99,13 @@ class MemoryTrail(Trail):
 
 try:
     import pytest
-except ImportError:  # the fixture is for those who have pytest; the rest needs none
+except ImportError:  # only the fixture needs pytest
     pass
 else:
 
     @pytest.fixture
     def tooltrail_trail() -> Iterator[MemoryTrail]:
-        """A `MemoryTrail` of the test's own."""
+        """A new `MemoryTrail` for each test."""
         trail = MemoryTrail()
         yield trail
         trail.close()

@@ -1,11 +1,11 @@
-"""`Trail`: what an executor's author holds in hand.
+"""`Trail`, the main object of the SDK for an executor's author.
 
-Owns the decorator's options, the trace scope and the life of the parts behind it: spool and
-shipper are made with the first event, made anew in a forked child and closed with the process.
-Building events is `recording`'s, keeping them the spool's, sending them the shipper's.
+Owns the decorator's options, the trace scope and the lifetime of spool and shipper: they are
+made with the first event, made again in a forked child, and closed when the process ends.
+`recording` builds events, the spool keeps them, the shipper sends them.
 
-Nothing here raises into the host, with three exceptions asked for by name: an output guard that
-throws, `when_full="raise"`, and `register="strict"`.
+Nothing here raises into the host, with three exceptions that the host asks for: an output guard
+that throws, `when_full="raise"`, and `register="strict"`.
 """
 
 import atexit
@@ -43,15 +43,16 @@ logger = logging.getLogger("tooltrail")
 
 
 class Trail:
-    """Records the calls of tools and ships them to a Tooltrail server.
+    """Records the calls of tools and sends them to a Tooltrail server.
 
-    Options not given are read from the environment (`tooltrail.settings` lists them). Without
-    `url` and `api_key` the trail is off: tools run, guards guard, nothing is recorded, and
-    one warning says so. `redact` is True for the usual secrets, False, or a `Redactor`.
-    `clock` and `ids` replace real times and ids, for tests and imports.
+    Options that are not given are read from the environment (`tooltrail.settings` lists them,
+    with units and defaults). Without `url` and `api_key` the trail is off: tools run, guards
+    work, nothing is recorded, and one warning is logged. `redact` is True for the built-in
+    rules, False for none, or a `Redactor`. `clock` and `ids` replace the real times and ids, for
+    tests and imports.
 
-    Raises ValueError for options out of range, and with `when_full="raise"` for a missing url
-    or key. May be used from any thread, task and forked child.
+    Raises ValueError for an invalid option, and with `when_full="raise"` for a missing url or
+    key. A trail may be used from any thread, task and forked child.
     """
 
     def __init__(
@@ -125,21 +126,27 @@ class Trail:
     ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
     def tool(self, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-        """Decorate a function, sync or async: each call is recorded, its output guarded.
+        """Decorate a sync or async function: its calls are recorded, its output is guarded.
 
-        `output_schema`, `on_invalid` and further options are `tooltrail.guard`'s, and hold
-        whether or not the trail is on; a function that is guarded already needs none of them,
-        its verdicts are recorded as well. `version` is what the registry knows the tool by;
-        without one it is the digest of the tool's contract. `timeouts_ms` is told, not
-        enforced. `capture` and `redact` override the trail's. The rest describes the tool to
-        the registry.
+        - `name`, `description`, `input_schema`, `trusted`, `ephemeral`, `on_collision`, `meta`
+          describe the tool to the registry. By default they are read from the function.
+        - `version`: the tool's version in its events. Default: the digest of its contract.
+        - `output_schema`, `on_invalid` and all further options are those of `tooltrail.guard`.
+          They work even if the trail is off. A function that is already guarded needs none of
+          them; its verdicts are recorded, too.
+        - `timeouts_ms`: the call's timeout in milliseconds. It is recorded, not enforced.
+        - `capture`, `redact`: override the trail's.
+
+        Raises ValueError for an invalid schema or guard option, and for guard options without a
+        schema. A call raises SpoolFullError with `when_full="raise"`, and
+        ToolNameTaken or ToolContractRefused with `register="strict"`, before the tool runs.
         """
         if fn is None:
             return lambda function: self._decorate(function, **options)
         return self._decorate(fn, **options)
 
     def _decorate(self, fn: Any, **options: Any) -> Any:
-        """The tool is the function inside a `partial`: its name, and all its arguments."""
+        """Decorate the function inside a `partial`, with its name and all its arguments."""
         if not is_partial(fn):
             return self._decorate_function(fn, **options)
         given = options.pop("name", None) or vars(fn).get("__name__")
@@ -169,7 +176,7 @@ class Trail:
     ) -> Callable[..., Any]:
         if output_schema is None:
             fn, own_guard = unwrap(fn)
-        else:  # another guard around the first: its verdict is what the caller gets
+        else:  # a second guard around the first: the caller gets the second's verdict
             own_guard = None
         if own_guard is not None:
             name = name or own_guard.options.tool_name
@@ -195,7 +202,7 @@ class Trail:
         def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             nonlocal spec
             try:
-                if spec is None:  # not when decorating: hints may name what is defined later
+                if spec is None:  # not at decoration: hints may name what is defined later
                     self._register([announcement])
                     digest = self._announcer.add(announcement)
                     spec = ToolSpec(announcement.name, version or digest, timeouts_ms, rule)
@@ -215,10 +222,11 @@ class Trail:
     def record(
         self, tool: str, args: dict[str, Any] | None = None, *, version: str | None = None
     ) -> Iterator["Recorded"]:
-        """Record what happens in the block as one call of `tool`, where no function fits.
+        """Record the block as one call of `tool`, for code that is not a function.
 
-        Set `output` on what is yielded to what the tool returned, plain or an envelope. An
-        exception leaving the block is recorded and passed on.
+        Set `output` of the yielded `Recorded` to the result, plain data or an envelope. An
+        exception that leaves the block is recorded and raised again. Raises SpoolFullError with
+        `when_full="raise"`.
         """
         try:
             spec = ToolSpec(tool[:NAME_MAX_LENGTH], version, None, self._capture)
@@ -243,33 +251,33 @@ class Trail:
         parent_invocation_id: str | None = None,
         **context: Any,
     ) -> Iterator[str]:
-        """Give the calls in the block a trace id and context; yields the trace id.
+        """Give the calls in the block a trace id and context. Yields the trace id.
 
-        `context` are the contracts' members (`run_id` or `ingestion_run_id`, `turn_id`,
-        `case_id`, `tool_call_id` …; any other is left out, with one warning). Inside another
-        trace what is not given is inherited. Without a trace id that of OpenTelemetry's current
-        span is taken, else a fresh one.
+        `context` takes members of the AI Core's contracts: `run_id` or `ingestion_run_id`,
+        `turn_id`, `case_id`, `tool_call_id` … (see `tooltrail.scope.CONTEXT_MEMBERS`). Unknown
+        members are ignored with one warning. Inside another trace, everything not given is
+        inherited. Without a trace id, OpenTelemetry's current span gives it, else it is new.
         """
         for unknown in context.keys() - CONTEXT_MEMBERS:
             self._warn_once(f"trace() knows no context member {unknown!r}")
             del context[unknown]
         try:
             scope = make_scope(trace_id, parent_invocation_id, context)
-        except Exception as error:  # a value that cannot be made a text
+        except Exception as error:  # a value that cannot be converted to text
             self._complain(error)
             scope = make_scope(None, None, {})
         token = enter_scope(scope)
         try:
             yield scope.trace_id
         finally:
-            with suppress(ValueError):  # left in another task or context than entered
+            with suppress(ValueError):  # left in another task or context than it was entered in
                 leave_scope(token)
 
     def carry[**P, R](self, fn: Callable[P, R]) -> Callable[P, R]:
-        """Wrap a function to be run in other threads, so that it runs in this trace.
+        """Wrap a function so that it runs in the current trace, in any thread.
 
-        A carried function may run any number of times, also at the same time:
-        `pool.map(trail.carry(work), items)`. What a run sets in its context, it sets for itself.
+        The wrapped function may run any number of times, also concurrently:
+        `pool.map(trail.carry(work), items)`. Each run has its own copy of the context.
         """
         context = copy_context()
 
@@ -280,9 +288,9 @@ class Trail:
         return carried
 
     def current(self) -> Call:
-        """The call the code now runs in, to set `token_usage`, `cache_hit`, `attempt` …
+        """The call that the running code belongs to, to set `token_usage`, `attempt` …
 
-        Outside any call what is set on the answer goes nowhere.
+        Outside any call it returns a `Call` that is not recorded. See `Call` for the members.
         """
         scope = current_scope()
         if scope is not None and scope.call is not None:
@@ -290,19 +298,18 @@ class Trail:
         return self._unrecorded_call()
 
     def context(self, turn_id: str) -> Turn:
-        """The context to hand an ADK `Tool.executor`: its events are recorded here.
+        """Make the context to pass to an ADK `Tool.executor`; its events are recorded here.
 
-        The registry is told of the tools that are run in it, but for ephemeral ones: what
-        lives one turn would only leave a version behind.
+        Tools that run in it are announced to the registry, except ephemeral ones: they live for
+        one turn and would only leave a version behind.
         """
         return Turn(turn_id, self.emit, self._ids, self._version_of)
 
     def announce(self, tools: Iterable[Tool]) -> None:
-        """Tell the registry of tools before they run, once each: `announce(registry.all())`.
+        """Announce tools to the registry before they run, each once: `announce(registry.all())`.
 
-        Their `on_collision` decides what becomes of a name that is taken. Never raises for
-        what the server answers, now or later, but ToolNameTaken and
-        ToolContractRefused with `register="strict"`.
+        Their `on_collision` decides what happens if a name is taken. The server's answers raise
+        nothing, except ToolNameTaken and ToolContractRefused with `register="strict"`.
         """
         if not self.is_enabled:
             return
@@ -321,7 +328,7 @@ class Trail:
         return self._announcer.add_tool(tool)
 
     def _register(self, announcements: Iterable[Announcement]) -> None:
-        """With `register="strict"`, ask the registry before a tool runs.
+        """With `register="strict"`, announce tools before they run.
 
         Raises ToolNameTaken and ToolContractRefused.
         """
@@ -339,8 +346,9 @@ class Trail:
     def emit(self, event: Mapping[str, Any]) -> None:
         """Record one event of the wire contract, in snake case. Never raises.
 
-        `args`, `output` and `guard` are captured under the trail's rules; an absent `event_id` is
-        given, and a number. The event's own `auth`, `producer_id` and `producer_seq` are left out.
+        `args`, `output` and `guard` are captured by the trail's rules. The event gets a sequence
+        number, and an `event_id` if it has none. Its own `auth`, `producer_id` and
+        `producer_seq` are ignored.
         """
         append = self._append_to()
         if append is None:
@@ -370,7 +378,7 @@ class Trail:
         return call
 
     def _begin_unrecorded(self, error: Exception) -> Call:
-        """Let a call run that cannot be recorded for an error of ours, or refuse it."""
+        """After an internal error, let a call run unrecorded or refuse it (`when_full="raise"`)."""
         self._complain(error)
         if self._raises_when_full:
             raise SpoolFullError("the call cannot be recorded, so the tool was not run") from error
@@ -395,23 +403,24 @@ class Trail:
     # Life
 
     def stats(self) -> Stats:
-        """What became of this process's events so far."""
+        """The counters of this process's events so far."""
         producer = self._producer
         return Stats() if producer is None else producer.stats()
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Send what waits, now, and wait for it `timeout` seconds at most.
+        """Send what is waiting now, and wait up to `timeout` seconds.
 
-        Returns whether the server has all that was emitted before. Never raises.
+        Returns whether the server has everything that was emitted before. Never raises.
         """
         producer = self._producer
         return producer is None or producer.flush(timeout)
 
     def close(self, timeout: float | None = None) -> bool:
-        """Flush, end the thread and let the spool go; a later event begins anew.
+        """Flush, end the thread and release the spool. A later event opens them again.
 
-        Gives up when the server does not answer: what is left lies in the spool for the next
-        process. Returns whether the server has everything. Never raises.
+        `timeout` is in seconds; default: the option `exit_timeout`. If the server does not
+        answer, unsent events stay in the spool for the next process. Returns whether the server
+        has everything. Never raises.
         """
         with self._making:
             producer, self._producer = self._producer, None
@@ -425,7 +434,7 @@ class Trail:
             return False
 
     def _append_to(self) -> Append | None:
-        """Where events go; None when the trail is off."""
+        """The function that keeps an event; None when the trail is off."""
         if not self.is_enabled:
             return None
         producer = self._producer or self._make_producer()
@@ -461,7 +470,7 @@ class Trail:
             producer.spool.abandon()
 
     def _complain(self, error: Exception) -> None:
-        """A mistake of ours: never the host's trouble, and never silent."""
+        """Report an internal error: warn once, never raise into the host."""
         self._warn_once(f"an event was lost to an error in the SDK: {type(error).__name__}")
         logger.debug("tooltrail: the error was", exc_info=error)
 
@@ -472,7 +481,7 @@ class Trail:
 
 
 class Recorded:
-    """The call of a `Trail.record` block: `call` is its handle, `output` what it returned."""
+    """The call of a `Trail.record` block: `call` is its handle, `output` its result."""
 
     __slots__ = ("call", "output")
 
@@ -485,7 +494,7 @@ _NOT_PLAIN = frozenset(
     {"args", "output", "guard", "removed", "auth", "producer_id", "producer_seq"}
 )
 _trails: weakref.WeakSet[Trail] = weakref.WeakSet()
-_open_trails: set[Trail] = set()  # kept alive: they have events to send
+_open_trails: set[Trail] = set()  # referenced here because they have events to send
 
 
 def _new_id() -> str:

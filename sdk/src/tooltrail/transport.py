@@ -1,7 +1,7 @@
-"""One HTTP connection to the server: what is posted to it or asked, and what it answers.
+"""One HTTP connection to the server: requests and the server's answers.
 
-Owns the connection, its time-outs, proxies and compression; what an answer means for the
-spool is `shipper`'s business. Nothing here is retried.
+Owns the connection, its timeouts, proxies and compression. The shipper decides what an answer
+means for the spool. Nothing is retried here.
 """
 
 import gzip
@@ -19,16 +19,19 @@ import urllib3
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
 _NO_RETRIES = urllib3.Retry(False, redirect=0)
-RETRY_AFTER_MAX_SECONDS = 600.0  # a server that asks for more is asked again after this
+RETRY_AFTER_MAX_SECONDS = 600.0  # a longer Retry-After is shortened to this
 
 
 class UnreachableError(Exception):
-    """No complete answer came back. The message names the kind of failure, no payload."""
+    """No complete answer arrived. The message names the kind of failure, without payloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The server's answer; `document` is its JSON object, empty if it is anything else."""
+    """The server's answer. `document` is its JSON object, empty if the body is anything else.
+
+    `retry_after` is in seconds.
+    """
 
     status: int
     document: dict[str, Any]
@@ -36,7 +39,7 @@ class Answer:
 
 
 class Transport:
-    """Posts to one server with one key over one kept-alive connection; one thread at a time."""
+    """Talks to one server with one key over one kept-alive connection; one thread at a time."""
 
     def __init__(self, url: str, api_key: str, user_agent: str) -> None:
         self._url = url.rstrip("/")
@@ -46,8 +49,8 @@ class Transport:
     def post_events(self, lines: list[bytes], batch_id: str) -> Answer:
         """Send one batch. Raises UnreachableError."""
         body = b"\n".join(lines) + b"\n"
-        # Level 1 because the host's processor is not ours to spend; no time stamp, so that
-        # a batch sent again is the same bytes.
+        # Level 1, because the processor belongs to the host. No timestamp, so that a batch that
+        # is sent again has the same bytes.
         return self._post(
             "/api/v1/events",
             gzip.compress(body, compresslevel=1, mtime=0),
@@ -64,17 +67,17 @@ class Transport:
         return self._post("/api/v1/tools", body, {"Content-Type": "application/json"})
 
     def get(self, path: str, query: Mapping[str, str]) -> Answer:
-        """Ask the API for a document, `path` below `/api/v1/`. Raises UnreachableError."""
+        """Get a JSON document, `path` below `/api/v1/`. Raises UnreachableError."""
         address = f"/api/v1/{path}?{urlencode(query)}" if query else f"/api/v1/{path}"
         return self._request("GET", address, None, {})
 
     def get_bytes(self, path: str) -> tuple[int, bytes]:
-        """Ask the API for what is no JSON: status and body. Raises UnreachableError."""
+        """Get a body that is not JSON, as status and bytes. Raises UnreachableError."""
         response = self._respond("GET", f"/api/v1/{path}", None, {})
         return response.status, response.data
 
     def close(self) -> None:
-        """Let the connection go; the next post opens another."""
+        """Close the connection. The next request opens another."""
         if self._pool is not None:
             self._pool.clear()
 
@@ -123,7 +126,7 @@ def _pool_for(url: str) -> urllib3.PoolManager:
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Seconds from a Retry-After header, given as seconds or as a date."""
+    """Seconds from a Retry-After header, which holds seconds or a date."""
     if value is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""The context an ADK tool runs in: its events, which name neither trace nor invocation, placed.
+"""The context of an ADK tool: adds trace and invocation to its events, which lack both.
 
-Owns pairing an executor's start with its end, and nesting in it what its handler calls.
+Owns pairing an executor's start with its end, and nesting the handler's calls in it.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ _Running = tuple[str, str | None, Token[Scope | None]]
 
 
 class Turn:
-    """What `Tool.executor` takes; `id` is the turn's. `Trail.context` makes it.
+    """The context that `Tool.executor` takes. Made by `Trail.context`; `id` is the turn's id.
 
-    Events are models that dump in snake case, or mappings in snake case.
+    Events are models that can be dumped in snake case, or mappings in snake case.
     """
 
     def __init__(
@@ -34,12 +34,15 @@ class Turn:
         self._ids = ids
         self._version_of = version_of
         self._versions: dict[str, str] = {}
-        # Identical parallel calls are equal in all an event says: any start of theirs goes
-        # with any end of theirs.
+        # The events of identical parallel calls are equal, so any of their starts may be paired
+        # with any of their ends.
         self._running: dict[tuple[Any, Any], list[_Running]] = {}
 
     def bind_tool(self, tool: Tool, /) -> None:
-        """Have the registry told of the tool, and its version noted in its events."""
+        """Announce the tool to the registry, and note its version for its events.
+
+        Raises ToolNameTaken and ToolContractRefused with `register="strict"`.
+        """
         version = self._version_of(tool)
         if version is not None:
             self._versions[tool.name] = version
@@ -70,7 +73,7 @@ class Turn:
         invocation_id, parent_id, token = running.pop()
         if not running:
             del self._running[key]
-        with suppress(ValueError, RuntimeError):  # ended in another task than it was started in
+        with suppress(ValueError, RuntimeError):  # ended in another task than it started in
             leave_scope(token)
         self._send("toolExecutionEnd", members, replace(scope, parent_id=parent_id), invocation_id)
 

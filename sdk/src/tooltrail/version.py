@@ -1,3 +1,3 @@
-"""Which version of the SDK this is; pyproject.toml has the same."""
+"""The version of the SDK; pyproject.toml has the same number."""
 
 __version__ = "0.1.0"
