@@ -1,4 +1,4 @@
-"""Tools as the ADK has them: definition, execution, call ids, registries, artifacts."""
+"""Tools as in the ADK: definition, execution, call ids, registries, artifacts."""
 
 from tooltrail.tools.artifact_tools import ArtifactTool, forge_tools
 from tooltrail.tools.artifacts import InMemorySpoolReader, SpooledArtifact, SpoolReader

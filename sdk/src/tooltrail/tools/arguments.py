@@ -1,8 +1,8 @@
-"""What a tool accepts: its input schema, and arguments checked against it.
+"""What a tool accepts: its input schema, and arguments validated against it.
 
-Owns what is particular to arguments, for both kinds of schema: JSON Schema, and Python types
-pydantic can read. Judging values by JSON Schema is `tooltrail.guard`'s. No kind converts
-types; both fill in defaults and refuse undeclared arguments unless the schema says
+Owns the rules for arguments, for both kinds of schema: JSON Schema, and Python types that
+pydantic can read. `tooltrail.guard` validates values against JSON Schema. Neither kind converts
+types. Both fill in defaults, and reject undeclared arguments unless the schema has
 `additionalProperties`.
 """
 
@@ -22,29 +22,32 @@ from tooltrail.errors import ValidationDetail, ValidationException
 from tooltrail.guard.jsonschema import compile_schema
 from tooltrail.guard.reading import copy_schema
 
-# Keywords through which a schema may declare members elsewhere than in its `properties`.
+# Keywords with which a schema can declare members outside of its own `properties`.
 _COMPOSING = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
 
 _PATH_PART = re.compile(r"\.([^.\[]*)|\[(\d+)\]", re.ASCII)
 
 
 class Arguments(Protocol):
-    """An input schema made ready to check arguments."""
+    """A compiled input schema that validates arguments."""
 
     json_schema: dict[str, Any]
 
     def validate(self, args: Any) -> Any:
-        """The arguments with defaults filled in. Raises ValidationException with every fault."""
+        """Return the arguments with defaults filled in.
+
+        Raises ValidationException, which lists every violation.
+        """
 
     def dump(self, validated: Any) -> Any:
-        """Validated arguments as plain JSON values, as events carry them."""
+        """Convert validated arguments to plain JSON values, the form that events have."""
 
 
 def read_input_schema(schema: Any) -> Arguments:
-    """Make an input schema ready: JSON Schema of type object, or what pydantic can read.
+    """Compile an input schema: a JSON Schema of type object, or a type that pydantic can read.
 
-    The latter are models, dataclasses, `TypedDict`s and `TypeAdapter`s of these.
-    Raises ValueError for anything else and for a schema that is malformed, refers to remote
+    Such types are models, dataclasses, `TypedDict`s and `TypeAdapter`s of these.
+    Raises ValueError for anything else, and for a schema that is malformed, refers to remote
     documents or uses patterns that have no linear-time form.
     """
     if isinstance(schema, Mapping):
@@ -62,21 +65,21 @@ def read_input_schema(schema: Any) -> Arguments:
 
 
 class JsonSchemaArguments:
-    """Arguments described by JSON Schema; they stay plain values.
+    """Arguments described by JSON Schema. They stay plain values.
 
-    The guard's own compilation judges them, so that a schema means the same on the way in
-    and on the way out; a fault's `type` is the guard's violation code.
+    The guard compiles the schema, so that a schema means the same for input and output. The
+    `type` of a violation is the guard's violation code.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         if schema.get("type") != "object":
             raise ValueError("the input schema must be of type object")
-        self.json_schema: dict[str, Any] = copy_schema(schema)  # refuses what is too large
+        self.json_schema: dict[str, Any] = copy_schema(schema)  # raises if it is too large
         self._has_defaults = '"default"' in json.dumps(self.json_schema)
         self._compiled = compile_schema(_closed(self.json_schema))
 
     def validate(self, args: Any) -> Any:
-        """See `Arguments`. Arguments that are complete come back as the same object."""
+        """See `Arguments`. If no default is missing, the same object is returned."""
         if violations := self._compiled.violations(args):
             raise ValidationException(
                 [
@@ -103,9 +106,9 @@ class JsonSchemaArguments:
 
 
 class TypedArguments:
-    """Arguments described by a Python type; validated, they are an instance of it.
+    """Arguments described by a Python type. Validated arguments are an instance of it.
 
-    They are read as JSON and strictly: "10" is no number, while a UUID may be its text. A
+    They are read as JSON, in strict mode: "10" is not a number, but a UUID may be text. A
     model's own `strict` setting is respected.
     """
 
@@ -154,7 +157,7 @@ class TypedArguments:
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with undeclared arguments refused, unless it speaks of them itself."""
+    """The schema with undeclared arguments rejected, unless the schema itself decides this."""
     if "additionalProperties" in schema or "unevaluatedProperties" in schema:
         return schema
     composed = _COMPOSING & schema.keys()
@@ -162,7 +165,7 @@ def _closed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema a local `$ref` points to, else the schema itself; {} where there is none."""
+    """The schema that a local `$ref` points to, else the schema itself; {} if there is none."""
     seen: set[str] = set()
     while isinstance(schema, Mapping) and isinstance(ref := schema.get("$ref"), str):
         if not ref.startswith("#") or ref in seen:
@@ -176,10 +179,10 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_defaults(schema: Any, value: Any, root: Mapping[str, Any], applied: set[int]) -> Any:
-    """The value with absent members set to their schema's `default`; itself if none is absent.
+    """The value with absent members set to the `default` in their schema; itself if none is absent.
 
-    A default for an absent object's own members stays out, as in the ADK. `applied` are the
-    schemas that were applied to this value before: references may lead to one many times.
+    If an object is absent, the defaults of its members are not used, as in the ADK. `applied`
+    are the schemas already applied to this value: references may lead to one many times.
     """
     if not isinstance(schema, Mapping) or id(schema) in applied:
         return value
@@ -204,21 +207,21 @@ def _with_defaults(schema: Any, value: Any, root: Mapping[str, Any], applied: se
 
 
 def _split_path(path: str) -> tuple[str | int, ...]:
-    """The parts of a violation's path, `$.a[0]`; a name with dots in it comes apart."""
+    """The parts of a violation's path, such as `$.a[0]`; a name with dots is split."""
     return tuple(
         int(index) if index else name for name, index in _PATH_PART.findall(path.removeprefix("$"))
     )
 
 
 def _default_of(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema that gives a member's default: its own word before its reference's."""
+    """The schema that has a member's default: the member's own, else the referenced one."""
     if isinstance(schema, Mapping) and "default" in schema:
         return schema
     return _resolved(schema, root)
 
 
 def _member_names(model: Any, root: Mapping[str, Any]) -> frozenset[str]:
-    """Every name a declared argument goes by; pydantic's schema shows one alias of each."""
+    """All names of the declared arguments; pydantic's schema shows only one alias of each."""
     names = set(root.get("properties", ()))
     if isinstance(model, type) and issubclass(model, BaseModel):
         for name, field in model.model_fields.items():

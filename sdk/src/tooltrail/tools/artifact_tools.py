@@ -1,7 +1,7 @@
-"""Tools with which a model looks into what earlier tools of its turn returned.
+"""Tools with which a model reads what earlier tools of its turn returned.
 
-Owns the seven queries every artifact answers and how an answer is put as text. The queries of
-JSON and Markdown artifacts are methods for the host to offer, or not.
+Owns the seven queries that every artifact answers, and how an answer is written as text. The
+queries of JSON and Markdown artifacts are methods, which the host may offer as tools.
 """
 
 import json
@@ -21,9 +21,9 @@ from tooltrail.tools.toolcall import ToolCall
 
 
 class ArtifactTool(Tool):
-    """A tool whose result is an answer about an artifact, and is not made one itself.
+    """A tool that answers a question about an artifact. Its result does not become an artifact.
 
-    Raises InvalidInitialToolValue as `Tool` does, and for an `artifact_constructor`.
+    Raises InvalidInitialToolValue as `Tool` does, and if `artifact_constructor` is given.
     Source: the ADK's `ArtifactTool`.
     """
 
@@ -39,7 +39,7 @@ class ArtifactTool(Tool):
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """One question: its name, what the model is told, its arguments and how to answer it."""
+    """One query: its name, its description for the model, its arguments and how to answer it."""
 
     name: str
     description: str
@@ -49,7 +49,7 @@ class _Query:
 
 
 def _grep(artifact: SpooledArtifact, args: dict[str, Any]) -> Awaitable[list[str]]:
-    # Without newlines in a line the other flags change nothing.
+    # The other flags have no effect, as a line contains no newlines.
     return artifact.grep(args["pattern"], ignore_case="i" in args.get("flags", ""))
 
 
@@ -116,11 +116,11 @@ _QUERIES = (
 def forge_tools(
     calls: Iterable[ToolCall], kind: type[SpooledArtifact] = SpooledArtifact
 ) -> ToolRegistry:
-    """Make the seven `artifact_…` tools over the artifacts among these calls' results.
+    """Make the seven `artifact_…` tools for the artifacts among these calls' results.
 
-    Each takes the `callId` of one call whose result is a single artifact of the kind; a call
-    of such a tool is none of them. The tools are ephemeral and replace their namesakes in a
-    `merge`. Without any artifact there is nothing to ask, and the registry is empty. Source:
+    Each tool takes the `callId` of one call whose result is a single artifact of this `kind`.
+    Calls of artifact tools themselves are excluded. The tools are ephemeral, and in a `merge`
+    they replace tools with the same names. Without any artifact the registry is empty. Source:
     the ADK's `SpooledArtifact.forgeTools`.
     """
     artifacts = {
@@ -156,9 +156,9 @@ def _make_tool(query: _Query, artifacts: dict[str, SpooledArtifact]) -> Artifact
 
 
 def result_text(result: Any) -> str:
-    """Put an answer as text: lines as lines, numbers plain, anything else as indented JSON.
+    """Write an answer as text: lines joined, numbers plain, anything else as indented JSON.
 
-    An empty list is `(empty list)`, None `(undefined)`.
+    An empty list gives `(empty list)`, None gives `(undefined)`.
     """
     match result:
         case None:

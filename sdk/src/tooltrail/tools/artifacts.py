@@ -1,7 +1,7 @@
-"""What tools return, kept line by line so that a model can look at parts of it.
+"""What tools return, kept by line so that a model can read parts of it.
 
-Owns the artifact classes and the in-memory reader; where the bytes lie otherwise is the
-host's, which gives a reader of its own.
+Owns the artifact classes and the in-memory reader. For other storage the host provides its own
+reader.
 """
 
 import re
@@ -17,10 +17,10 @@ from tooltrail.guard.regex import matcher
 
 @runtime_checkable
 class SpoolReader(Protocol):
-    """Text read by line; each method may also be async. Lines are numbered from 0."""
+    """Reads text by line. Each method may also be async. Lines are numbered from 0."""
 
     def line(self, index: int, /) -> str | Awaitable[str | None] | None:
-        """The line without its newline, None where there is none."""
+        """The line without its newline; None if there is no such line."""
 
     def byte_length(self) -> int | Awaitable[int]:
         """The length in UTF-8 bytes."""
@@ -33,9 +33,9 @@ class SpoolReader(Protocol):
 
 
 class InMemorySpoolReader:
-    """Reads text held in memory. Bytes must be UTF-8, else UnicodeDecodeError is raised.
+    """Reads text in memory. Raises UnicodeDecodeError for bytes that are not UTF-8.
 
-    Lines end at `\\n` only: empty text has none, a final newline makes a last empty one and
+    Lines end at `\\n` only. An empty text has no lines, a final newline adds an empty line, and
     `\\r` stays part of its line.
     """
 
@@ -44,7 +44,7 @@ class InMemorySpoolReader:
         self._lines = self._text.split("\n") if self._text else []
 
     def line(self, index: int, /) -> str | None:
-        """The line at `index`, None out of range."""
+        """The line at `index`; None if out of range."""
         return self._lines[index] if 0 <= index < len(self._lines) else None
 
     def byte_length(self) -> int:
@@ -69,11 +69,11 @@ _ARTIFACT_METHODS = (
     "line_count",
     "estimate_tokens",
 )
-_BYTES_PER_TOKEN = 4  # what English text comes to in the usual encodings
+_BYTES_PER_TOKEN = 4  # the average for English text in the usual encodings
 
 
 def is_artifact_class(value: object) -> TypeIs[type["SpooledArtifact"]]:
-    """Whether this is a class with an artifact's methods, related to ours or not."""
+    """Whether this is a class with all methods of an artifact, related to ours or not."""
     return isinstance(value, type) and all(
         callable(getattr(value, name, None)) for name in _ARTIFACT_METHODS
     )
@@ -104,18 +104,18 @@ class SpooledArtifact:
         return await self.cat(max(0, await self.line_count() - n))
 
     async def cat(self, start: int = 0, end: int | None = None) -> list[str]:
-        """The lines from `start` up to, without, `end`; both are brought into range."""
+        """The lines from `start` up to but without `end`; both are limited to the text."""
         count = await self.line_count()
         stop = count if end is None else min(end, count)
         lines = [await _settled(self._reader.line(index)) for index in range(max(0, start), stop)]
         return [line for line in lines if line is not None]
 
     async def grep(self, pattern: str | re.Pattern[str], *, ignore_case: bool = False) -> list[str]:
-        """The lines in which the pattern occurs.
+        """The lines that match the pattern.
 
-        Text is taken for a JavaScript pattern and runs in linear time, so that a model may
-        write it; a compiled pattern is trusted, and has flags of its own. Raises ValueError
-        for a pattern that is malformed or looks around.
+        A text is read as a JavaScript pattern and runs in linear time, so that a model may
+        write it. A compiled pattern is trusted, and has its own flags. Raises ValueError for a
+        pattern that is malformed or has look-around.
         """
         matches: Callable[[str], object] = (
             pattern.search
@@ -133,12 +133,12 @@ class SpooledArtifact:
         return await _settled(self._reader.line_count())
 
     async def estimate_tokens(self, encoding: str | None = None) -> int:
-        """About how many tokens a model would read: a quarter of the bytes, rounded up.
+        """Estimate how many tokens a model would read: a quarter of the bytes, rounded up.
 
-        `encoding` names a tokenizer for kinds that know one; this estimate needs none.
+        `encoding` names a tokenizer, for subclasses that support one; this estimate ignores it.
         """
         return -(-await self.byte_length() // _BYTES_PER_TOKEN)
 
     async def as_string(self) -> str:
-        """The whole text, as it was written."""
+        """The whole text, unchanged."""
         return await _settled(self._reader.read_all())

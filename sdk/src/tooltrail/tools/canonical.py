@@ -1,7 +1,7 @@
-"""The canonical text of a tool call and the call id made from it.
+"""The canonical text of a tool call, and the call id made from it.
 
-Owns `canonical_stringify` and `compute_call_id`, byte for byte the ADK's: the same call has
-the same id whichever language made it. Number printing is `tooltrail.jsnumbers`'s.
+Owns `canonical_stringify` and `compute_call_id`. Both give the same bytes as the ADK's, so the
+same call has the same id in every language. `tooltrail.jsnumbers` writes the numbers.
 """
 
 import json
@@ -17,7 +17,7 @@ from pydantic_core import to_json
 
 from tooltrail.jsnumbers import js_number
 
-_EXACT_INTEGER = 2**53  # beyond it a double, hence JavaScript, no longer tells integers apart
+_EXACT_INTEGER = 2**53  # beyond it a double, and so JavaScript, cannot hold every integer
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _sorted_json = Encoder(order="sorted").encode
@@ -25,38 +25,38 @@ _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class _NotOrdinaryError(Exception):
-    """Pydantic would not write this value as JavaScript does."""
+    """A JSON encoder would not write this value as JavaScript does."""
 
 
 def canonical_stringify(value: Any) -> str:
-    """Write a JSON value as JavaScript would, members sorted, without white space.
+    """Write a JSON value as JavaScript would, with sorted members and without white space.
 
-    Members sort by UTF-16 code units, numbers print as doubles (`1.0` → `1`, NaN → `null`),
-    lone surrogates as `\\udxxx`. Tuples count as lists and any Mapping as an object.
-    Raises TypeError for what JSON has no word for: other types, keys that are not text, cycles.
-    Source: the ADK's `canonicalStringify`.
+    Members are sorted by UTF-16 code units. Numbers are written as doubles (`1.0` → `1`,
+    NaN → `null`), lone surrogates as `\\udxxx`. Tuples count as lists, any Mapping as an object.
+    Raises TypeError for values that JSON cannot hold: other types, keys that are not text,
+    cycles. Source: the ADK's `canonicalStringify`.
     """
     return _canonical_bytes(value).decode()
 
 
 def compute_call_id(tool: str, args: Any) -> str:
-    """Name a call by its content: lower-case hexadecimal SHA-256 of `{args, tool}`.
+    """Compute the content-based id of a call: SHA-256 of `{args, tool}` in lower-case hexadecimal.
 
-    `args` are the raw arguments, before validation: writing out a default changes the id,
-    the order of members does not. Raises TypeError where `canonical_stringify` does.
+    `args` are the raw arguments, before validation: an explicit default changes the id, the
+    order of members does not. Raises TypeError as `canonical_stringify` does.
     """
     return sha256(_canonical_bytes({"args": args, "tool": tool})).hexdigest()
 
 
 def _canonical_bytes(value: Any) -> bytes:
     try:
-        ordinary = _sorted_json(value)  # first: it refuses a cycle, of which a look sees no end
+        ordinary = _sorted_json(value)  # first: it rejects cycles, in which the check never ends
         return ordinary if _is_ordinary(value) else to_json(_ordered(value))
     except (
         _NotOrdinaryError, MsgspecError, OverflowError, RecursionError, TypeError, ValueError,
-    ):  # fmt: skip  # by line as they belong together
-        # Lone surrogates, depth, cycles, names that are not text and therefore do not sort.
-        # Only a surrogate makes text unencodable, so most text is never scanned for one.
+    ):  # fmt: skip  # grouped by line
+        # Lone surrogates, depth, cycles, or names that are not text and so cannot be sorted.
+        # Only a surrogate makes text unencodable, so most text is never searched for one.
         text = _write_exactly(value)
         return (text if text.isascii() else _escape_lone_surrogates(text)).encode()
 
@@ -64,8 +64,8 @@ def _canonical_bytes(value: Any) -> bytes:
 def _is_ordinary(root: Any) -> bool:
     """Whether any JSON encoder that sorts members writes this value as JavaScript does.
 
-    A call id is on the path of every recorded call and most arguments are ordinary: one loop
-    over what is found on the way, as calls of a function cost more than it does.
+    Every recorded call needs a call id, and most arguments are ordinary. So this is one loop
+    over a growing list, because function calls would cost more than the loop itself.
     Raises TypeError for names that are not text.
     """
     names: list[str] = []
@@ -95,7 +95,8 @@ def _is_ordinary(root: Any) -> bool:
 def _ordered(value: Any) -> Any:
     """A copy with sorted members and `1.0` as 1, which pydantic writes as JavaScript does.
 
-    What this turns down is only slower. Raises _NotOrdinaryError; RecursionError on cycles.
+    Values rejected here only take the slower way. Raises _NotOrdinaryError, and RecursionError
+    on cycles.
     """
     kind = type(value)
     if kind is str or kind is bool or value is None:
@@ -103,7 +104,7 @@ def _ordered(value: Any) -> Any:
     if kind is int:
         if -_EXACT_INTEGER <= value <= _EXACT_INTEGER:
             return value
-    elif kind is float:  # outside these bounds, or integral, the two print differently
+    elif kind is float:  # outside these bounds, or if integral, both languages print differently
         if value.is_integer() and abs(value) <= _EXACT_INTEGER:
             return int(value)
         if 1e-4 <= abs(value) < 1e15:
@@ -123,10 +124,10 @@ def _ordered(value: Any) -> Any:
 
 
 def _write_exactly(root: Any) -> str:
-    """Write any value the canonical form can express, however deep.
+    """Write any value that has a canonical form, however deep.
 
-    The stack holds what is still to be written: texts as they are, values, and the id of a
-    container at the point where it closes, so that `open_ids` are the ancestors.
+    The stack holds what is still to be written: texts, values, and the id of a container at the
+    point where it closes. So `open_ids` are the ancestors of the current value.
     """
     pieces: list[str] = []
     open_ids: set[int] = set()
@@ -158,7 +159,7 @@ def _members(value: Any) -> tuple[str, str, list[tuple[str, Any]]]:
     for key in value:
         if not isinstance(key, str):
             raise TypeError(f"a member's name must be text, not {type(key).__name__}")
-    # Big-endian, so that bytes sort as the 16-bit units do.
+    # Big-endian, so that bytes sort in the order of the 16-bit units.
     items = sorted(value.items(), key=lambda item: item[0].encode("utf-16-be", "surrogatepass"))
     return "{", "}", [(f"{_quote(key)}:", member) for key, member in items]
 
@@ -181,6 +182,6 @@ def _scalar(value: Any) -> str:
 def _escape_lone_surrogates(text: str) -> str:
     if not _SURROGATE.search(text):
         return text
-    # JavaScript's text is UTF-16: two halves that stand next to each other are one character.
+    # JavaScript's text is UTF-16: two adjacent halves of a surrogate pair are one character.
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", joined)

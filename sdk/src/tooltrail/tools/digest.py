@@ -1,4 +1,4 @@
-"""The digest that names one published form of a tool, the same in SDK and server."""
+"""The digest that identifies one published form of a tool, the same in SDK and server."""
 
 from hashlib import sha256
 from typing import Any
@@ -16,9 +16,9 @@ def tool_digest(
     ephemeral: bool = False,
     on_collision: str = "throw",
 ) -> str:
-    """Name a tool's contract: `sha256:` and the hash of the canonical text of these members.
+    """Compute the digest of a tool's contract: `sha256:` and the hash of its canonical text.
 
-    The tool's `meta` is not part of it: labels may change without making another version.
+    The tool's `meta` is not covered: labels may change without making a new version.
     Raises TypeError for schemas that are not plain JSON.
     """
     members = {

@@ -26,7 +26,7 @@ _SPHINX_FIELD = re.compile(r":(\w+)([^:]*):\s*(.*)")
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
-    """A function as a tool: what it is for, the type of its arguments, and how to call it."""
+    """A function read as a tool: its description, the type of its arguments, how to call it."""
 
     description: str
     model: Any
@@ -34,12 +34,12 @@ class FunctionTool:
 
 
 def read_function(fn: Callable[..., Any]) -> FunctionTool:
-    """Read a function's hints and docstring.
+    """Read a function's type hints and docstring.
 
-    A parameter without hint takes anything; `self` of a bound method is none of them. What a
-    `functools.partial` binds by position is none either; what it binds by name is a default.
-    Raises TypeError for `*args` and `**kwargs`, which no schema can name, NameError for hints
-    that cannot be resolved.
+    A parameter without a hint accepts anything. Not parameters of the tool: `self` of a bound
+    method, and what a `functools.partial` binds by position. What it binds by name is a default.
+    Raises TypeError for `*args` and `**kwargs`, whose names no schema can list, and NameError
+    for hints that cannot be resolved.
     """
     target = _behind(fn)
     hints = get_type_hints(target, include_extras=True)
@@ -57,7 +57,7 @@ def read_function(fn: Callable[..., Any]) -> FunctionTool:
         defaults[name] = (
             Field(default, description=texts[name]) if name in texts else Field(default)
         )
-    # A dataclass, because a model would not take parameters called `json` or `_private`.
+    # A dataclass, because a model does not allow parameters named `json` or `_private`.
     model = pydantic_dataclass(
         type(name_of(fn), (), {"__annotations__": annotations, **defaults}),
         config=ConfigDict(extra="forbid", arbitrary_types_allowed=False),
@@ -78,7 +78,7 @@ def is_partial(fn: Any) -> bool:
 
 
 def name_of(fn: Any) -> str:
-    """What a callable is called: its own name, that inside a `partial`, or its class's."""
+    """The name of a callable: its own, the one inside a `partial`, or that of its class."""
     name = getattr(fn, "__name__", None)
     if not isinstance(name, str) or isinstance(fn, MethodType):
         inner = _inner(fn)
@@ -98,23 +98,23 @@ def _inner(fn: Any) -> Any:
 
 
 def _behind(fn: Any) -> Any:
-    """The function that has the hints: inside `partial`s, and of a callable object its method."""
+    """The function with the hints: inside `partial`s, or the method of a callable object."""
     inner = _inner(fn)
     return inner if inspect.isroutine(inner) or inspect.isclass(inner) else type(inner).__call__
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says of the function, and of each parameter in one line.
+    """Split a docstring into the function's description and a line for each parameter.
 
-    Knows Google, NumPy and Sphinx style; sections on other things are left out.
+    Supports Google, NumPy and Sphinx style. Sections about anything else are ignored.
     """
     lines = inspect.cleandoc(text).splitlines()
     heads = (_SECTION.fullmatch(line) or _SPHINX_FIELD.fullmatch(line) for line in lines)
     start = next((index for index, head in enumerate(heads) if head), len(lines))
     parameters: dict[str, list[str]] = {}
-    entry: list[str] | None = None  # where a continuation line belongs
-    pattern: re.Pattern[str] | None = None  # what begins an entry; None outside of parameters
-    margin = 0  # of the section's entries, -1 until the first one shows it
+    entry: list[str] | None = None  # where a continuation line is added
+    pattern: re.Pattern[str] | None = None  # starts an entry; None outside parameter sections
+    margin = 0  # indentation of the section's entries; -1 until the first entry is read
     for line in lines[start:]:
         stripped, depth = line.strip(), len(line) - len(line.lstrip())
         if not stripped:

@@ -1,4 +1,4 @@
-"""An artifact that holds JSON: one value, or one a line."""
+"""An artifact that holds JSON: one value, or one value per line."""
 
 import json
 from collections.abc import Callable
@@ -11,11 +11,12 @@ JsonFormat = Literal["json", "jsonl", "ndjson"]
 
 
 class SpooledJsonArtifact(SpooledArtifact):
-    """JSON by line and by path. A value of its own on every line (`jsonl`) makes records.
+    """JSON by line and by path. With one value per line (`jsonl`) each line is a record.
 
-    Without `format` it is told from the content. The methods raise json.JSONDecodeError
-    (a ValueError) where the content is not of that format, and ValueError for a path
-    `tooltrail.tools.jsonpath` does not know. Source: the ADK's `SpooledJsonArtifact`, less JSON5.
+    Without `format` it is detected from the content. The methods raise json.JSONDecodeError (a
+    ValueError) if the content does not have that format, and ValueError for a path that
+    `tooltrail.tools.jsonpath` does not support. Source: the ADK's `SpooledJsonArtifact`, without
+    JSON5.
     """
 
     def __init__(self, reader: SpoolReader, format: JsonFormat | None = None) -> None:
@@ -24,7 +25,7 @@ class SpooledJsonArtifact(SpooledArtifact):
         self._loaded: tuple[JsonFormat, list[Any]] | None = None
 
     async def json_type(self) -> JsonFormat:
-        """The format given or found."""
+        """The format, given or detected."""
         return (await self._load())[0]
 
     async def json_length(self) -> int:
@@ -32,26 +33,26 @@ class SpooledJsonArtifact(SpooledArtifact):
         return len((await self._load())[1])
 
     async def json_keys(self) -> list[str] | None:
-        """The members' names of all records, each once; None if none is an object."""
+        """The member names of all records, each once; None if no record is an object."""
         objects = [record for record in (await self._load())[1] if isinstance(record, dict)]
         return list({name: None for record in objects for name in record}) if objects else None
 
     async def json_get(self, path: str) -> list[Any]:
-        """What the path leads to, in every record."""
+        """The values at the path, in every record."""
         select = compile_path(path)
         return [hit for record in (await self._load())[1] for hit in select(record)]
 
     async def json_pluck(self, path: str) -> list[Any]:
-        """The same as `json_get`, under the name used for records."""
+        """The same as `json_get`, under the ADK's name for records."""
         return await self.json_get(path)
 
     async def json_slice(self, start: int = 0, end: int | None = None) -> list[Any]:
-        """The records from `start` up to, without, `end`; a single value is given anyway."""
+        """The records from `start` up to but without `end`; a single value is always returned."""
         kind, records = await self._load()
         return list(records) if kind == "json" else records[start:end]
 
     async def json_filter(self, path: str) -> list[Any]:
-        """The records in which the path leads anywhere."""
+        """The records that have a value at the path."""
         select: Callable[[Any], list[Any]] = compile_path(path)
         return [record for record in (await self._load())[1] if select(record)]
 

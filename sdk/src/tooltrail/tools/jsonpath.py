@@ -1,7 +1,7 @@
-"""Picks values out of JSON by path: the part of RFC 9535 that needs no evaluation.
+"""Selects values in JSON by path: the part of RFC 9535 that needs no evaluation.
 
-Names, indexes, slices, wildcards and descendants; filter expressions are refused, because a
-model writes the path and nothing of its may run.
+Supports names, indexes, slices, wildcards and descendants. Filter expressions are rejected: a
+model writes the path, and nothing written by a model may be executed.
 """
 
 import re
@@ -29,9 +29,9 @@ _SEGMENT = re.compile(
 
 
 def compile_path(path: str) -> Callable[[Any], list[Any]]:
-    """Make a function that lists what the path leads to in a value, in document order.
+    """Make a function that lists the values at the path, in document order.
 
-    Raises ValueError for a path that is malformed or uses more than this module knows.
+    Raises ValueError for a path that is malformed or uses what this module does not support.
     """
     if not path.startswith("$"):
         raise ValueError(f"a path begins with $: {path!r}")

@@ -1,7 +1,7 @@
 """An artifact that holds Markdown: its headings, sections, code blocks, links and images.
 
-Reads the line structure of CommonMark (ATX and Setext headings, fences, inline links); a full
-parse, and YAML in the front matter, are left to whoever needs them.
+Reads the line structure of CommonMark: ATX and Setext headings, fences, inline links. It does not
+parse CommonMark fully, nor the YAML in front matter.
 """
 
 import re
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from tooltrail.tools.artifacts import SpooledArtifact
 
-# Only what begins a line is matched: results come from anywhere, and no pattern here may take
-# more than linear time on one long line.
+# Patterns match only the start of a line: results come from anywhere, and no pattern here may
+# take more than linear time on one long line.
 _ATX = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
 _SETEXT = re.compile(r" {0,3}(=+|-+)\s*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -24,7 +24,7 @@ _BLOCK_MARK = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+|\d{1,9}[.)]\s+)")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading; lines are numbered from 0, depth from 1 to 6."""
+    """A heading. Lines are numbered from 0, depth is 1 to 6."""
 
     text: str
     depth: int
@@ -33,7 +33,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with its body, subsections included; `body_end_line` is the first one after."""
+    """A heading and its body with subsections. `body_end_line` is the first line after it."""
 
     heading: str
     depth: int
@@ -44,9 +44,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """A fenced block: its language ('' for none), its text and the lines of its two fences.
+    """A fenced block: its language ('' for none), its text and the lines of both fences.
 
-    A block that is never closed ends with the last line.
+    A block that is not closed ends with the last line.
     """
 
     lang: str
@@ -65,24 +65,24 @@ class Link:
 
 
 class SpooledMarkdownArtifact(SpooledArtifact):
-    """Markdown by line and by structure. Nothing inside code blocks counts as structure.
+    """Markdown by line and by structure. Text inside code blocks never counts as structure.
 
     Source: the ADK's `SpooledMarkdownArtifact`, without syntax trees.
     """
 
     async def md_frontmatter(self) -> str | None:
-        """The text between the `---` lines a document may begin with."""
+        """The text between the `---` lines at the start; None if there is no front matter."""
         lines = await self.cat()
         end = _frontmatter_end(lines)
         return "\n".join(line.rstrip("\r") for line in lines[1 : end - 1]) if end else None
 
     async def md_headings(self, depth: int | None = None) -> list[Heading]:
-        """The headings in order, of one depth if given."""
+        """The headings in order; with `depth` only those of this depth."""
         found = _headings(await self.cat())
         return [heading for heading in found if depth in (None, heading.depth)]
 
     async def md_sections(self, depth: int | None = None) -> list[Section]:
-        """The sections in order, of one depth if given."""
+        """The sections in order; with `depth` only those of this depth."""
         lines = await self.cat()
         headings = list(_headings(lines))
         sections = []
@@ -94,19 +94,19 @@ class SpooledMarkdownArtifact(SpooledArtifact):
         return [section for section in sections if depth in (None, section.depth)]
 
     async def md_code_blocks(self, lang: str | None = None) -> list[CodeBlock]:
-        """The fenced code blocks in order, of one language if given."""
+        """The fenced code blocks in order; with `lang` only those of this language."""
         return [block for block in _code_blocks(await self.cat()) if lang in (None, block.lang)]
 
     async def md_links(self, start: int = 0, end: int | None = None) -> list[Link]:
-        """The inline links in the lines from `start` up to, without, `end`."""
+        """The inline links in the lines from `start` up to but without `end`."""
         return await self._inline("", start, end)
 
     async def md_images(self, start: int = 0, end: int | None = None) -> list[Link]:
-        """The images in the lines from `start` up to, without, `end`."""
+        """The images in the lines from `start` up to but without `end`."""
         return await self._inline("!", start, end)
 
     async def md_text(self) -> str:
-        """The document without its markup and front matter; code keeps its text."""
+        """The document without markup and front matter. Code blocks keep their text."""
         lines = await self.cat()
         shown = {number: _plain(line) for number, line in _prose(lines)}
         for heading in _headings(lines):
@@ -135,7 +135,7 @@ def _plain(line: str) -> str:
 
 
 def _frontmatter_end(lines: list[str]) -> int:
-    """The line after the front matter, 0 where there is none."""
+    """The line after the front matter; 0 if there is none."""
     if not lines or lines[0].rstrip() != "---":
         return 0
     closing = (number for number, line in enumerate(lines) if number and line.rstrip() == "---")
@@ -161,7 +161,7 @@ def _code_blocks(lines: list[str]) -> Iterator[CodeBlock]:
 
 
 def _prose(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """The numbered lines that are neither front matter nor in a code block."""
+    """The lines, with numbers, that are neither front matter nor in a code block."""
     start = _frontmatter_end(lines)
     code = {
         number
@@ -174,7 +174,7 @@ def _prose(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _headings(lines: list[str]) -> Iterator[Heading]:
-    above: tuple[int, str] | None = None  # a line of text that an underline would make a heading
+    above: tuple[int, str] | None = None  # a line that becomes a heading if it is underlined
     for number, line in _prose(lines):
         if match := _ATX.match(line):
             yield Heading(_closed(line[match.end() :].strip()), len(match[1]), number)
@@ -187,6 +187,6 @@ def _headings(lines: list[str]) -> Iterator[Heading]:
 
 
 def _closed(text: str) -> str:
-    """A heading's text without the row of # it may end with."""
+    """A heading's text without the closing row of #."""
     bare = text.rstrip("#")
     return bare.rstrip() if not bare or bare[-1].isspace() else text

@@ -1,7 +1,7 @@
-"""Reads the members a tool or a record is made of, and collects what is wrong with them.
+"""Reads the members of a tool or a record, and collects what is wrong with them.
 
-Owns the checks such members share and the wording of their faults; which members there are is
-their owner's.
+Owns the shared checks and the wording of their errors. The owner of the members defines which
+there are.
 """
 
 from typing import Any, Final, cast
@@ -9,33 +9,33 @@ from typing import Any, Final, cast
 from tooltrail.errors import TooltrailError, ValidationDetail, ValidationException
 
 MISSING: Final[Any] = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
-"""Stands for a member that was not given."""
+"""Marks a member that was not given."""
 
 
 class MemberProblems:
-    """Collects every fault, to raise `error` once, with all of them in its cause."""
+    """Collects all problems, to raise `error` once, with all of them in its cause."""
 
     def __init__(self, error: type[TooltrailError]) -> None:
         self._error = error
         self._details: list[ValidationDetail] = []
 
     def add(self, member: str, text: str, kind: str = "invalid") -> None:
-        """Note that a member is at fault."""
+        """Note a problem with a member."""
         self._details.append(ValidationDetail(f'"{member}" {text}', (member,), kind))
 
     def raise_any(self) -> None:
-        """Raise what was noted, if anything was."""
+        """Raise `error` if there are problems."""
         if self._details:
             raise self._error from ValidationException(self._details)
 
     def is_given(self, member: str, value: Any) -> bool:
-        """Whether a required member was given; it is a fault if not."""
+        """Whether a required member was given. Notes a problem if not."""
         if value is MISSING:
             self.add(member, "is required", "required")
         return value is not MISSING
 
     def text(self, member: str, value: Any) -> str:
-        """A required text that is not empty."""
+        """Check a required text that must not be empty."""
         if self.is_given(member, value):
             if not isinstance(value, str):
                 self.add(member, "must be text")
@@ -44,7 +44,7 @@ class MemberProblems:
         return cast("str", value)
 
     def flag(self, member: str, value: Any) -> bool:
-        """True or false, also as text; None is false."""
+        """Read a boolean; its text is accepted, too. None is False."""
         if not self.is_given(member, value):
             return False
         if isinstance(value, bool) or value is None:

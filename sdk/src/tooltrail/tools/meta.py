@@ -9,14 +9,14 @@ from tooltrail.errors import InvalidInitialRegistryValue
 
 
 class Registry:
-    """Nested plain values, reached by dotted paths whose digits index lists (`list.0.name`).
+    """Nested plain values, accessed by dotted paths. Digits index lists (`list.0.name`).
 
-    What goes in and what comes out are deep copies, so nobody changes it from afar. A stored
-    None is a value like any other; only an absent one gives way to a default. A key that
-    itself contains a dot cannot be reached.
+    Values are deep-copied when stored and when read, so nobody can change them from outside. A
+    stored None is a value like any other; a default is used only if the value is absent. A key
+    that contains a dot cannot be accessed.
 
     Raises InvalidInitialRegistryValue unless `initial` is a mapping (None: empty).
-    Source: the ADK's `Registry`; that `set` copies is its documentation's word.
+    Source: the ADK's `Registry`; that `set` copies is from the ADK's documentation.
     """
 
     __slots__ = ("_values",)
@@ -29,14 +29,14 @@ class Registry:
         self._values: dict[str, Any] = deepcopy(dict(initial))
 
     def get(self, path: str, default: Any = None) -> Any:
-        """A copy of the value at `path`, or `default` where there is none."""
+        """A copy of the value at `path`, or `default` if there is none."""
         try:
             return deepcopy(self._find(path))
         except LookupError:
             return default
 
     def has(self, path: str) -> bool:
-        """Whether anything, None included, is stored at `path`."""
+        """Whether a value, including None, is stored at `path`."""
         try:
             self._find(path)
         except LookupError:
@@ -44,11 +44,11 @@ class Registry:
         return True
 
     def set(self, path: str, value: Any) -> None:
-        """Store a copy of `value`, making what is missing on the way.
+        """Store a copy of `value`, creating missing containers on the way.
 
-        A part made of digits makes a list, any other a mapping; a scalar on the way is
-        replaced, places skipped in a list become None. Raises TypeError where a part meets a
-        None, or where one that is not an index meets a list.
+        Before a part of digits a list is created, before any other part a mapping. A scalar on
+        the way is replaced. Skipped places in a list become None. Raises TypeError if the path
+        leads through a None, or if a part that is not an index meets a list.
         """
         parts = path.split(".")
         container: Any = self._values
@@ -63,7 +63,7 @@ class Registry:
         _put(container, parts[-1], deepcopy(value))
 
     def keys(self) -> list[str]:
-        """The paths of all leaves: lists and scalars; an empty mapping has none."""
+        """The paths of all leaves, which are lists and scalars. An empty mapping has none."""
         return _leaf_paths(self._values)
 
     def all(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Registry:
 
 
 def _index(part: str) -> int:
-    # As JavaScript has it: "01" and "+1" are names, not places in a list.
+    # As in JavaScript: "01" and "+1" are names, not places in a list.
     if not (part.isascii() and part.isdecimal()) or (part[0] == "0" and part != "0"):
         raise LookupError(part)
     return int(part)

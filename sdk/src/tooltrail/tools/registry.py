@@ -1,4 +1,4 @@
-"""The tools an agent may call, by name, in order, some of them hidden."""
+"""The tools that an agent may call, by name and in order. Some of them can be hidden."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol, Self
@@ -8,17 +8,17 @@ from tooltrail.tools.tool import ON_COLLISION, OnCollision, Tool
 
 
 class AcknowledgedContext(Protocol):
-    """A context that tells when the work it stands for was accepted."""
+    """A context that reports when its work was acknowledged."""
 
     def on_ack(self, handler: Callable[[], None], /) -> Callable[[], None]:
-        """Call `handler` on acknowledgement; returns a function that unsubscribes it."""
+        """Call `handler` on acknowledgement. Returns a function that unsubscribes it."""
 
 
 class ToolRegistry:
-    """A set of tools with unique names that keeps the order they came in.
+    """A set of tools with unique names, in the order they were added.
 
-    Hidden tools stay registered and are left out of `visible()`. Source: the ADK's
-    `ToolRegistry`. Raises ToolAlreadyRegistered where two of `tools` share a name.
+    Hidden tools stay registered but are not in `visible()`. Raises ToolAlreadyRegistered if two
+    of `tools` have the same name. Source: the ADK's `ToolRegistry`.
     """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
@@ -28,10 +28,10 @@ class ToolRegistry:
             self.register(tool)
 
     def register(self, tool: Tool, overwrite: bool = False) -> None:
-        """Add a tool. With `overwrite` it takes the place and hiddenness of its namesake.
+        """Add a tool. With `overwrite` it replaces the tool with its name, hidden or not.
 
-        Raises ToolAlreadyRegistered for a taken name whatever the tools' own `on_collision`
-        says (that is for `merge`), TypeError for what is not a Tool.
+        Raises ToolAlreadyRegistered for a taken name, whatever the tools' own `on_collision` is
+        (that is for `merge`), and TypeError if `tool` is not a Tool.
         """
         if not Tool.is_tool(tool):
             raise TypeError(f"only a Tool can be registered, not {type(tool).__name__}")
@@ -40,16 +40,16 @@ class ToolRegistry:
         self._tools[tool.name] = tool
 
     def unregister(self, name: str) -> None:
-        """Remove a tool and forget that it was hidden; an unknown name is no matter."""
+        """Remove a tool and its hidden state. An unknown name has no effect."""
         self._tools.pop(name, None)
         self._hidden.discard(name)
 
     def get(self, name: str) -> Tool | None:
-        """The tool of that name, hidden or not."""
+        """The tool with this name, hidden or not; None if there is none."""
         return self._tools.get(name)
 
     def has(self, name: str) -> bool:
-        """Whether a tool of that name is registered, hidden or not."""
+        """Whether a tool with this name is registered, hidden or not."""
         return name in self._tools
 
     def all(self) -> list[Tool]:
@@ -69,11 +69,11 @@ class ToolRegistry:
         self._hidden |= self._tools.keys() & set(names)
 
     def unhide(self, *names: str) -> None:
-        """Show tools again."""
+        """Show hidden tools again."""
         self._hidden -= set(names)
 
     def set_hidden(self, *names: str) -> None:
-        """Hide exactly these; a name not registered yet counts once it is."""
+        """Hide exactly these tools. A name that is not registered yet takes effect later."""
         self._hidden = set(names)
 
     def clear_hidden(self) -> None:
@@ -81,24 +81,24 @@ class ToolRegistry:
         self._hidden.clear()
 
     def prune_ephemeral(self) -> None:
-        """Remove the tools that were meant for one turn only."""
+        """Remove the tools that are for one turn only."""
         for tool in self.all():
             if tool.ephemeral:
                 self.unregister(tool.name)
 
     def bind_context(self, ctx: AcknowledgedContext) -> Callable[[], None]:
-        """Prune ephemeral tools when the context is acknowledged; returns the unsubscriber."""
+        """Prune ephemeral tools when the context is acknowledged. Returns the unsubscriber."""
         return ctx.on_ack(self.prune_ephemeral)
 
     @classmethod
     def merge(
         cls, registries: Iterable["ToolRegistry"], on_collision: OnCollision = "throw"
     ) -> Self:
-        """One new registry from many, left to right; the sources stay as they are.
+        """Merge registries, left to right, into a new one. The sources do not change.
 
-        Where a name is taken, the incoming tool's own `on_collision` decides: `replace` puts
-        it in the old one's place, `keep` drops it, `throw` leaves it to the argument. A tool
-        is hidden if any source that has one of its name hides it. Raises
+        If a name is taken, the incoming tool's own `on_collision` decides: `replace` replaces
+        the tool that is there, `keep` drops the incoming one, `throw` uses the argument. A tool
+        is hidden if any source that has a tool of this name hides it. Raises
         ToolAlreadyRegistered, and ValueError for an unknown `on_collision`.
         """
         if on_collision not in ON_COLLISION:

@@ -1,7 +1,7 @@
-"""A tool: its definition, the check of its arguments and its execution.
+"""A tool: its definition, the validation of its arguments and its execution.
 
-Owns `Tool`. Shipping what was executed is `tooltrail.trail`'s, judging what came out
-`tooltrail.guard`'s: a guarded handler's verdict goes into the end event.
+Owns `Tool`. `tooltrail.trail` ships what was executed, `tooltrail.guard` checks the output. The
+verdict of a guarded handler is in the end event.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
@@ -41,20 +41,20 @@ ON_COLLISION: Final[tuple[OnCollision, ...]] = get_args(OnCollision)
 
 
 class ExecutionContext(Protocol):
-    """What a tool runs in: the turn's id, and who wants to hear of starts and ends.
+    """The context that a tool runs in: it has the turn's id and receives starts and ends.
 
-    A context with a method `bind_tool(tool)` is told as well which tools are to run in it.
+    If a context has a method `bind_tool(tool)`, it gets each tool that is going to run in it.
     """
 
     @property
     def id(self) -> str:
-        """The turn's id, `turn_id` in the events."""
+        """The turn's id; `turn_id` in the events."""
 
     def emit_tool_execution_start(self, event: AdkToolExecutionStart, /) -> object:
-        """Told before the handler runs."""
+        """Called before the handler runs."""
 
     def emit_tool_execution_end(self, event: AdkToolExecutionEnd, /) -> object:
-        """Told after the handler ended."""
+        """Called after the handler has ended."""
 
 
 Handler = Callable[[Any, Any, Registry], Any]
@@ -62,16 +62,18 @@ Handler = Callable[[Any, Any, Registry], Any]
 
 
 class Tool:
-    """A callable tool: name, description, input schema and what it does. Read-only.
+    """A callable tool: its name, description, input schema and handler. Read-only.
 
-    `input_schema` is a JSON Schema of type object or a pydantic model (see
-    `tooltrail.tools.arguments`). `artifact_constructor` is a function without arguments that
-    returns the artifact class to wrap results in; it is called once, here. `ephemeral` tools
-    live one turn, `trusted` is for the host to act on, `on_collision` speaks in
-    `ToolRegistry.merge`. None for an optional member means not given.
+    - `input_schema`: a JSON Schema of type object, or a pydantic model (see
+      `tooltrail.tools.arguments`).
+    - `artifact_constructor`: a function without arguments that returns the artifact class for
+      results. It is called once, here, to check it.
+    - `ephemeral`: the tool is for one turn only.
+    - `trusted`: the author vouches for the results; the host decides what that means.
+    - `on_collision`: what `ToolRegistry.merge` does if the name is taken.
 
-    Raises InvalidInitialToolValue, its cause naming every member that is missing, unknown or
-    unusable. Source: the ADK's `Tool`.
+    None for an optional member means that it is not given. Raises InvalidInitialToolValue; its
+    cause names every member that is missing, unknown or invalid. Source: the ADK's `Tool`.
     """
 
     __slots__ = (
@@ -133,13 +135,13 @@ class Tool:
         description: str | None = None,
         **members: Any,
     ) -> Self:
-        """Make a tool of a sync or async function, its schema read off hints and docstring.
+        """Make a tool from a sync or async function, with its hints and docstring as schema.
 
-        Parameters become members, those without default required; their descriptions come
-        from the docstring (Google, NumPy or Sphinx style) or `Annotated[…, Field(…)]`, the
-        tool's from what the docstring says before. The handler calls `fn` with the
-        validated values. `members` are those of `Tool`. Raises InvalidInitialToolValue, also
-        where there is neither docstring nor description or a parameter cannot be described.
+        Parameters become members; those without default are required. Their descriptions come
+        from the docstring (Google, NumPy or Sphinx style) or from `Annotated[…, Field(…)]`. The
+        tool's description is the docstring's text before its sections. The handler calls `fn`
+        with the validated values. `members` are those of `Tool`. Raises InvalidInitialToolValue,
+        also if there is neither docstring nor description, or if a parameter has no schema.
         """
         plain, guard = unwrap(fn)
         try:
@@ -161,37 +163,37 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """What models call it by."""
+        """The name by which models call it."""
         return self._name
 
     @property
     def description(self) -> str:
-        """What models are told it does."""
+        """What it does, as models read it."""
         return self._description
 
     @property
     def input_schema(self) -> Any:
-        """The schema as it was given: JSON Schema or a pydantic type."""
+        """The schema as given: JSON Schema or a pydantic type."""
         return self._input_schema
 
     @property
     def output_schema(self) -> Any:
-        """The schema its handler is guarded by (`tooltrail.guard.guard`), None if by none."""
+        """The output schema of its guarded handler (`tooltrail.guard.guard`); None if unguarded."""
         return None if self._guard is None else self._guard.schema
 
     @property
     def artifact_constructor(self) -> Callable[[], type[SpooledArtifact]] | None:
-        """The resolver of the class results are wrapped in; None: plain text."""
+        """The function that returns the artifact class for results; None: plain text."""
         return self._artifact_constructor
 
     @property
     def meta(self) -> Registry:
-        """Values the author attached; the handler gets the same registry."""
+        """Values that the author attached. The handler gets the same registry."""
         return self._meta
 
     @property
     def ephemeral(self) -> bool:
-        """Whether it is meant for one turn only."""
+        """Whether it is for one turn only."""
         return self._ephemeral
 
     @property
@@ -201,19 +203,19 @@ class Tool:
 
     @property
     def on_collision(self) -> OnCollision:
-        """What `ToolRegistry.merge` does when its name is taken."""
+        """What `ToolRegistry.merge` does if its name is taken."""
         return self._on_collision
 
     @staticmethod
     def is_tool(value: object) -> TypeIs["Tool"]:
-        """Whether the value is a Tool; a mapping of the same shape is none."""
+        """Whether the value is a Tool. A mapping of the same shape is not."""
         return isinstance(value, Tool)
 
     async def validate(self, args: Any) -> Any:
-        """The arguments checked, with defaults filled in; of a pydantic schema, an instance.
+        """Validate arguments and fill in defaults. With a pydantic schema, return an instance.
 
-        Nothing is converted: "10" is not a number. Raises InvalidToolArgs whose cause, a
-        ValidationException, lists every fault.
+        Nothing is converted: "10" is not a number. Raises InvalidToolArgs; its cause, a
+        ValidationException, lists every violation.
         """
         try:
             return self._arguments.validate(args)
@@ -221,13 +223,13 @@ class Tool:
             raise InvalidToolArgs from error
 
     def executor(self, ctx: ExecutionContext) -> Callable[[Any], Coroutine[Any, Any, Any]]:
-        """Bind the tool to a context: an async function from arguments to the result.
+        """Bind the tool to a context: returns an async function from arguments to the result.
 
-        In this order: (1) the call id is made of the raw arguments, (2) they are validated,
-        (3) the start event is emitted, (4) the handler runs, (5) the end event is emitted,
-        (6) what the handler raised is raised as the cause of ToolDownstreamError.
-        Faults of 1 (TypeError), 2 (InvalidToolArgs) and 3 are raised as they are and
-        nothing more is emitted. Cancellation is passed on, not wrapped, after its end event.
+        That function works in this order: (1) it computes the call id of the raw arguments,
+        (2) validates them, (3) emits the start event, (4) runs the handler, (5) emits the end
+        event, (6) raises ToolDownstreamError from what the handler raised.
+        Errors in 1 (TypeError), 2 (InvalidToolArgs) and 3 are raised unchanged, and no further
+        event is emitted. A cancellation is raised unchanged after the end event.
         """
 
         if (bind := getattr(ctx, "bind_tool", None)) is not None:
@@ -241,7 +243,7 @@ class Tool:
             verdict: GuardOutcome | None = None
 
             def end(is_error: bool) -> AdkToolExecutionEnd:
-                # Not the wall clock: set back in between, it would end before it started.
+                # Not the wall clock: if it was set back meanwhile, the end would precede the start.
                 duration_ms = (perf_counter_ns() - started_ns) / 1e6
                 members = {
                     **called,
@@ -268,7 +270,7 @@ class Tool:
                     if verdict.error is not None:
                         raise verdict.error
                     result = verdict.data
-                # Inside, as in the ADK: a context that cannot take the end fails the call.
+                # Inside the try, as in the ADK: if the context rejects the end, the call fails.
                 ctx.emit_tool_execution_end(end(is_error=False))
                 return result
             except Exception as error:
@@ -281,7 +283,7 @@ class Tool:
         return execute
 
     def describe(self) -> dict[str, Any]:
-        """A plain snapshot: `name`, `description` and `inputSchema` as JSON Schema."""
+        """A plain snapshot: `name`, `description`, and `inputSchema` as JSON Schema."""
         return {
             "name": self._name,
             "description": self._description,
@@ -289,7 +291,7 @@ class Tool:
         }
 
     def to_openai(self) -> dict[str, Any]:
-        """The definition as OpenAI's chat completions take it, an entry of `tools`."""
+        """The definition for OpenAI's chat completions, an entry of `tools`."""
         return {
             "type": "function",
             "function": {
@@ -300,7 +302,7 @@ class Tool:
         }
 
     def to_anthropic(self) -> dict[str, Any]:
-        """The definition as Anthropic's messages take it, an entry of `tools`."""
+        """The definition for Anthropic's messages, an entry of `tools`."""
         return {
             "name": self._name,
             "description": self._description,
@@ -308,7 +310,7 @@ class Tool:
         }
 
     def to_mcp(self) -> dict[str, Any]:
-        """The definition as an MCP server's `tools/list` gives it."""
+        """The definition for the `tools/list` of an MCP server."""
         return self.describe()
 
     def __repr__(self) -> str:
@@ -332,14 +334,14 @@ class _ToolProblems(MemberProblems):
                 return read_input_schema(schema)
             except ValueError as error:
                 self.add("input_schema", f"is no input schema: {error}")
-        return cast("Arguments", None)  # raise_any follows
+        return cast("Arguments", None)  # raise_any raises later
 
     def artifact_constructor(self, resolver: Any) -> None:
         if resolver is None:
             return
         try:
             resolved = resolver()
-        except Exception as error:  # whatever the author's own code raises
+        except Exception as error:  # the author's code may raise anything
             self.add("artifact_constructor", f"could not be resolved: {error}")
         else:
             if not is_artifact_class(resolved):

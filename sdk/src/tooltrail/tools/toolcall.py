@@ -1,7 +1,7 @@
 """The record of one finished call, as a conversation's history keeps it.
 
-Owns what such a record must have; making one is the host's, who knows the model's ids and
-where results lie. Reporting the execution itself is `tooltrail.trail`'s.
+Owns the rules for such a record. The host makes it, because the host knows the model's ids and
+where results are. `tooltrail.trail` reports the execution itself.
 """
 
 import json
@@ -21,32 +21,34 @@ from tooltrail.tools.members import MISSING, MemberProblems
 
 @runtime_checkable
 class Media(Protocol):
-    """Binary output of a tool, such as an image: its type, and its bytes when asked for."""
+    """Binary output of a tool, such as an image: its type, and its bytes on request."""
 
     @property
     def mime_type(self) -> str:
-        """What it is, `image/png`."""
+        """The media type, such as `image/png`."""
 
     def stream(self) -> Any:
-        """Open its bytes."""
+        """Open the bytes for reading."""
 
 
 Results = str | SpooledArtifact | list[SpooledArtifact] | Media | list[Media]
-"""What a call gave: a text, artifacts or media, the lists not empty and of one kind."""
+"""The result of a call: text, artifacts or media. Lists are not empty and hold one kind only."""
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class ToolCall:
-    """One finished call: what the model asked for and what it got. Read-only.
+    """One finished call: what the model requested and what it got. Read-only.
 
-    `args` is a mapping or the JSON text of an object, and always read as a mapping. Times are
-    datetimes with offset or RFC 3339 text. `checksum` is the call id (`compute_call_id`); it
-    is kept as given, not verified. A `payload` (the provider's own, opaque) needs
-    `replay_compatibility` to say who may have it back. `from_artifact_tool` marks answers of
-    an `ArtifactTool`, `inline` results the model is shown whole.
+    - `args`: a mapping or the JSON text of an object; always stored as a mapping.
+    - `created_at`, `updated_at`, `completed_at`: datetimes with offset, or RFC 3339 text.
+    - `checksum`: the call id (`compute_call_id`). It is stored as given, not verified.
+    - `payload`: opaque data of the provider. It needs `replay_compatibility`, which says who may
+      get it back.
+    - `from_artifact_tool`: the call was of an `ArtifactTool`.
+    - `inline`: the model sees the whole result.
 
-    Raises InvalidInitialToolCallValue, its cause naming every member that is missing, unknown
-    or unusable. Source: the ADK's `ToolCall`.
+    Raises InvalidInitialToolCallValue; its cause names every member that is missing, unknown or
+    invalid. Source: the ADK's `ToolCall`.
     """
 
     id: str
@@ -112,7 +114,7 @@ class ToolCall:
 
     @staticmethod
     def is_tool_call(value: object) -> TypeIs["ToolCall"]:
-        """Whether the value is a ToolCall; a mapping of the same shape is none."""
+        """Whether the value is a ToolCall. A mapping of the same shape is not."""
         return isinstance(value, ToolCall)
 
 
@@ -142,7 +144,7 @@ class _CallProblems(MemberProblems):
                 return parse_instant(value)
             except ValueError as error:
                 self.add(member, f"must be a time: {error}")
-        return cast("datetime", None)  # raise_any follows
+        return cast("datetime", None)  # raise_any raises later
 
 
 def _are_results(value: Any) -> bool:
