@@ -1,4 +1,4 @@
-"""The AI Core's tool contracts: what a call is given and what it gives back."""
+"""The AI Core's tool contracts: the context of a call and its result."""
 
 from tooltrail.contracts.failures import describe_failure, tool_error
 from tooltrail.contracts.models import (

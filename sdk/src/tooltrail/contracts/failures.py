@@ -1,8 +1,8 @@
-"""Makes the AI Core's error of an exception: which kind it is and what it says.
+"""Turns an exception into the AI Core's error: its type and its message.
 
-Knows exceptions of the standard library, pydantic and this SDK by class, those of HTTP
-clients (urllib, urllib3, requests, httpx, aiohttp …) by what they have in common, so that
-none needs to be installed.
+Recognizes exceptions of the standard library, pydantic and this SDK by class. Those of HTTP
+clients (urllib, urllib3, requests, httpx, aiohttp …) are recognized by common attributes, so
+that none of these needs to be installed.
 """
 
 import errno
@@ -53,14 +53,18 @@ def describe_failure(
     attempt: int | None = None,
     now: datetime | None = None,
 ) -> ToolErrorDetail:
-    """Say what kind of failure an exception is.
+    """Classify an exception as one of the AI Core's error types.
 
-    Time-outs (HTTP 408 and 504 too) are TIMEOUT, HTTP 429 RATE_LIMIT, other 5xx UPSTREAM,
-    broken schemas VALIDATION, lost connections RETRYABLE, the rest FATAL. A call that was
-    cancelled, or interrupted because the process ends, did not fail by itself: RETRYABLE, with
-    the code CANCELLED or INTERRUPTED. Retry-After, in seconds or as a date (read against `now`),
-    becomes `retry_after_ms`. What the handler of a `Tool` raised counts, not the
-    ToolDownstreamError around it.
+    - TIMEOUT: timeouts, HTTP 408 and 504.
+    - RATE_LIMIT: HTTP 429.
+    - UPSTREAM: other HTTP 5xx.
+    - VALIDATION: violated schemas.
+    - RETRYABLE: lost connections; also calls that were cancelled or interrupted by the end of the
+      process, which did not fail themselves. Their code is CANCELLED or INTERRUPTED.
+    - FATAL: everything else.
+
+    Retry-After, in seconds or as a date (relative to `now`), becomes `retry_after_ms`. For a
+    ToolDownstreamError, the exception of the tool's handler is classified.
     """
     error = _root(error)
     status = _http_status(error)
@@ -87,7 +91,7 @@ def tool_error[IT: BaseModel](
     endpoint: str | None = None,
     attempt: int | None = None,
 ) -> ToolError[IT]:
-    """The whole envelope of a failed call; `took_ms` is ms until the failure was noticed."""
+    """Make the whole envelope of a failed call; `took_ms` is ms until the failure was noticed."""
     envelope = cast("type[ToolError[IT]]", ToolError.__class_getitem__(type(input)))
     return envelope(
         input=input,
@@ -97,7 +101,7 @@ def tool_error[IT: BaseModel](
 
 
 def _root(error: BaseException) -> BaseException:
-    """The failure inside the wrappers that only pass it on."""
+    """The failure inside wrappers that only pass it on."""
     while isinstance(error, ToolDownstreamError) and error.__cause__ is not None:
         error = error.__cause__
     reason = getattr(error, "reason", None)  # urllib's URLError, urllib3's MaxRetryError
@@ -105,7 +109,7 @@ def _root(error: BaseException) -> BaseException:
 
 
 def _stopped(error: BaseException) -> str | None:
-    """The code of an exception that ends a call from outside."""
+    """The code of an exception that ends a call from outside; None for any other."""
     names = {base.__name__ for base in type(error).__mro__}
     if names & _CANCELLED_NAMES:
         return "CANCELLED"
@@ -116,7 +120,7 @@ def _kind(error: BaseException, status: int | None) -> ToolErrorType:
     names = {base.__name__ for base in type(error).__mro__}
     if status == 429:
         return ToolErrorType.RATE_LIMIT
-    # urllib3 counts a connection that was refused among its time-outs.
+    # urllib3 derives the error for a refused connection from its timeouts.
     is_timeout = any("Timeout" in name for name in names) and "NewConnectionError" not in names
     if status in (408, 504) or (status is None and is_timeout):
         return ToolErrorType.TIMEOUT
@@ -135,11 +139,11 @@ def _kind(error: BaseException, status: int | None) -> ToolErrorType:
 
 
 def _http_status(error: BaseException) -> int | None:
-    """The status of the HTTP answer the exception stands for, where there was one."""
-    if isinstance(error, TooltrailError):  # its status is what a server of ours would answer
+    """The HTTP status in the exception; None if there is none."""
+    if isinstance(error, TooltrailError):  # its status is for a server of ours to answer
         return None
     for holder in (getattr(error, "response", None), error):
-        # Numbers called `code` are HTTP's only where there are headers as well.
+        # A number in `code` is an HTTP status only if there are headers as well.
         code = "code" if hasattr(holder, "headers") else "status"
         for name in ("status_code", "status", code):
             value = getattr(holder, name, None)
@@ -170,7 +174,7 @@ def _delay_ms(value: str, now: datetime) -> int | None:
 
 
 def _details(error: BaseException) -> dict[str, Any] | None:
-    """Where a schema was broken; never the values, which may be anybody's secret."""
+    """Where a schema was violated. Never the values, which may be secret."""
     if isinstance(error, InvalidToolArgs) and isinstance(error.__cause__, ValidationException):
         error = error.__cause__
     if isinstance(error, ValidationException):

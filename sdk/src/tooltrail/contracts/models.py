@@ -1,8 +1,8 @@
 """The AI Core's envelopes: frozen models with the field order and rules of its document.
 
-Owns the models; making an error of an exception is `failures`', wrapping functions
-`outputs`'. Source: the AI Core's tool contracts. Where its implementation fell short of its
-document (examples, counts ≥ 0, instants no calendar has) the document is kept.
+Owns the models. `failures` makes errors from exceptions, `outputs` wraps functions. Source: the
+AI Core's tool contracts. Where the AI Core's implementation differs from its document (examples,
+counts ≥ 0, instants outside the calendar), these models follow the document.
 """
 
 from datetime import UTC, datetime
@@ -66,12 +66,12 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 def _add_example(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    # By exact name: the example of an envelope says nothing of ToolResult[Mine, Yours].
+    # By exact name: the example of an envelope does not apply to ToolResult[Mine, Yours].
     if model.__name__ in _EXAMPLES:
         schema["examples"] = [_EXAMPLES[model.__name__]]
 
 
-# `frozen` is repeated by each class below: type checkers read it there, not in the config.
+# Each class below repeats `frozen`: type checkers read it there, not in the config.
 class _Contract(BaseModel):
     model_config = ConfigDict(frozen=True, json_schema_extra=_add_example)
 
@@ -121,21 +121,22 @@ class ToolContext(_Contract, frozen=True):
         return self
 
     def event_members(self) -> dict[str, Any]:
-        """The members an event of this call carries, those that are None left out.
+        """The members for an event of this call, without those that are None.
 
-        Never `auth`; nor `tenant_id` and `now_iso`, which the API key and the event's own
-        times say better. All but `trace_id` and `invocation_id` fit `Trail.trace(…)`.
+        `auth` is never included. `tenant_id` and `now_iso` are not included either: the API key
+        and the event's own times are better sources. All but `trace_id` and `invocation_id` are
+        valid context members of `Trail.trace(…)`.
         """
         return self.model_dump(exclude={"auth", "tenant_id", "now_iso"}, exclude_none=True)
 
     @classmethod
     def from_event(cls, event: InvocationEvent, tenant_id: UUID) -> Self:
-        """The context an event was recorded in; `now_iso` is when the call started.
+        """Make the context that an event was recorded in; `now_iso` is the start of the call.
 
-        Raises pydantic.ValidationError where the event names no run or no invocation.
+        Raises pydantic.ValidationError if the event has no run or no invocation.
         """
         members = event.model_dump(include=cls.model_fields.keys() - {"auth"})
-        if members.get("trace_id") is None:  # an ADK event has its turn's id in that place
+        if members.get("trace_id") is None:  # an ADK event has its turn's id instead
             members["trace_id"] = event.turn_id
         return cls.model_validate(members | {"tenant_id": tenant_id, "now_iso": event.started_at})
 
@@ -143,12 +144,12 @@ class ToolContext(_Contract, frozen=True):
 class ToolErrorType(StrEnum):
     """What kind of failure it was, which is to say what can be done about it."""
 
-    RATE_LIMIT = "RATE_LIMIT"  # wait as long as told
-    TIMEOUT = "TIMEOUT"  # the time budget, or that of a service behind, ran out
+    RATE_LIMIT = "RATE_LIMIT"  # wait as long as the service says
+    TIMEOUT = "TIMEOUT"  # the time budget ran out, here or in a service behind
     UPSTREAM = "UPSTREAM"  # a service behind failed
-    VALIDATION = "VALIDATION"  # input or answer breaks its schema
-    RETRYABLE = "RETRYABLE"  # it may well work next time
-    FATAL = "FATAL"  # a person has to look
+    VALIDATION = "VALIDATION"  # input or output violates its schema
+    RETRYABLE = "RETRYABLE"  # a retry may succeed
+    FATAL = "FATAL"  # a person must look into it
 
 
 class ToolResultMeta(_Contract, frozen=True):
@@ -199,7 +200,7 @@ class Untyped(BaseModel):
 
 
 def _keep_members(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    # Without parameters the type is BaseModel itself, which would drop every member.
+    # Without parameters the type is BaseModel itself, which would drop all members.
     validated = handler(value)
     return Untyped.model_validate(value) if type(validated) is BaseModel else validated
 
@@ -225,4 +226,4 @@ class ToolError[IT: BaseModel](_Contract, frozen=True):
 type ToolOutput[IT: BaseModel, OT: BaseModel] = Annotated[
     ToolResult[IT, OT] | ToolError[IT], Field(discriminator="status")
 ]
-"""Either envelope, told apart by `status`, which must be there: `TypeAdapter(ToolOutput[I, O])`."""
+"""Either envelope, by its required `status`. To read one: `TypeAdapter(ToolOutput[I, O])`."""

@@ -1,4 +1,4 @@
-"""Wraps functions so that they answer with the AI Core's envelopes."""
+"""Wraps functions so that they return the AI Core's envelopes."""
 
 import functools
 import inspect
@@ -21,13 +21,13 @@ def returns_tool_output[IT: BaseModel, **P, OT: BaseModel](
     fn: Callable[Concatenate[IT, P], OT], /
 ) -> Callable[Concatenate[IT, P], ToolResult[IT, OT] | ToolError[IT]]: ...
 def returns_tool_output(fn: Callable[..., Any], /) -> Callable[..., Any]:
-    """Make a sync or async function answer with `ToolResult` or `ToolError`.
+    """Make a sync or async function return `ToolResult` or `ToolError`.
 
-    Its first parameter is hinted with the input model; a mapping given in its place is read
-    as one. What it returns is a model too, by preference the hinted one. Exceptions become
-    `ToolError`s of the type `describe_failure` names; only what ends a task or process
-    (cancellation, exit) is passed on. An envelope the function made itself is returned as it
-    is. Raises TypeError where the hint is missing.
+    The type hint of its first parameter must be the input model; a mapping is accepted in its
+    place and validated. The function returns a model, preferably the hinted one. Exceptions
+    become `ToolError`s with the type from `describe_failure`; only what ends a task or the
+    process (cancellation, exit) is raised. An envelope that the function returns is passed on
+    unchanged. Raises TypeError if the hint is missing.
     """
     input_model, output_model = _models(fn)
 
@@ -41,7 +41,7 @@ def returns_tool_output(fn: Callable[..., Any], /) -> Callable[..., Any]:
         return envelope(input=asked, data=data, meta=ToolResultMeta(took_ms=took_ms))
 
     def fail(error: Exception, given: Any, took_ms: int) -> Any:
-        # What could not be read is echoed as far as it has members at all.
+        # An input that could not be validated is echoed only if it has members.
         members = dict(given) if isinstance(given, Mapping) else {}
         asked = given if isinstance(given, BaseModel) else Untyped.model_validate(members)
         return tool_error(error, asked, took_ms=took_ms)

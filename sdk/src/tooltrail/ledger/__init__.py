@@ -1,7 +1,7 @@
-"""The ledger: events as leaves of a Merkle log, and what proves to anyone that none was altered.
+"""The ledger: events as leaves of a Merkle log, and proofs that no event was altered.
 
-Pure, and all that proving an event needs, so that a proof can be checked without a server.
-Only signing and checking signatures needs more than the SDK itself: the extra `verify`.
+Pure: it contains everything needed to check a proof without a server. Only signing and checking
+signatures need more than the SDK itself: the extra `verify`.
 """
 
 from tooltrail.ledger.checkpoint import Checkpoint, open_checkpoint

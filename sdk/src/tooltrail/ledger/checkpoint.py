@@ -1,9 +1,9 @@
-"""What a log signs of itself, size and root: https://c2sp.org/tlog-checkpoint.
+"""The size and root that a log signs: https://c2sp.org/tlog-checkpoint.
 
 <origin>
 <size>
 <base64 of the root>
-<extension lines>          none of ours
+<extension lines>          none in ours
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,9 +17,9 @@ from tooltrail.ledger.note import open_note, sign_note
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The state of a log: which log, how many entries, their root. Prints as the note's text.
+    """The state of a log: its origin, number of entries and root. `str()` gives the note's text.
 
-    Raises FormatError if it could not be written and read again.
+    Raises FormatError if the text could not be read back.
     """
 
     origin: str
@@ -50,19 +50,19 @@ class Checkpoint:
         return cls(origin, size, root, tuple(lines[2:]))
 
     def sign(self, keys: Sequence[SigningKey]) -> bytes:
-        """The checkpoint as a signed note; two keys while one takes over from the other.
+        """Make a signed note of the checkpoint; with two keys while one replaces the other.
 
-        Raises as `sign_note` does. A log must never sign two that are inconsistent: that is to
-        be seen to before.
+        Raises as `sign_note` does. A log must never sign two inconsistent checkpoints: the caller
+        must check that before.
         """
         return sign_note(str(self), keys)
 
 
 def open_checkpoint(note: bytes, origin: str, keys: Iterable[VerifierKey]) -> Checkpoint:
-    """The checkpoint in a note that one of the log's own `keys` signed.
+    """Read the checkpoint in a note that one of the log's own `keys` signed.
 
-    `keys` has no witness's: its signature alone would be enough. Raises FormatError also if it
-    is of a log other than `origin`, and otherwise as `open_note` does.
+    `keys` must not contain a witness's key: its signature alone would be accepted. Raises
+    FormatError if the checkpoint's origin is not `origin`, and otherwise as `open_note` does.
     """
     checkpoint = Checkpoint.parse(open_note(note, keys).text)
     if checkpoint.origin != origin:

@@ -1,17 +1,17 @@
-"""Why something of the ledger is not believed. Each message says what is wrong, for people."""
+"""Why data of the ledger is rejected. Each message says what is wrong, for people."""
 
 
 class LedgerError(ValueError):
-    """What the errors here share; catch it to catch them all."""
+    """The base class of these errors."""
 
 
 class FormatError(LedgerError):
-    """A note, key, checkpoint, tile or proof is not written as its specification says."""
+    """A note, key, checkpoint, tile or proof violates its specification."""
 
 
 class SignatureError(LedgerError):
-    """No known key signed the note, or a signature in the name of a known key is wrong."""
+    """No known key signed the note, or the signature of a known key is wrong."""
 
 
 class ProofError(LedgerError):
-    """A Merkle proof does not lead to the root it is to lead to."""
+    """A Merkle proof does not lead to the expected root."""

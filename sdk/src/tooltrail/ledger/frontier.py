@@ -1,8 +1,9 @@
-"""A log's tree as it grows: what has to be remembered of the leaves so far to go on from there.
+"""A growing log's tree, reduced to the hashes needed to append further leaves.
 
-Of n leaves these are the roots of the complete subtrees that n is the sum of, one for each of its
-binary digits: with them and the leaves from `begin` up to `end`, and the complete subtrees behind
-those, follows the root of the whole log. That is how a range of leaves is proved at one stroke.
+For n leaves these are the roots of the complete subtrees whose sizes add up to n, one for each
+1 among the binary digits of n. The root of the whole log follows from them, the leaves from
+`begin` up to `end`, and the roots of the complete subtrees behind `end`. So a range of leaves is
+proved in one pass.
 """
 
 from collections.abc import Sequence
@@ -18,14 +19,14 @@ _LEVELS = 64
 
 
 class Frontier:
-    """A log of `size` leaves, to which leaves are appended."""
+    """A log of `size` leaves to which leaves can be appended."""
 
     __slots__ = ("_nodes", "size")
 
     def __init__(self, size: int = 0, hashes: Sequence[bytes] = ()) -> None:
-        """Go on from `size` leaves, given the roots of `subtrees_before` them.
+        """Start after `size` leaves, given the roots of `subtrees_before(size)`.
 
-        Raises ProofError unless these are as many as there must be.
+        Raises ProofError if their number or length is wrong.
         """
         subtrees = subtrees_before(size)
         _check(hashes, len(subtrees))
@@ -35,7 +36,7 @@ class Frontier:
             self._nodes[level] = node
 
     def extend(self, leaves: bytes | bytearray) -> None:
-        """Append leaf hashes, one behind the other; about 0.7 µs each."""
+        """Append concatenated leaf hashes; takes about 0.7 µs per leaf."""
         self.size += len(leaves) // HASH_LENGTH
         level, nodes = 0, bytes(leaves)
         while nodes:
@@ -54,7 +55,7 @@ class Frontier:
     def finish(self, size: int, hashes: Sequence[bytes]) -> None:
         """Append the rest of a log of `size` leaves, given the roots of `subtrees_behind`.
 
-        Raises ProofError unless these are as many as there must be.
+        Raises ProofError if their number or length is wrong.
         """
         subtrees = subtrees_behind(self.size, size)
         _check(hashes, len(subtrees))
@@ -67,26 +68,26 @@ class Frontier:
 
     @property
     def root(self) -> bytes:
-        """The root of the log as it is now."""
+        """The root of the log in its current state."""
         nodes = [node for node in self._nodes if node]
         return reduce(lambda right, left: node_of(left, right), nodes) if nodes else EMPTY_ROOT
 
     def copy(self) -> "Frontier":
-        """Another that goes its own way from here."""
+        """Make an independent copy."""
         other = Frontier()
         other.size, other._nodes = self.size, self._nodes.copy()
         return other
 
 
 def subtrees_before(size: int) -> list[tuple[int, int]]:
-    """The complete subtrees, as level and index from the left, of a log's first `size` leaves."""
+    """The complete subtrees of a log's first `size` leaves, as level and index, from the left."""
     return subtrees_of(Span(0, size))
 
 
 def subtrees_behind(begin: int, size: int) -> list[tuple[int, int]]:
-    """The complete subtrees from the leaf `begin` up to the end of a log of `size` leaves.
+    """The complete subtrees from leaf `begin` to the end of a log of `size` leaves.
 
-    Raises ProofError if the log has no such place.
+    Raises ProofError if `begin` is beyond the log.
     """
     if not 0 <= begin <= size:
         raise ProofError(f"a log of {size:,} entries does not reach to {begin:,}")

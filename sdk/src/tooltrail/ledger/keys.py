@@ -1,9 +1,9 @@
-"""Ed25519 keys as signed notes name them: https://c2sp.org/signed-note, "Verifier keys".
+"""Ed25519 keys as named in signed notes: https://c2sp.org/signed-note, "Verifier keys".
 
     key id = SHA256(name ‖ "\\n" ‖ 0x01 ‖ public key)[:4]
     vkey   = name + "+" + hex(key id) + "+" + base64(0x01 ‖ public key)
 
-Signing and verifying need `cryptography`, the extra `verify`; everything else does without.
+Signing and verifying need `cryptography`, the extra `verify`; nothing else does.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,10 @@ ED25519 = b"\x01"
 
 @dataclass(frozen=True, slots=True)
 class VerifierKey:
-    """A public key: who signs, and the 32 bytes of RFC 8032. Prints as its vkey."""
+    """A public key: the signer's name and the 32 bytes of RFC 8032. `str()` gives its vkey.
+
+    Raises FormatError if the name or the length is invalid.
+    """
 
     name: str
     public: bytes
@@ -35,7 +38,7 @@ class VerifierKey:
 
     @property
     def key_id(self) -> bytes:
-        """Four bytes to find the key by. Not a strong hash: others can be made to share it."""
+        """Four bytes to find the key by. Not a strong hash: others can make keys with the same."""
         return sha256(self.name.encode() + b"\n" + ED25519 + self.public).digest()[:4]
 
     def __str__(self) -> str:
@@ -43,8 +46,8 @@ class VerifierKey:
 
     @classmethod
     def parse(cls, vkey: str) -> "VerifierKey":
-        """Read a vkey. Raises FormatError, saying what is wrong with it."""
-        # Base64 may have a "+" of its own: only the first two part.
+        """Read a vkey. Raises FormatError with what is wrong."""
+        # The base64 may contain "+", so only the first two are separators.
         parts = vkey.split("+", 2)
         if len(parts) != 3:
             raise FormatError(f"a public key is name+id+key, not {shown(vkey)}")
@@ -73,7 +76,10 @@ class VerifierKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A private key: who signs, and the 32 bytes of RFC 8032, which its `repr` leaves out."""
+    """A private key: the signer's name and the 32 bytes of RFC 8032, which `repr` leaves out.
+
+    Raises FormatError if the name or the length is invalid.
+    """
 
     name: str
     private: bytes = field(repr=False)
@@ -85,11 +91,11 @@ class SigningKey:
 
     @property
     def verifier(self) -> VerifierKey:
-        """The public key to it. Raises ImportError without the extra `verify`."""
+        """The matching public key. Raises ImportError without the extra `verify`."""
         return VerifierKey(self.name, self._key().public_key().public_bytes_raw())
 
     def sign(self, text: str) -> bytes:
-        """The 64 bytes of a signature. Raises ImportError without the extra `verify`."""
+        """Sign a text; returns 64 bytes. Raises ImportError without the extra `verify`."""
         return self._key().sign(text.encode())
 
     def _key(self) -> "ed25519.Ed25519PrivateKey":
@@ -100,7 +106,7 @@ class SigningKey:
 
 
 def check_name(name: str) -> None:
-    """Raise FormatError unless it can be the name of a key."""
+    """Raise FormatError unless the text can be the name of a key."""
     refused = any(char == "+" or char.isspace() or char < " " for char in name)
     if not name or refused or any("\ud800" <= char <= "\udfff" for char in name):
         raise FormatError(f"the name of a key is text without spaces and +, not {shown(name)}")

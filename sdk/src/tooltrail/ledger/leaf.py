@@ -1,10 +1,10 @@
-"""From the bytes of an event to its leaf in the tenant's Merkle log.
+"""Turns the bytes of an event into its leaf in the tenant's Merkle log.
 
     commit = SHA256(0x02 ‖ salt ‖ raw)
     entry  = version u8, kind u8, event_id 16, invocation_id 16, received_us u64, raw_len u32,
              commit 32 (big endian)
     leaf   = SHA256(0x00 ‖ entry), a leaf of RFC 6962
-The salt makes erased bytes unguessable: without it the commitment says nothing about them.
+The salt protects erased bytes from guessing: without it the commitment reveals nothing.
 """
 
 import struct
@@ -17,15 +17,15 @@ import msgspec
 VERSION = 1
 SALT_LENGTH = 32
 NO_INVOCATION = UUID(int=0)
-"""What stands in the entry of an event that belongs to no invocation (a gap)."""
+"""The invocation id in the entry of an event that belongs to no invocation (a gap)."""
 
 _ENTRY = struct.Struct(">BB16s16sQI32s")
 
 
 class Kind(IntEnum):
-    """What an entry records. The first three are sent by executors, the rest made by the server.
+    """What an entry records. Executors send the first three, the server makes the others.
 
-    A finding is what is wrong with the output of an end, in the batch of that end.
+    A finding is a violation in the output of an end event, in the batch of that end.
     """
 
     START = 1
@@ -41,7 +41,7 @@ class Kind(IntEnum):
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """What the ledger says of one event; `received_us` is microseconds since 1970 in UTC."""
+    """What the ledger stores about one event. `received_us` is microseconds since 1970 in UTC."""
 
     kind: Kind
     event_id: UUID
@@ -51,7 +51,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     commit: bytes
 
     def to_bytes(self) -> bytes:
-        """The entry's one and only form: 78 bytes."""
+        """The entry in its only form: 78 bytes."""
         return _ENTRY.pack(
             VERSION,
             self.kind,
@@ -64,10 +64,10 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 def commit_of(salt: bytes, raw: bytes) -> bytes:
-    """The commitment to an event's bytes."""
+    """The commitment to an event's bytes: SHA256(0x02 ‖ salt ‖ raw)."""
     return sha256(b"\x02" + salt + raw).digest()
 
 
 def leaf_of(entry: bytes) -> bytes:
-    """The leaf hash of an entry's bytes."""
+    """The leaf hash of an entry's bytes: SHA256(0x00 ‖ entry)."""
     return sha256(b"\x00" + entry).digest()

@@ -1,7 +1,7 @@
-"""How bytes and numbers stand in the lines of the C2SP formats: in exactly one way each.
+"""How bytes and numbers are written in the lines of the C2SP formats: in exactly one way each.
 
-Other spellings of the same value are refused, so that what was signed or hashed can be written
-again byte by byte from what was read.
+Other spellings of the same value are rejected. So whatever was signed or hashed can be written
+again byte by byte from the values read.
 """
 
 import re
@@ -14,12 +14,12 @@ _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
 def to_base64(data: bytes) -> str:
-    """Base 64 of RFC 4648, section 4, padded."""
+    """Encode as padded base64 (RFC 4648, section 4)."""
     return b64encode(data).decode()
 
 
 def from_base64(text: str, what: str, length: int | None = None) -> bytes:
-    """The bytes, `length` of them if given. Raises FormatError, naming `what` it was to be."""
+    """Decode base64, of `length` bytes if given. Raises FormatError, which names `what` it is."""
     try:
         data = b64decode(text, validate=True)
     except ValueError:
@@ -32,12 +32,12 @@ def from_base64(text: str, what: str, length: int | None = None) -> bytes:
 
 
 def from_decimal(text: str, what: str) -> int:
-    """A number of up to 63 bits. Raises FormatError, naming `what` it was to be."""
+    """Read a number of up to 63 bits. Raises FormatError, which names `what` it is."""
     if not _DECIMAL.fullmatch(text) or (number := int(text)) >= 1 << 63:
         raise FormatError(f"{what} is not a decimal number below 2^63 without leading zeroes")
     return number
 
 
 def shown(text: str) -> str:
-    """Text of strangers as it can stand in a message: quoted, escaped, cut."""
+    """Foreign text in a form that is safe in a message: quoted, escaped, cut to 80 characters."""
     return ascii(text if len(text) <= 80 else f"{text[:79]}…")

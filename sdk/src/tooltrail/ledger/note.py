@@ -1,4 +1,4 @@
-"""Text with the signatures of one or more keys below it: https://c2sp.org/signed-note.
+"""A text with the signatures of one or more keys below it: https://c2sp.org/signed-note.
 
 <text, ending in a newline>
 <an empty line>
@@ -14,7 +14,7 @@ from tooltrail.ledger.keys import SigningKey, VerifierKey, check_name
 from tooltrail.ledger.lines import from_base64, shown, to_base64
 
 MAX_LENGTH = 1_000_000
-"""In bytes; the specification leaves it to the reader."""
+"""In bytes; the specification lets the reader choose the limit."""
 MAX_SIGNATURES = 100
 
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f]")
@@ -22,7 +22,7 @@ _CONTROL = re.compile("[\x00-\x09\x0b-\x1f]")
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One line below a note: in whose name, by which of its keys, and the signature proper."""
+    """One signature line of a note: the signer's name, the key's id and the signature itself."""
 
     name: str
     key_id: bytes
@@ -47,7 +47,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class OpenedNote:
-    """What a note says, which known keys signed it, and the signatures of unknown ones."""
+    """The text of a note, the known keys that signed it, and the signatures of unknown keys."""
 
     text: str
     signers: tuple[VerifierKey, ...]
@@ -55,9 +55,10 @@ class OpenedNote:
 
 
 def sign_note(text: str, keys: Sequence[SigningKey]) -> bytes:
-    """A note with the signature of each key. Raises FormatError if it cannot be one.
+    """Make a note with the signature of each key.
 
-    Raises ImportError without the extra `verify`.
+    Raises FormatError if the text or the number of keys is invalid, and ImportError without the
+    extra `verify`.
     """
     if not text.endswith("\n"):
         raise FormatError("the text of a note ends in a newline")
@@ -69,9 +70,9 @@ def sign_note(text: str, keys: Sequence[SigningKey]) -> bytes:
 
 
 def parse_note(note: bytes) -> tuple[str, list[Signature]]:
-    """The text and the signatures, none of them checked: nothing of it is to be believed.
+    """Split a note into text and signatures without checking them: do not trust the result.
 
-    Raises FormatError, saying what is wrong.
+    Raises FormatError with what is wrong.
     """
     if len(note) > MAX_LENGTH:
         raise FormatError(f"a note has up to {MAX_LENGTH:,} bytes, not {len(note):,}")
@@ -90,10 +91,11 @@ def parse_note(note: bytes) -> tuple[str, list[Signature]]:
 
 
 def open_note(note: bytes, keys: Iterable[VerifierKey]) -> OpenedNote:
-    """Read a note and check every signature that is in the name of a known key.
+    """Read a note and check every signature of a known key.
 
-    Signatures of unknown keys are left alone. Raises FormatError if it is no note, SignatureError
-    if a known key's signature is wrong or there is none, ImportError without the extra `verify`.
+    Signatures of unknown keys are not checked. Raises FormatError if it is not a note,
+    SignatureError if a known key's signature is wrong or none is there, and ImportError without
+    the extra `verify`.
     """
     known: dict[tuple[str, bytes], VerifierKey] = {}
     for key in keys:

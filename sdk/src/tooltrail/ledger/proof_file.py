@@ -1,7 +1,7 @@
-"""A file that proves one entry offline, checkpoint included: https://c2sp.org/tlog-proof.
+"""A file that proves one entry offline, with its checkpoint: https://c2sp.org/tlog-proof.
 
 c2sp.org/tlog-proof@v1
-extra <base64>             may be left out
+extra <base64>             optional
 index <index>
 <base64 of a hash>         of the inclusion proof, from the leaf's sibling up; up to 63
 <an empty line>
@@ -20,7 +20,7 @@ from tooltrail.ledger.tree import verify_inclusion
 SUFFIX = ".tlog-proof"
 HEADER = "c2sp.org/tlog-proof@v1"
 MAX_LENGTH = 2_000_000
-"""In bytes; the specification leaves it to the reader."""
+"""In bytes; the specification lets the reader choose the limit."""
 MAX_HASHES = 63
 
 
@@ -28,7 +28,7 @@ MAX_HASHES = 63
 class ProofFile:
     """The proof that a log has an entry at `index`, and the signed checkpoint it leads to.
 
-    `extra` is what the application needs to find the leaf; no signature covers it.
+    `extra` is what the application needs to find the leaf. No signature covers it.
     """
 
     index: int
@@ -37,7 +37,7 @@ class ProofFile:
     extra: bytes | None = None
 
     def to_bytes(self) -> bytes:
-        """The file."""
+        """Write the file's bytes."""
         lines = [HEADER]
         if self.extra is not None:
             lines.append(f"extra {to_base64(self.extra)}")
@@ -46,7 +46,7 @@ class ProofFile:
 
     @classmethod
     def parse(cls, file: bytes) -> "ProofFile":
-        """Read a file; nothing of it is checked yet. Raises FormatError, saying what is wrong."""
+        """Read a file without checking the proof. Raises FormatError with what is wrong."""
         if len(file) > MAX_LENGTH:
             raise FormatError(f"a proof has up to {MAX_LENGTH:,} bytes, not {len(file):,}")
         head, empty_line, checkpoint = file.partition(b"\n\n")
@@ -70,7 +70,7 @@ class ProofFile:
         return cls(index, proof, checkpoint, extra)
 
     def verify(self, leaf: bytes, origin: str, keys: Iterable[VerifierKey]) -> Checkpoint:
-        """Check that the log signed a checkpoint which has `leaf`, and return that checkpoint.
+        """Check that the log signed a checkpoint that contains `leaf`; return that checkpoint.
 
         Raises as `open_checkpoint` and `verify_inclusion` do.
         """

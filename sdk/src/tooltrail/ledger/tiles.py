@@ -1,8 +1,8 @@
 """The tree cut into tiles of 256 hashes: https://c2sp.org/tlog-tiles.
 
-Tile N of level L has the roots of the complete subtrees of 256^L leaves, the first of them at
-leaf N·256^(L + 1). Only the last tile of a level can be partial; only full ones are hashed into
-the level above. A full tile never changes, so that tiles can be kept and served for ever.
+Tile N of level L holds the roots of complete subtrees of 256^L leaves each; the first one starts
+at leaf N·256^(L + 1). Only the last tile of a level can be partial; only full tiles are hashed
+into the level above. A full tile never changes, so it can be stored and served forever.
 """
 
 import re
@@ -29,7 +29,7 @@ _PATH = re.compile(r"tile/([0-9]{1,2})/((?:x[0-9]{3}/){0,6}[0-9]{3})(?:\.p/([0-9
 
 @dataclass(frozen=True, slots=True, order=True)
 class Tile:
-    """Which tile: its level, its place in the level, and how many hashes it has, 1 to 256."""
+    """Names a tile: its level, its index in the level, and how many hashes it has, 1 to 256."""
 
     level: int
     index: int
@@ -37,7 +37,7 @@ class Tile:
 
     @property
     def path(self) -> str:
-        """Where the log has it, below its prefix: `tile/0/x001/x234/067`, partial `….p/9`."""
+        """Its path below the log's prefix: `tile/0/x001/x234/067`, a partial one `….p/9`."""
         digits = str(self.index)
         digits = digits.zfill(-(-len(digits) // 3) * 3)
         parts = [digits[at : at + 3] for at in range(0, len(digits), 3)]
@@ -46,7 +46,7 @@ class Tile:
 
     @classmethod
     def from_path(cls, path: str) -> "Tile":
-        """The tile at a path. Raises FormatError if `path` would not be written so."""
+        """Read a path. Raises FormatError if `path` is not exactly as `Tile.path` writes it."""
         if found := _PATH.fullmatch(path):
             level, number, width = found.groups()
             index = int(number.replace("x", "").replace("/", ""))
@@ -56,7 +56,7 @@ class Tile:
         raise FormatError(f"no path of a tile: {shown(path)}")
 
     def hashes(self, data: bytes) -> list[bytes]:
-        """Its content, the concatenated hashes, apart. Raises FormatError at another length."""
+        """Split the tile's content into hashes. Raises FormatError if its length is wrong."""
         if len(data) != self.width * HASH_LENGTH:
             raise FormatError(
                 f"{self.path} has {len(data):,} bytes, not {self.width * HASH_LENGTH:,}"
@@ -65,9 +65,9 @@ class Tile:
 
 
 def tiles_between(old: int, new: int) -> Iterator[Tile]:
-    """The tiles a log of `new` leaves has that it did not have, or not as wide, with `old`.
+    """The tiles that a log of `new` leaves has and a log of `old` leaves lacks, or has narrower.
 
-    Level by level, so that each full tile comes before the one its root stands in. From 0: all.
+    Level by level, so that each full tile comes before the tile with its root. From 0: all.
     """
     level = 0
     while new:
@@ -77,30 +77,30 @@ def tiles_between(old: int, new: int) -> Iterator[Tile]:
 
 
 def tiles_of_inclusion(index: int, size: int) -> set[Tile]:
-    """The tiles from which the inclusion proof is made. Raises ProofError as it does."""
+    """The tiles needed for an inclusion proof. Raises ProofError as `inclusion_proof` does."""
     return _tiles_of(inclusion_spans(index, size), size)
 
 
 def tiles_of_consistency(old: int, new: int) -> set[Tile]:
-    """The tiles of the new log from which the proof is made. Raises ProofError as it does."""
+    """The tiles of the new log needed for a consistency proof. Raises ProofError, as it does."""
     return _tiles_of(consistency_spans(old, new), new)
 
 
 def tiles_of_root(size: int) -> set[Tile]:
-    """The tiles from which the root of the first `size` leaves is made."""
+    """The tiles needed for the root of the first `size` leaves."""
     return _tiles_of([Span(0, size)], size)
 
 
 def tiles_of_subtrees(subtrees: Iterable[tuple[int, int]], size: int) -> set[Tile]:
-    """The tiles from which these complete subtrees, as level and index, are made."""
+    """The tiles needed for these complete subtrees, given as level and index."""
     return {_place(level, index, size)[0] for level, index in subtrees}
 
 
 def subtrees_in(read: Callable[[Tile], bytes], size: int) -> Subtree:
-    """What the tree's functions ask of a log of `size` leaves, answered from its tiles.
+    """Make a `Subtree` function for a log of `size` leaves that reads the log's tiles.
 
-    `read` gets a tile as wide as it is in a log of that size (who has it wider cuts it) and
-    returns its content; each is read once. FormatError goes up if it is not of that length.
+    `read` gets each tile once, as wide as it is in a log of that size, and returns its content.
+    If the stored tile is wider, `read` must cut it. Raises FormatError if the length is wrong.
     """
     known: dict[Tile, list[bytes]] = {}
 
@@ -118,7 +118,7 @@ def _tiles_of(spans: Iterable[Span], size: int) -> set[Tile]:
 
 
 def _place(level: int, index: int, size: int) -> tuple[Tile, int, int]:
-    """The tile that has a subtree's hashes, the place of the first in it, and how many."""
+    """The tile with a subtree's hashes, the position of the first in it, and their number."""
     level, height = divmod(level, HEIGHT)
     number, first = divmod(index << height, FULL)
     width = min(FULL, (size >> level * HEIGHT) - number * FULL)

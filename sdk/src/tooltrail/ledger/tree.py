@@ -1,13 +1,14 @@
-"""The Merkle tree of RFC 6962: root, inclusion and consistency proofs, and checking them.
+"""The Merkle tree of RFC 6962: roots, inclusion and consistency proofs, and their verification.
 
     node = SHA256(0x01 ‖ left ‖ right), over the leaf hashes that `leaf_of` makes
 
-A proof over n leaves is made from O(log n) hashes of complete subtrees, wherever they are kept:
-the functions here ask for "the root of the complete subtree at level L, index N", that is of the
-leaves from N·2^L up to (N + 1)·2^L; level 0 is the leaf itself. `tiles.subtrees_in` answers it.
+A proof over n leaves is made from O(log n) hashes of complete subtrees, wherever they are kept.
+The functions here request "the root of the complete subtree at level L, index N", which covers
+the leaves from N·2^L up to (N + 1)·2^L; level 0 is the leaf itself. `tiles.subtrees_in` makes
+such a function.
 
 A proof is about a root, not about a size: trees of different sizes can give a leaf the same
-path. Take size and root from one signed checkpoint, which binds them to each other.
+path. Take size and root from the same signed checkpoint, which binds them to each other.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,7 @@ from tooltrail.ledger.errors import ProofError
 from tooltrail.ledger.lines import HASH_LENGTH
 
 type Subtree = Callable[[int, int], bytes]
-"""From level and index to the root of that complete subtree."""
+"""A function from level and index to the root of that complete subtree."""
 
 EMPTY_ROOT = sha256(b"").digest()
 """The root of a log without entries."""
@@ -40,8 +41,8 @@ def node_of(left: bytes, right: bytes) -> bytes:
 def root_of(leaves: Iterable[bytes]) -> bytes:
     """The Merkle tree hash of RFC 6962, section 2.1, over leaf hashes.
 
-    Level by level, where a node without a neighbour goes up as it is: the same tree, as the RFC
-    cuts at powers of two, for a quarter less time than leaf by leaf.
+    Computed level by level; a node without a neighbour moves up unchanged. This gives the same
+    tree, because the RFC splits at powers of two, in a quarter less time than leaf by leaf.
     """
     level = list(leaves)
     while len(level) > 1:
@@ -61,16 +62,16 @@ def tree_root(size: int, subtree: Subtree) -> bytes:
 def inclusion_proof(index: int, size: int, subtree: Subtree) -> list[bytes]:
     """The audit path of RFC 6962, section 2.1.1, from the leaf's sibling up.
 
-    At most ⌈log2(size)⌉ hashes: 27 at 100 million. Raises ProofError without such a leaf.
+    At most ⌈log2(size)⌉ hashes: 27 at 100 million. Raises ProofError if there is no such leaf.
     """
     return [_hash_of(span, subtree) for span in inclusion_spans(index, size)]
 
 
 def consistency_proof(old: int, new: int, subtree: Subtree) -> list[bytes]:
-    """The proof of RFC 6962, section 2.1.2, that the first `old` of `new` leaves are the old log.
+    """The proof of RFC 6962, section 2.1.2, that a log of `new` leaves begins with its first `old`.
 
-    At most ⌈log2(new)⌉ + 1 hashes: 28 at 100 million; none if either is empty or both are of one
-    size. Raises ProofError if the log would have shrunk.
+    At most ⌈log2(new)⌉ + 1 hashes: 28 at 100 million; none if `old` is 0 or both sizes are the
+    same. Raises ProofError if the log would have shrunk.
     """
     return [_hash_of(span, subtree) for span in consistency_spans(old, new)]
 
@@ -78,7 +79,7 @@ def consistency_proof(old: int, new: int, subtree: Subtree) -> list[bytes]:
 def verify_inclusion(
     leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes
 ) -> None:
-    """Check that `leaf` is the leaf hash at `index` in the tree of that size and root.
+    """Check that `leaf` is the leaf hash at `index` in the tree of this size and root.
 
     Raises ProofError if not, or if the proof does not show it.
     """
@@ -94,10 +95,10 @@ def verify_inclusion(
 def verify_consistency(
     old: int, old_root: bytes, new: int, new_root: bytes, proof: Sequence[bytes]
 ) -> None:
-    """Check that the log of size and root `new` begins with the one of size and root `old`.
+    """Check that the log with size and root `new` begins with the log with size and root `old`.
 
-    Nothing precedes an empty log, so that any log is consistent with it. Raises ProofError if
-    it does not begin so, or if the proof does not show it.
+    Every log is consistent with an empty log. Raises ProofError if it does not begin so, or if
+    the proof does not show it.
     """
     spans = consistency_spans(old, new)
     _check_hashes(proof, len(spans), old_root, new_root)
@@ -106,7 +107,7 @@ def verify_consistency(
         if old_root != expected or (new == 0 and new_root != EMPTY_ROOT):
             raise ProofError(f"these are not two states of one log: {old:,} and {new:,} entries")
         return
-    # The path starts at the old log's rightmost complete subtree: given, or the old root itself.
+    # The path starts at the old log's rightmost complete subtree: in the proof, or the old root.
     given = bool(spans) and spans[0].end == old
     old_node = new_node = proof[0] if given else old_root
     for span, sibling in list(zip(spans, proof, strict=True))[given:]:
@@ -119,7 +120,10 @@ def verify_consistency(
 
 
 def inclusion_spans(index: int, size: int) -> list[Span]:
-    """What the hashes of `inclusion_proof` are the roots of, in its order."""
+    """The spans whose roots are the hashes of `inclusion_proof`, in its order.
+
+    Raises ProofError if there is no such leaf.
+    """
     if not 0 <= index < size:
         raise ProofError(f"a log of {size:,} entries has none at {index:,}")
     here, siblings = Span(0, size), []
@@ -130,7 +134,10 @@ def inclusion_spans(index: int, size: int) -> list[Span]:
 
 
 def consistency_spans(old: int, new: int) -> list[Span]:
-    """What the hashes of `consistency_proof` are the roots of, in its order."""
+    """The spans whose roots are the hashes of `consistency_proof`, in its order.
+
+    Raises ProofError if the log would have shrunk.
+    """
     if not 0 <= old <= new:
         raise ProofError(f"the log shrank from {old:,} to {new:,} entries")
     if old == 0:
@@ -139,13 +146,13 @@ def consistency_spans(old: int, new: int) -> list[Span]:
     while here.end != old:
         here, sibling = _halves(here, old - 1)
         siblings.append(sibling)
-    if here.begin:  # else it is the whole old log, whose root whoever checks has already
+    if here.begin:  # else it is the whole old log, whose root the verifier already has
         siblings.append(here)
     return siblings[::-1]
 
 
 def subtrees_of(span: Span) -> list[tuple[int, int]]:
-    """The complete subtrees, as level and index from the left, that make up one node."""
+    """The complete subtrees that make up one node, as level and index, from the left."""
     begin, parts = span.begin, []
     while begin < span.end:
         level = (span.end - begin).bit_length() - 1
@@ -155,7 +162,7 @@ def subtrees_of(span: Span) -> list[tuple[int, int]]:
 
 
 def _halves(span: Span, index: int) -> tuple[Span, Span]:
-    """The child of a node that has the leaf, and the other: left is the largest power of two."""
+    """The child that contains the leaf, and the other child; the left has 2^k leaves."""
     middle = span.begin + (1 << (span.end - span.begin - 1).bit_length() - 1)
     left, right = Span(span.begin, middle), Span(middle, span.end)
     return (left, right) if index < middle else (right, left)
@@ -166,12 +173,12 @@ def _hash_of(span: Span, subtree: Subtree) -> bytes:
 
 
 def _joined(parts: list[bytes]) -> bytes:
-    """The root over ever smaller complete subtrees."""
+    """The root over complete subtrees of decreasing size."""
     return reduce(lambda right, left: node_of(left, right), reversed(parts))
 
 
 def _check_hashes(proof: Sequence[bytes], needed: int, *others: bytes) -> None:
-    # Checked before hashing: bytes could move from one side of a node to the other.
+    # Before hashing: with wrong lengths, bytes could move from one side of a node to the other.
     if any(len(each) != HASH_LENGTH for each in (*proof, *others)):
         raise ProofError(f"a hash is not {HASH_LENGTH} bytes")
     if len(proof) != needed:

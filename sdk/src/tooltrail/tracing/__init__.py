@@ -1,4 +1,4 @@
-"""Which trace a request belongs to, and how a trace travels on to other services."""
+"""Finds the trace that a request belongs to, and passes traces on to other services."""
 
 from tooltrail.tracing.middleware import (
     AsgiTraceMiddleware,

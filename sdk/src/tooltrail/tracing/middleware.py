@@ -1,7 +1,7 @@
 """Middleware for host applications: each request runs in the trace it belongs to.
 
-Owns reading the request and answering with its ids; what a trace is to recorded calls is
-`tooltrail.trail`'s. Imports no framework. Source of header names: the AI Core's middleware.
+Owns reading the request and adding its ids to the response. `tooltrail.trail` opens the trace.
+Imports no framework. Source of the header names: the AI Core's middleware.
 """
 
 import inspect
@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from tooltrail.tracing.resolution import Body, ResolvedTrace, find_trace, resolve_trace
 from tooltrail.tracing.traceparent import fits_header, parse_traceparent
 
-# A trace id stands in small JSON; larger bodies are uploads, not worth holding in memory.
+# A trace id is in small JSON bodies. Larger bodies are uploads, too large to hold in memory.
 BODY_LIMIT_BYTES = 64 * 1024
 
-# Header of the request → header of a successful answer.
+# Header of the request → header of a successful response.
 _ECHOED = {
     "x-tenant-id": "X-Tenant-ID",
     "x-case-id": "X-Case-ID",
@@ -28,17 +28,17 @@ _CONTEXT = {"x-case-id": "case_id", "idempotency-key": "idempotency_key"}
 
 
 class OpensTraces(Protocol):
-    """What the middleware needs of a `Trail`."""
+    """The part of a `Trail` that the middleware needs."""
 
     def trace(self, trace_id: str | None = None, **context: Any) -> AbstractContextManager[object]:
         """Open a trace for the code in the block."""
 
 
 class _Request:
-    """The ids a request brings: the trace, the context of its calls, what the answer repeats."""
+    """The ids in a request: its trace, the context of its calls, the headers to repeat."""
 
     def __init__(self, headers: Mapping[str, str], query: Any, body: Callable[[], Body]) -> None:
-        """`headers` have lower-case names; `body` is fetched only where nothing else speaks."""
+        """`headers` have lower-case names. `body` is called only if nothing else has the id."""
         self._headers = headers
         content_type = headers.get("content-type")
         self.resolved: ResolvedTrace = resolve_trace(headers, query, body, content_type)
@@ -49,7 +49,7 @@ class _Request:
         return trail.trace(self.resolved.trace_id, **context)
 
     def answer_headers(self, status: int) -> list[tuple[str, str]]:
-        """The headers a 2xx answer gets, no other does; what no header can hold is left out."""
+        """The headers to add to a 2xx response, none to others. Skips invalid header values."""
         if not 200 <= status < 300:
             return []
         repeated = [(_ECHOED[name], self._headers.get(name, "").strip()) for name in _ECHOED]
@@ -61,7 +61,7 @@ class _Request:
 
 
 def _reads_body(headers: Mapping[str, str]) -> bool:
-    """Whether a body is JSON and declared small enough to be looked at."""
+    """Whether the body is JSON and small enough to be read, by its headers."""
     length = headers.get("content-length", "")
     return (
         "application/json" in headers.get("content-type", "").lower()
@@ -80,8 +80,8 @@ Send = Callable[[Any], Awaitable[None]]
 class AsgiTraceMiddleware:
     """Wraps an ASGI application: `app = AsgiTraceMiddleware(app, trail)`.
 
-    Requests and web sockets run in their trace, streamed answers included. A small JSON body
-    that may name the trace is read ahead and handed on unchanged.
+    Requests and web sockets run in their trace, including streamed responses. A small JSON body
+    that may contain the trace id is read ahead and passed on unchanged.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], trail: OpensTraces) -> None:
@@ -98,7 +98,7 @@ class AsgiTraceMiddleware:
             for name, value in scope["headers"]
         }
         query, body = scope.get("query_string", b""), b""
-        # Reading ahead costs a wait, so only where neither headers nor query name the trace.
+        # Reading ahead means waiting, so only if neither headers nor query have the trace id.
         if _reads_body(headers) and find_trace(headers, query) is None:
             body, receive = await _read_ahead(receive)
         request = _Request(headers, query, lambda: body)
@@ -115,7 +115,7 @@ class AsgiTraceMiddleware:
 
 
 async def _read_ahead(receive: Receive) -> tuple[bytes, Receive]:
-    """The body, and a `receive` that gives the messages read again before it reads on."""
+    """Read the body. Returns it, and a `receive` that replays its messages before reading on."""
     messages: list[Message] = []
     while True:
         message = await receive()
@@ -133,8 +133,8 @@ async def _read_ahead(receive: Receive) -> tuple[bytes, Receive]:
 class WsgiTraceMiddleware:
     """Wraps a WSGI application: `app = WsgiTraceMiddleware(app, trail)`.
 
-    The application and the iteration over its answer run in the trace, in a context of their
-    own. A small JSON body that may name the trace is read ahead and handed on unchanged.
+    The application and the iteration over its response run in the trace, in their own context.
+    A small JSON body that may contain the trace id is read ahead and passed on unchanged.
     """
 
     def __init__(self, app: Callable[..., Iterable[bytes]], trail: OpensTraces) -> None:
@@ -174,7 +174,7 @@ class WsgiTraceMiddleware:
 
 
 class _Answer:
-    """An answer whose chunks are made in the trace, which ends when the server closes it."""
+    """A response whose chunks are made in the trace. The trace ends when the server closes it."""
 
     def __init__(
         self, chunks: Iterable[bytes], context: Context, opened: AbstractContextManager[object]
@@ -190,7 +190,7 @@ class _Answer:
             yield chunk  # type: ignore[misc]  # not `end`
 
     def close(self) -> None:
-        """End the trace, after the application's own clean-up."""
+        """Close the application's response, then end the trace."""
         try:
             if hasattr(self._chunks, "close"):
                 self._context.run(self._chunks.close)
@@ -199,11 +199,11 @@ class _Answer:
 
 
 def django_middleware(trail: OpensTraces) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Make a middleware for Django's `MIDDLEWARE`, sync and async.
+    """Make a middleware for Django's `MIDDLEWARE`, for sync and async.
 
     Put `trace_requests = django_middleware(trail)` in a module and its dotted path in the
-    setting, near the top. A streamed answer is iterated after the trace has ended: wrap
-    the WSGI or ASGI application instead where that matters.
+    setting, near the top. A streamed response is iterated after the trace has ended; if that
+    matters, wrap the WSGI or ASGI application instead.
     """
 
     def read(request: Any) -> _Request:
@@ -212,7 +212,7 @@ def django_middleware(trail: OpensTraces) -> Callable[[Callable[[Any], Any]], Ca
         def body() -> bytes:
             try:
                 return request.body if _reads_body(headers) else b""
-            except Exception:  # unreadable or already read: the view's to find out, not ours
+            except Exception:  # unreadable or already read: the view handles this itself
                 return b""
 
         return _Request(headers, request.GET, body)

@@ -1,4 +1,4 @@
-"""Finds the trace id a request brings, in the AI Core's order of sources."""
+"""Finds the trace id in a request, in the AI Core's order of sources."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,9 +16,10 @@ Body = str | bytes | None
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTrace:
-    """The trace a request belongs to, and the span it comes from if a traceparent named one.
+    """The trace a request belongs to, and the calling span if a `traceparent` has one.
 
-    A trace that no request named is OpenTelemetry's or a fresh one, with a fresh span id.
+    If the request names no trace, the trace id is that of OpenTelemetry's current span or a new
+    one, with a new span id.
     """
 
     trace_id: str
@@ -31,14 +32,13 @@ def resolve_trace(
     body: Body | Callable[[], Body] = None,
     content_type: str | None = None,
 ) -> ResolvedTrace:
-    """Find the trace id of a request; never fails: one that is not named is OpenTelemetry's
-    current or a fresh one.
+    """Find the trace id of a request; without one, take OpenTelemetry's current or a new one.
 
-    The first of these that is not blank: a valid W3C `traceparent`, the headers `X-Trace-Id`
-    and `X-Request-ID` (in any case), the query's `trace_id` and `request_id`, the same two
-    of a JSON body. Text is trimmed and otherwise kept as it is, other JSON becomes text.
-    `query` is a mapping or the raw query string. The body counts if the content type
-    contains `application/json`; given as a function it is fetched only when needed.
+    Never fails. The id is the first of these that is not blank: a valid W3C `traceparent`, the
+    headers `X-Trace-Id` and `X-Request-ID` (in any case), the query's `trace_id` and
+    `request_id`, and the same two members of a JSON body. Text is trimmed and otherwise
+    unchanged; other JSON becomes text. `query` is a mapping or the raw query string. The body is used if the content type contains
+    `application/json`; a body given as a function is read only when needed.
     """
     found = find_trace(headers, query, body, content_type)
     return found or ResolvedTrace(fresh_trace_id(), fresh_span_id())
@@ -50,7 +50,7 @@ def find_trace(
     body: Body | Callable[[], Body] = None,
     content_type: str | None = None,
 ) -> ResolvedTrace | None:
-    """The same, without a fresh trace where the request names none."""
+    """Find the trace id as `resolve_trace` does; None if the request has none."""
     given = {name.lower(): value for name, value in _pairs(headers)}
     parent = parse_traceparent(given.get("traceparent", ""))
     if parent is not None:
@@ -67,7 +67,7 @@ def _candidates(
     body: Body | Callable[[], Body],
     content_type: str | None,
 ) -> Iterator[str]:
-    """The texts that may be the id, best first; a generator, so that a body may stay unread."""
+    """The texts that may be the id, best first. A generator, so that a body can stay unread."""
     yield headers.get("x-trace-id", "")
     yield headers.get("x-request-id", "")
     asked = _query_members(query)
@@ -76,7 +76,7 @@ def _candidates(
     if "application/json" in (content_type or "").lower():
         members = _body_members(body() if callable(body) else body)
         yield _text(members.get("trace_id"))
-        # As the AI Core does: of a request id, what is falsy is as good as absent.
+        # As in the AI Core: a falsy request id counts as absent.
         yield _text(members.get("request_id") or None)
 
 

@@ -1,4 +1,4 @@
-"""The W3C `traceparent` header, read and written. Source: W3C Trace Context, level 1."""
+"""Reads and writes the W3C `traceparent` header. Source: W3C Trace Context, level 1."""
 
 import re
 from secrets import token_hex
@@ -15,7 +15,7 @@ _W3C_TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}", re.ASCII)
 
 
 class TraceParent(NamedTuple):
-    """A trace, and in it the span that calls: 32 and 16 lower-case hexadecimal digits."""
+    """A trace and its calling span: 32 and 16 lower-case hexadecimal digits."""
 
     trace_id: str
     span_id: str
@@ -23,10 +23,10 @@ class TraceParent(NamedTuple):
 
 
 def parse_traceparent(value: str) -> TraceParent | None:
-    """Read the header after trimming and lower-casing; None where it is malformed.
+    """Read the header after trimming and lower-casing. Returns None if it is malformed.
 
-    Version 00 has exactly four parts, later ones may have more; version ff and ids of zeros
-    only are malformed.
+    Version 00 has exactly four parts, later versions may have more. Version ff, and ids that
+    are all zeros, are malformed.
     """
     match = _FORM.fullmatch(value.strip().lower())
     if match is None or match["version"] == "ff" or (match["version"] == "00" and match["more"]):
@@ -37,9 +37,9 @@ def parse_traceparent(value: str) -> TraceParent | None:
 
 
 def format_traceparent(trace_id: str, span_id: str | None = None, is_sampled: bool = True) -> str:
-    """Write the header, version 00; without a span id it names a fresh one.
+    """Write the header, version 00. Without a span id, a new one is generated.
 
-    Raises ValueError unless both ids have W3C's form, which free-text trace ids have not.
+    Raises ValueError unless both ids have W3C's form, which free-text trace ids lack.
     """
     span_id = fresh_span_id() if span_id is None else span_id
     header = f"00-{trace_id}-{span_id}-{'01' if is_sampled else '00'}"
@@ -54,11 +54,11 @@ def fresh_span_id() -> str:
 
 
 def outgoing_headers() -> dict[str, str]:
-    """The headers that carry the current trace to a service called from here; none outside.
+    """The headers that pass the current trace to another service. Empty outside of a trace.
 
-    `X-Trace-Id` always, where a header can hold the id, and `traceparent` where the id has
-    W3C's form: sent along with another id it would take that one's place. The span is the
-    running call, by the last 16 digits of its invocation id.
+    `X-Trace-Id` is there if a header can hold the id. `traceparent` is there only if the id has
+    W3C's form: with another id it would replace the real one. Its span id is the last 16 digits
+    of the running call's invocation id.
     """
     scope = current_scope()
     if scope is None:
@@ -71,5 +71,5 @@ def outgoing_headers() -> dict[str, str]:
 
 
 def fits_header(value: str) -> bool:
-    """Whether a header can hold the text: printable ASCII, no blanks around it."""
+    """Whether a header can hold the text: printable ASCII without surrounding blanks."""
     return value.isascii() and value.isprintable() and value == value.strip() != ""
