@@ -1,7 +1,7 @@
 """Evidence bundles: a range of a ledger in one zip that anyone can check without the server.
 
-Pure: `BundleWriter` makes a bundle of what it is given, `verify` checks one. The format is
-docs/evidence.md. Checking signatures needs the extra `verify`.
+Pure: `BundleWriter` writes a bundle from the data it gets, `verify` checks one. docs/evidence.md
+defines the format. Checking signatures needs the extra `verify`.
 """
 
 from tooltrail.evidence.archive import Archive, UnreadableError

@@ -1,7 +1,7 @@
-"""Reading a zip of a stranger: nothing is unpacked to disk, and nothing is believed.
+"""Reads an untrusted zip: nothing is unpacked to disk, and nothing is believed.
 
-Every limit here is far above what a bundle needs. Whatever passes one is refused with a line
-that says so, before the memory or the time is spent.
+Every limit here is far above what a bundle needs. An archive beyond a limit is rejected with a
+message that says so, before memory or time is spent.
 """
 
 import re
@@ -20,7 +20,7 @@ MAX_DIRECTORY_BYTES = 64 << 20
 MAX_MEMBER_BYTES = 64 << 20
 FREE_BYTES = 1 << 30
 MAX_RATIO = 200
-"""A bundle may inflate to `FREE_BYTES` and so many times its own size."""
+"""A bundle may inflate to `FREE_BYTES` plus this many times its own size."""
 
 _END, _END64, _LOCATOR64 = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 _END_FORM = struct.Struct("<4s4H2LH")
@@ -41,11 +41,11 @@ _MAX_CHECKPOINTS = 1_000
 
 
 class UnreadableError(Exception):
-    """This is no bundle, it is damaged, or it is made to do harm: the message says which."""
+    """This is not a bundle, it is damaged, or it is malicious. The message says which."""
 
 
 class Archive:
-    """The members of a bundle, by name. Raises UnreadableError wherever it cannot be read."""
+    """The members of a bundle, by name. Raises UnreadableError if it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -83,7 +83,7 @@ class Archive:
         self._file.close()
 
     def read(self, name: str) -> bytes:
-        """A whole member."""
+        """Read a whole member. Raises UnreadableError."""
         member = self._members[name]
         try:
             with self._zip.open(member) as file:
@@ -98,7 +98,7 @@ class Archive:
 
     @staticmethod
     def _opened(file: IO[bytes]) -> ZipFile:
-        """Look at the size of the directory first: ZipFile reads all of it into memory."""
+        """Check the size of the directory first, as ZipFile reads all of it into memory."""
         size = file.seek(0, 2)
         tail_at = max(0, size - _END_FORM.size - 0xFFFF)
         file.seek(tail_at)
@@ -112,7 +112,7 @@ class Archive:
             file.seek(end_at - _LOCATOR64_FORM.size)
             mark, _, end64_at, _ = _LOCATOR64_FORM.unpack(file.read(_LOCATOR64_FORM.size))
             if mark == _LOCATOR64:
-                # Where zipfile looks, whatever the locator says.
+                # zipfile looks here, whatever the locator says.
                 file.seek(max(0, end_at - _LOCATOR64_FORM.size - _END64_FORM.size))
                 end64 = _END64_FORM.unpack(file.read(_END64_FORM.size))
                 if end64[0] != _END64:

@@ -1,7 +1,7 @@
-"""Writing an evidence bundle as a stream: a zip of which no more than one chunk is in memory.
+"""Writes an evidence bundle as a stream: a zip of which at most one chunk is in memory.
 
-Pure. Whoever has the events hands them over in the order of the ledger and passes on the bytes
-that come back; what the bundle ends with may come from a later moment than its events.
+Pure. The caller passes the events in the order of the ledger and sends the bytes it gets back.
+The last members of a bundle may be from a later moment than its events.
 """
 
 import zlib
@@ -31,12 +31,12 @@ from tooltrail.evidence.layout import (
 )
 
 LEVEL = zlib.Z_BEST_SPEED
-_OF_OLD = (1980, 1, 1, 0, 0, 0)  # the least a zip can say: two bundles of the same are the same
+_OF_OLD = (1980, 1, 1, 0, 0, 0)  # a zip's earliest date: equal bundles have equal bytes
 _FILE = 0o100644 << 16
 
 
 class BundleWriter:
-    """Writes one bundle; every method gives the bytes that are ready to be sent by then."""
+    """Writes one bundle. Every method returns the bytes that are ready to be sent."""
 
     def __init__(self) -> None:
         self._sink = _Sink()
@@ -48,13 +48,13 @@ class BundleWriter:
         self._raw_bytes = 0
 
     def begin(self, manifest: Manifest, readme: str) -> bytes:
-        """What a bundle begins with."""
+        """Write the first members."""
         self._add(README, readme.encode())
         self._add(MANIFEST, self._encoder.encode(manifest) + b"\n")
         return self._sink.taken()
 
     def entries(self, found: Iterable[tuple[EntryLine, bytes]]) -> Iterator[bytes]:
-        """Entries with their events' bytes, in the order of the ledger; b"" for an erased one."""
+        """Write entries with their events' bytes, in ledger order; b"" for an erased event."""
         for line, raw in found:
             is_full = len(self._lines) >= CHUNK_EVENTS or self._raw_bytes + len(raw) > CHUNK_BYTES
             if is_full and self._lines:
@@ -75,7 +75,7 @@ class BundleWriter:
         tree: Tree,
         keys: Iterable[str],
     ) -> bytes:
-        """All that is left, and the end of the zip."""
+        """Write the last members and the end of the zip."""
         if self._lines:
             self._write_chunk()
         self._add(REGISTRY, self._encoder.encode_lines(versions))
@@ -102,7 +102,7 @@ class BundleWriter:
 
 
 class _Sink:
-    """A file that cannot be gone back in, whose bytes are taken away as they come."""
+    """A file without seek, whose bytes are taken out as they are written."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -112,12 +112,12 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no bytes are held back."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     def taken(self) -> bytes:
-        """What was written since the last time."""
+        """Return what was written since the last call."""
         data, self._parts = b"".join(self._parts), []
         return data

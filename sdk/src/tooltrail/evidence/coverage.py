@@ -1,4 +1,4 @@
-"""Which missing payloads the ledger itself accounts for."""
+"""Decides which missing payloads are covered by erasures in the ledger itself."""
 
 from typing import Self
 
@@ -12,9 +12,9 @@ from tooltrail.ledger import LedgerError, commit_of, verify_inclusion
 
 
 class Coverage:
-    """The ranges of indexes whose payloads entries of the ledger declare gone.
+    """The index ranges whose payloads are erased according to entries of the ledger.
 
-    Asked in ascending order, it remembers a run of missing payloads, not each of them.
+    Missing payloads must be reported in ascending order. It remembers a run of them, not each.
     """
 
     def __init__(self, ranges: list[tuple[int, int]], check: Check) -> None:
@@ -25,7 +25,7 @@ class Coverage:
 
     @classmethod
     def read(cls, data: bytes, largest: Signed, check: Check) -> Self:
-        """Read `erasures.ndjson`. An entry that is not in the ledger covers nothing, and fails.
+        """Read `erasures.ndjson`. An entry that is not in the ledger covers nothing and fails.
 
         Raises UnreadableError.
         """
@@ -38,14 +38,14 @@ class Coverage:
                     check.fail(f"the erasure at entry {entry.index:,} is not believed: {fault}")
                     continue
                 erased = msgspec.json.decode(line.raw, type=Erased)
-                # What came later it cannot have known.
+                # An erasure cannot cover entries that came after it.
                 ranges += [(begin, min(end, entry.index)) for begin, end in erased.ranges]
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise UnreadableError(f"{ERASURES} cannot be read ({error})") from error
         return cls(ranges, check)
 
     def missing(self, index: int) -> None:
-        """Of this entry the payload is missing."""
+        """Report that the payload of this entry is missing."""
         ranges = self._ranges
         while self._at < len(ranges) and ranges[self._at][1] <= index:
             self._at += 1
@@ -58,7 +58,7 @@ class Coverage:
         self._run = (begin, index + 1)
 
     def end(self) -> None:
-        """Tell of the run of missing payloads that has ended."""
+        """Fail the check for the last run of missing payloads, if it is not covered."""
         begin, end = self._run
         if end > begin:
             what = f"entry {begin:,}" if end - begin == 1 else f"entries {begin:,} to {end - 1:,}"
@@ -70,7 +70,7 @@ class Coverage:
 
 
 def _fault(line: ErasureLine, largest: Signed) -> str | None:
-    """Why it is no entry of the ledger that erases; None if it is."""
+    """Why the line is not a ledger entry that erases; None if it is."""
     entry = line.entry
     if entry.kind not in COVERING:
         return "it is of a kind that erases nothing"

@@ -1,6 +1,6 @@
-"""What is in an evidence bundle, member by member: docs/evidence.md in code.
+"""The members of an evidence bundle: docs/evidence.md in code.
 
-Writer and verifier share these classes. Bytes are base64 in JSON, instants RFC 3339 in UTC.
+Writer and verifier share these classes. Bytes are base64 in JSON, instants are RFC 3339 in UTC.
 """
 
 import struct
@@ -24,7 +24,7 @@ CHECKPOINTS = "checkpoints/"
 
 CHUNK_EVENTS = 4096
 CHUNK_BYTES = 8 << 20
-"""A writer begins another chunk before it would have more of either."""
+"""A writer begins a new chunk before it would exceed either limit."""
 
 _PREFIX = struct.Struct(">BB16s16sQI")
 
@@ -34,29 +34,29 @@ type Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`bundle.json`: what the bundle is to be. Nothing of it is believed before it is checked."""
+    """`bundle.json`: what the bundle claims to be. Nothing here is believed before it is checked."""
 
     format: str
     origin: str
-    """Whose ledger, as its checkpoints name it."""
+    """The ledger, as its checkpoints name it."""
     tenant: str
     made_at: str
     made_by: str
     start: str | None = msgspec.field(name="from", default=None)
-    """Of the range of time that was asked for; None: the range is one of ledger indexes."""
+    """Start of the requested time range; None if the range is one of ledger indexes."""
     end: str | None = msgspec.field(name="to", default=None)
     report_id: UUID | None = None
     first_index: Count
-    """Of the first entry in the bundle."""
+    """The index of the first entry in the bundle."""
     end_index: Count
-    """Behind the last."""
+    """The index after the last entry."""
 
 
 class EntryLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """A line of `entries/…`. With nothing but index and leaf it is an erased event's.
+    """A line of `entries/…`. With only index and leaf it belongs to an erased event.
 
-    `leaf` is as the server has stored it. The other members and the event's bytes make the
-    ledger's entry, hence the leaf again.
+    `leaf` is the leaf as stored by the server. The other members and the event's bytes make the
+    ledger's entry, and so the leaf again.
     """
 
     index: Count
@@ -70,10 +70,10 @@ class EntryLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
 
 
 class ErasureLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line of `erasures.ndjson`: an entry of the ledger that says which payloads are gone.
+    """A line of `erasures.ndjson`: a ledger entry that says which payloads are erased.
 
-    `raw` is a document of kind erasure or retention (`Erased`), `proof` its inclusion proof in
-    the largest checkpoint.
+    `raw` is a document of kind erasure or retention (`Erased`). `proof` is its inclusion proof
+    in the largest checkpoint.
     """
 
     entry: EntryLine
@@ -82,21 +82,21 @@ class ErasureLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Erased(msgspec.Struct, gc=False):
-    """What is read of an entry of kind erasure or retention: half-open ranges of indexes."""
+    """The part read of an erasure or retention entry: half-open ranges of indexes."""
 
     ranges: list[tuple[Count, Count]]
     reason: str = ""
 
 
 class Tree(msgspec.Struct, forbid_unknown_fields=True):
-    """`tree.json`: what leads from the bundle's leaves to the root of its largest checkpoint."""
+    """`tree.json`: the hashes between the bundle's leaves and its largest checkpoint's root."""
 
     before: Annotated[list[Hash], msgspec.Meta(max_length=64)]
-    """Roots of the complete subtrees of the entries in front of the bundle's, from the left."""
+    """Roots of the complete subtrees of the entries before the bundle's, from the left."""
     behind: Annotated[list[Hash], msgspec.Meta(max_length=128)]
-    """Likewise of the entries behind."""
+    """The same for the entries behind the bundle's."""
     consistency: dict[str, Annotated[list[Hash], msgspec.Meta(max_length=65)]]
-    """By size: the consistency proof from an earlier checkpoint to the largest."""
+    """The consistency proof from each earlier checkpoint to the largest, by size."""
 
 
 class RegisteredVersion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -105,7 +105,7 @@ class RegisteredVersion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
     tool_name: str
     number: Count
     digest: str
-    """Of the members below, as `tooltrail.tools` makes it."""
+    """The digest of the members below, as `tooltrail.tools` computes it."""
     description: str
     input_schema: object
     output_schema: object = None
@@ -117,22 +117,22 @@ class RegisteredVersion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
 
 
 def entries_member(chunk: int) -> str:
-    """Where the entries of a chunk are."""
+    """The name of the member with the entries of a chunk."""
     return f"entries/{chunk:06d}.ndjson"
 
 
 def events_member(chunk: int) -> str:
-    """Where the events of a chunk are: each as it was received, and a newline."""
+    """The name of the member with the events of a chunk: each as received, plus a newline."""
     return f"events/{chunk:06d}.ndjson"
 
 
 def checkpoint_member(size: int) -> str:
-    """Where the checkpoint of a size is, a signed note."""
+    """The name of the member with the checkpoint of a size, a signed note."""
     return f"{CHECKPOINTS}{size:012d}.txt"
 
 
 def leaf_from(line: EntryLine, commit: bytes) -> bytes:
-    """The leaf that the members of a line and the commitment to the event's bytes make."""
+    """Compute the leaf from the members of a line and the commitment to the event's bytes."""
     event_id, invocation_id = line.event_id, line.invocation_id
     return leaf_of(
         _PREFIX.pack(
@@ -148,4 +148,4 @@ def leaf_from(line: EntryLine, commit: bytes) -> bytes:
 
 
 COVERING = frozenset((Kind.ERASURE, Kind.RETENTION))
-"""The kinds of entries that can cover a missing payload."""
+"""The kinds of entries that can explain a missing payload."""

@@ -1,4 +1,4 @@
-"""Going through the entries of a bundle and their events: this is where the time goes."""
+"""Reads the entries of a bundle and their events; most of the verification time is spent here."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -16,7 +16,7 @@ from tooltrail.ledger.lines import HASH_LENGTH
 
 
 class Scan:
-    """One way through the bundle's range; what was found wrong is told to the checks."""
+    """One pass over the bundle's range. Problems are reported to the checks."""
 
     def __init__(
         self,
@@ -28,15 +28,15 @@ class Scan:
         edited: Check,
     ) -> None:
         self.tree = tree
-        """Grown by the entries; None once some are missing or out of order: there is none then."""
+        """Grows with the entries; None once entries are missing or out of order."""
         self.remade: Frontier | None = None
-        """With the leaves that the events make, once these differ from the stored ones."""
+        """The tree with the leaves made from the events, once these differ from the stored ones."""
         self.roots: dict[int, bytes] = {}
-        """Of the ledger at those of `sizes` that lie in the range, as its entries make them."""
+        """The ledger's roots, computed from its entries, at those of `sizes` within the range."""
         self.events = 0
         self.erased = 0
         self.first_received: int | None = None
-        """When the first entry of the range arrived; None if it is erased."""
+        """When the first entry of the range arrived, in µs; None if it is erased."""
         self.last_received: int | None = None
         self._begin, self._end = manifest.first_index, manifest.end_index
         self._expected = self._begin
@@ -67,14 +67,14 @@ class Scan:
         self._extend(self.tree, stored)
 
     def end(self) -> None:
-        """There are no more chunks."""
+        """Finish the pass after the last chunk."""
         self._coverage.end()
         if self._expected < self._end:
             self._complete.fail(_entries(self._expected, self._end) + " missing")
             self.tree = None
 
     def _leaves(self, lines: list[EntryLine], data: bytes, name: str) -> tuple[bytes, bytes]:
-        """The leaves of a chunk: as they are stored, and as its events make them."""
+        """The leaves of a chunk: as stored, and as made from its events."""
         missing, leaf_from = self._coverage.missing, layout.leaf_from
         expected, at = self._expected, 0
         stored: list[bytes] = []
@@ -110,7 +110,7 @@ class Scan:
         return b"".join(stored), b"".join(made)
 
     def _out_of_order(self, index: int, expected: int) -> int:
-        """Tell of an entry that is not the next one; the one that is expected now."""
+        """Report an entry that is not the next one; returns the index expected after it."""
         self.tree = None
         if not self._begin <= index < self._end:
             self._complete.fail(f"entry {index:,} does not belong to the range")
@@ -137,13 +137,13 @@ class Scan:
         tree.extend(leaves[at:])
 
     def _stop(self) -> None:
-        """Note the root if it is asked for at this size."""
+        """Remember the root if it is needed at this size."""
         if self.tree is not None and self._stops and self._stops[0] == self.tree.size:
             self.roots[self._stops.pop(0)] = self.tree.root
 
 
 def _entries(begin: int, end: int) -> str:
-    """Entries from `begin` up to but without `end`, and the verb behind them."""
+    """Entries from `begin` up to but without `end`, followed by the verb."""
     if end - begin == 1:
         return f"entry {begin:,} is"
     return f"entries {begin:,} to {end - 1:,} are"

@@ -1,4 +1,4 @@
-"""Checkpoints and keys of a bundle, read without believing them."""
+"""Reads the checkpoints and keys of a bundle without believing them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ MAX_KEYS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A checkpoint, and why it is not to be believed; None: a known key signed it."""
+    """A checkpoint, and why it is not to be believed; None if a known key signed it."""
 
     origin: str
     size: int
@@ -28,9 +28,9 @@ class Signed:
 
 
 def read_signed(note: bytes, keys: Sequence[VerifierKey]) -> Signed:
-    """Read a checkpoint; what is only wrong with its signature is told, not raised.
+    """Read a checkpoint. A wrong signature is returned as its `fault`, not raised.
 
-    Raises FormatError for what is no checkpoint.
+    Raises FormatError if it is not a checkpoint.
     """
     text, _ = parse_note(note)
     checkpoint = Checkpoint.parse(text)
@@ -43,7 +43,7 @@ def read_signed(note: bytes, keys: Sequence[VerifierKey]) -> Signed:
 
 
 def read_member(note: bytes, size: int, origin: str, keys: Sequence[VerifierKey]) -> Signed:
-    """Read a checkpoint that is to be of that ledger and size; whatever is wrong is its fault."""
+    """Read a checkpoint that must have this origin and size; any error becomes its `fault`."""
     try:
         signed = read_signed(note, keys)
     except FormatError as error:
@@ -56,7 +56,7 @@ def read_member(note: bytes, size: int, origin: str, keys: Sequence[VerifierKey]
 
 
 def read_keys(data: bytes) -> tuple[VerifierKey, ...]:
-    """Public keys, one a line. Raises UnreadableError."""
+    """Read public keys, one per line. Raises UnreadableError."""
     try:
         lines = data.decode().split()
         if not 1 <= len(lines) <= MAX_KEYS:

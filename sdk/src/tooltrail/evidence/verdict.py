@@ -1,18 +1,18 @@
-"""What came of checking a bundle, in words that need no knowledge of trees and hashes."""
+"""The result of checking a bundle, in words that need no knowledge of trees and hashes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 PROBLEMS_SHOWN = 20
-"""Of one check; the rest is counted."""
+"""Per check; further problems are only counted."""
 
 type Result = Literal["verified", "failed", "not checked"]
 
 
 @dataclass(slots=True)
 class Check:
-    """One thing a bundle has to stand up to."""
+    """One check of a bundle."""
 
     name: str
     told: str = ""
@@ -22,18 +22,18 @@ class Check:
     is_checked: bool = True
 
     def fail(self, problem: str) -> None:
-        """Something is wrong."""
+        """Add a problem; the check fails."""
         self.problem_count += 1
         if len(self.problems) < PROBLEMS_SHOWN:
             self.problems.append(problem)
 
     def skip(self, why: str) -> None:
-        """It cannot be checked."""
+        """Mark the check as impossible, with the reason."""
         self.is_checked, self.told = False, why
 
     @property
     def result(self) -> Result:
-        """How it ended."""
+        """The result of the check."""
         if self.problem_count:
             return "failed"
         return "verified" if self.is_checked else "not checked"
@@ -41,7 +41,7 @@ class Check:
 
 @dataclass(slots=True)
 class Verdict:
-    """What was verified of a bundle, what was found wrong, and what nobody can tell from it."""
+    """What was verified of a bundle, which problems it has, and what cannot be verified."""
 
     origin: str
     tenant: str
@@ -59,15 +59,15 @@ class Verdict:
     limits: list[str] = field(default_factory=list)
     """What a bundle cannot show."""
     is_undecided: bool = False
-    """Whether something that was asked for could not be checked."""
+    """Whether something that the user requested could not be checked."""
 
     @property
     def is_genuine(self) -> bool:
-        """Whether nothing was found wrong."""
+        """Whether no check failed."""
         return not any(check.problem_count for check in self.checks)
 
     def document(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The whole verdict as JSON values."""
         return {
             "genuine": self.is_genuine,
             "origin": self.origin,
@@ -94,7 +94,7 @@ class Verdict:
         }
 
     def lines(self) -> Iterator[str]:
-        """All of it for people."""
+        """The whole verdict as lines for people."""
         yield f"Ledger   {self.origin} ({self.tenant})"
         if self.start and self.end:
             yield f"Range    received from {self.start} to {self.end}"

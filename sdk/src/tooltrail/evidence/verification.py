@@ -1,8 +1,8 @@
-"""Checking an evidence bundle with nothing but the bundle, and what the auditor has besides.
+"""Checks an evidence bundle, using only the bundle and what the auditor already has.
 
-In memory is one chunk of the bundle at a time. The leaves of the bundle's range go into the tree
-as they are read; with the hashes that stand for what lies before and behind, the root of the
-largest checkpoint must come out. On the way every smaller checkpoint of the range is met.
+One chunk of the bundle is in memory at a time. The leaves of the bundle's range are added to the
+tree as they are read. Together with the hashes for the entries before and behind, they must give
+the root of the largest checkpoint. Smaller checkpoints within the range are compared on the way.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from tooltrail.ledger.lines import shown, to_base64
 from tooltrail.tools.digest import tool_digest
 
 type Progress = Callable[[int, int], None]
-"""Called with how many entries are done, and of how many."""
+"""Called with the number of entries done, and the total."""
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _NO_TREE = "it cannot be told while entries are missing or out of order"
@@ -54,11 +54,12 @@ def verify(
     previous: Sequence[bytes] = (),
     progress: Progress = lambda done, total: None,
 ) -> Verdict:
-    """Check everything that can be checked; 1 million events of 1.2 KB in about 10 s.
+    """Check everything that can be checked; 1 million events of 1.2 KB take about 10 s.
 
-    `trusted` are the keys the auditor knows, none: those in the bundle are taken; `previous`
-    are checkpoints, as signed notes, that the auditor has kept. Raises UnreadableError for what
-    is no bundle and FormatError for a `previous` that is no checkpoint of that ledger.
+    `trusted` are the keys that the auditor knows; without them, the keys in the bundle are used.
+    `previous` are checkpoints, as signed notes, that the auditor has kept. Raises
+    UnreadableError if this is not a bundle, FormatError if one of `previous` is not a
+    checkpoint of this ledger, and ImportError without the extra `verify`.
     """
     return _Verification(archive, trusted, previous, progress).run()
 
@@ -73,7 +74,7 @@ class _Verification:
     ) -> None:
         self._archive = archive
         self._progress = progress
-        for name in archive.to_be_read_by_people:  # damaged is damaged
+        for name in archive.to_be_read_by_people:  # read only to find damage
             archive.read(name)
         manifest = self._manifest = decoded(archive, layout.MANIFEST, Manifest)
         if manifest.format != layout.FORMAT:
@@ -153,7 +154,7 @@ class _Verification:
         self._signed.told = f"{many} signed with {whose}"
 
     def _check_entries(self) -> None:
-        """Go through the range; what its entries say of the tree is looked at afterwards."""
+        """Read the range; what its entries say about the tree is checked afterwards."""
         manifest, largest = self._manifest, self._largest
         tree: Frontier | None = None
         try:
@@ -185,7 +186,7 @@ class _Verification:
             self._included.skip(_NO_TREE)
 
     def _lead_to_root(self, tree: Frontier, remade: Frontier | None) -> None:
-        """Go on behind the bundle's range to the root of the largest checkpoint."""
+        """Continue the tree behind the bundle's range to the largest checkpoint's root."""
         largest = self._largest
         for each in (tree, *([remade] if remade else [])):
             try:
@@ -245,7 +246,7 @@ class _Verification:
                 check.fail(f"your checkpoint was signed for another ledger than this: {fault}")
 
     def _is_lost(self, size: int) -> bool:
-        """Whether this state would be met in the range, whose entries make no tree."""
+        """Whether this state lies within the range, but the entries there give no tree."""
         is_within = self._manifest.first_index <= size <= self._manifest.end_index
         return is_within and size not in self._scan.roots and size < self._largest.size
 
@@ -257,7 +258,7 @@ class _Verification:
         )
 
     def _inconsistency(self, signed: Signed) -> str | None:
-        """Why a checkpoint is no earlier state of the largest one; None if it is."""
+        """Why a checkpoint is not an earlier state of the largest one; None if it is."""
         largest = self._largest
         made = self._scan.roots.get(signed.size)
         if made is not None and signed.size != largest.size:
@@ -272,7 +273,7 @@ class _Verification:
         return None
 
     def _check_window(self) -> None:
-        """Whether entries from outside of the range of time enclose it, or the ledger's ends."""
+        """Check that the neighbouring entries are outside the time range, or there are none."""
         manifest = self._manifest
         if manifest.start is None or manifest.end is None:
             self._window.skip("the bundle is of ledger indexes, not of a range of time")
@@ -327,7 +328,7 @@ class _Verification:
 
 
 def decoded[T](archive: Archive, name: str, form: type[T]) -> T:
-    """A member that is one JSON document. Raises UnreadableError."""
+    """Read a member that is one JSON document. Raises UnreadableError."""
     try:
         return msgspec.json.decode(archive.read(name), type=form)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

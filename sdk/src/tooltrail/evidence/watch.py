@@ -1,14 +1,14 @@
-"""Checkpoints on the auditor's side: fetched, checked against the last, kept.
+"""The auditor's own checkpoints: fetched, checked against the last one, kept.
 
-A folder of plain files, to be read and copied by people:
+A folder of plain files, which people can read and copy:
 
-    origin.txt              whose ledger
-    keys.txt                public keys that are trusted, one a line
-    checkpoints/<size>.txt  signed notes, each proved to go on from the one before
-    refused/<time>-….txt    what did not fit, as it was received, and beside it why
+    origin.txt              the ledger's name
+    keys.txt                trusted public keys, one per line
+    checkpoints/<size>.txt  signed notes, each proved to continue the one before
+    refused/<time>-….txt    rejected notes as received, and the reason beside each
 
-Who asks first trusts the keys the server names, unless given others; from then on a new key is
-taken only if a key that is trusted signed the same checkpoint.
+If no keys are given, the first request trusts the keys that the server names. Later, a new key
+is accepted only if a trusted key signed the same checkpoint.
 """
 
 import os
@@ -37,7 +37,7 @@ type Outcome = Literal["first", "unchanged", "grown", "altered"]
 
 
 class Source(Protocol):
-    """Where a ledger is published. Each raises what its transport raises."""
+    """Where a ledger is published. Each method raises what its transport raises."""
 
     def checkpoint(self) -> bytes:
         """The newest signed note."""
@@ -46,12 +46,12 @@ class Source(Protocol):
         """A tile's hashes."""
 
     def public_keys(self) -> list[str]:
-        """The public keys it names."""
+        """The public keys that the server names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at a ledger has shown; `file` is what was kept of it."""
+    """The result of fetching and checking a checkpoint; `file` is where it was kept, if it was."""
 
     outcome: Outcome
     told: str
@@ -68,10 +68,11 @@ class Watch:
         self._trusted = tuple(trusted)
 
     def look(self, source: Source, now: datetime) -> Look:
-        """Fetch the newest checkpoint and check it against the last that was kept.
+        """Fetch the newest checkpoint and check it against the last one kept.
 
-        Raises FormatError for what is no checkpoint at all or a folder that cannot be read,
-        OSError for one that cannot be written, and as `source` does.
+        Raises FormatError if it is not a checkpoint or the folder is damaged, OSError if the
+        folder cannot be written, ImportError without the extra `verify`, and what `source`
+        raises.
         """
         note = source.checkpoint()
         text, _ = parse_note(note)
@@ -110,7 +111,7 @@ class Watch:
     def _check_signature(
         self, note: bytes, origin: str, named: Sequence[VerifierKey]
     ) -> list[VerifierKey]:
-        """Raise unless a trusted key signed it; the keys to be trusted from now on."""
+        """Raise unless a trusted key signed it. Returns the keys to trust from now on."""
         known = self._kept("origin.txt")
         if known and known[0] != origin:
             raise FormatError(
@@ -125,7 +126,7 @@ class Watch:
         if not kept:
             return list(open_note(note, named).signers)
         open_note(note, kept)
-        # A key that signed what a trusted key signed, too, takes over from it.
+        # A key that signed the same checkpoint as a trusted key becomes trusted, too.
         signers = open_note(note, {*kept, *named}).signers
         return [*kept, *(key for key in signers if key not in kept)]
 
@@ -142,7 +143,7 @@ class Watch:
         try:
             verify_consistency(last.size, last.root, new.size, new.root, proof)
         except LedgerError:
-            # Either the tiles are wrong, or they are of the new root and the old one is denied.
+            # Either the tiles are wrong, or they match the new root and contradict the old one.
             is_whole = new.size != last.size and tree_root(new.size, read) == new.root
             raise LedgerError(
                 f"THE LEDGER WAS FORKED: its {new.size:,} entries do not begin with the "
@@ -173,7 +174,7 @@ class Watch:
 
 
 def _write(file: Path, data: bytes) -> None:
-    """Write a file that is there whole or not at all, also after a power cut."""
+    """Write a file completely or not at all, even in a power cut."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.draft")
     with draft.open("wb") as stream:

@@ -1,12 +1,12 @@
-"""What every spool does: number events, cut them into batches, declare what it had to give up.
+"""What all spools do: number events, cut them into batches, declare what they had to give up.
 
-Where the bytes lie is the business of `segments` (files) and `memory`; what a disk does not
-take waits in memory here, as far as that goes, and a note on file says which numbers these are,
-so that they are declared lost if the process is killed. A spool belongs to one process: it is
-the producer, and its numbers are contiguous from 0.
+`segments` (files) and `memory` store the bytes. Lines that the disk does not accept wait in
+memory here, up to a limit. A note on file has their numbers, so that they are declared lost if
+the process is killed. A spool belongs to one process, its producer. Its numbers are contiguous
+from 0.
 
-One segment becomes one batch, so nothing is copied between writing and sending and the batch
-id, given when the segment is sealed, is fixed before the first send.
+One segment becomes one batch. So nothing is copied between writing and sending, and the batch
+id, which is set when the segment is sealed, is fixed before the first send.
 """
 
 import logging
@@ -45,16 +45,17 @@ from tooltrail.spool.losses import (
 
 logger = logging.getLogger("tooltrail")
 
-# Of the allowance: payloads go also while sending; nothing more is taken.
+# Multiples of the allowance: above the first, payloads are removed even while events are being
+# sent; above the second, new events are rejected.
 _OVERFLOWING, _HARD_LIMIT = 1.125, 1.25
-SPILL_BYTES = 16 * 1024 * 1024  # what may wait in memory while the disk takes nothing
+SPILL_BYTES = 16 * 1024 * 1024  # what may wait in memory while the disk rejects writes
 
 
 class Spool(ABC):
     """Keeps events until the server has them. All methods may be called from any thread.
 
-    `on_ready` is called, in the caller's thread and under the lock, when there is something
-    to send that was not there before; it must return at once.
+    `on_ready` is called when there is something new to send. It runs in the caller's thread,
+    under the lock, and must return at once.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Spool(ABC):
         self._member = b',"producer_id":%b,"producer_seq":' % to_json(self.producer_id)
         self._lock = threading.RLock()  # a signal handler may call a tool within append
         self._next_seq = 0
-        self._unwritten = 0  # of the numbers so far: given up at once, or never in a file yet
+        self._unwritten = 0  # numbered events that never were in a file
         self._next_order = 0
         self._open_first_seq = 0
         self._open_count = 0  # lines in the open segment, gap lines included
@@ -78,15 +79,15 @@ class Spool(ABC):
         self._loose = Loose(spill_bytes)
         self._has_spilled = False
         self._losses: list[Loss] = []
-        self._noted: list[Loss] = []  # what the note on file says
+        self._noted: list[Loss] = []  # the content of the note on file
         self._is_writing = False
         self._is_abandoned = False
-        self._late: list[bytes] = []  # emitted in the middle of writing another
+        self._late: list[bytes] = []  # emitted while another event was being written
 
     def append(self, head: bytes) -> bool:
-        """Keep one event, given as JSON text without its closing brace; number it.
+        """Number one event, given as JSON text without its closing brace, and keep it.
 
-        Returns False, having noted the loss, when the event could not be kept.
+        Returns False if the event could not be kept; its loss is noted.
         """
         with self._lock:
             if self._is_writing:
@@ -105,7 +106,7 @@ class Spool(ABC):
         try:
             self._next_seq = seq + 1
             if self._sealed_bytes + self._open_bytes + len(line) > self.allowance * _HARD_LIMIT:
-                # The shipper keeps the budget; this holds when events come faster than it can.
+                # Normally the shipper keeps the limit; this one holds if events come too fast.
                 self._lose_new(seq, "spool-full")
                 return False
             if self._losses:
@@ -123,11 +124,11 @@ class Spool(ABC):
         return True
 
     def _put_off(self, head: bytes) -> bool:
-        """Keep an event that came, in this very thread, while another was being written.
+        """Queue an event that this thread emits in the middle of writing another.
 
-        A signal handler that calls a tool, or an object that does so when it is collected.
+        It comes from a signal handler, or an object's finalizer, that calls a tool.
         """
-        if self._is_abandoned:  # a call begun before the fork: its end is the parent's to record
+        if self._is_abandoned:  # the call began before the fork: the parent records its end
             return False
         self._late.append(head)
         return True
@@ -137,7 +138,7 @@ class Spool(ABC):
             self._append(self._late.pop(0))
 
     def _alone(self, work: Callable[[], None]) -> None:
-        """Do something that writes, unless this thread is in the middle of writing already."""
+        """Run work that writes, unless this thread is already writing."""
         with self._lock:
             while not self._is_writing:
                 self._is_writing = True
@@ -164,7 +165,7 @@ class Spool(ABC):
             self._on_ready()
 
     def _spill(self, line: bytes, loss: Loss) -> bool:
-        """Keep in memory what the disk does not take; False if there is no room here, either.
+        """Keep a line in memory that the disk rejected; False if there is no room here either.
 
         `loss` is what is lost with the line.
         """
@@ -196,7 +197,7 @@ class Spool(ABC):
         self._on_ready()
 
     def enqueue(self, lines: list[bytes]) -> None:
-        """Take finished events of somebody else's as one batch. Raises OSError."""
+        """Take finished events of another process or file as one batch. Raises OSError."""
         size = sum(map(len, lines)) + LINE_OVERHEAD * len(lines)
         with self._lock:
             first = first_number(lines, 0)
@@ -206,7 +207,7 @@ class Spool(ABC):
             self._add_batch(batch)
 
     def seal(self) -> None:
-        """Make what has been written since the last batch a batch, ready to send."""
+        """Turn everything written since the last batch into a batch, ready to send."""
         self._alone(self._seal)
 
     def _seal(self) -> None:
@@ -224,14 +225,14 @@ class Spool(ABC):
         self._add_batch(batch)
 
     def declare(self) -> None:
-        """Write the losses noted so far as gap events; those that do not fit stay noted."""
+        """Write the losses noted so far as gap events. Those that do not fit stay noted."""
         self._alone(self._declare)
 
     def _declare(self) -> None:
         while self._losses:
             loss = self._losses[0]
             name = loss.event_id
-            line = seal_line(loss.event())  # from here on nothing is added to this loss
+            line = seal_line(loss.event())  # from here on this loss no longer grows
             try:
                 self._add(line, self._next_seq)
             except OSError:
@@ -242,23 +243,23 @@ class Spool(ABC):
             self._note()
 
     def _note(self) -> None:
-        """Say on file what is in memory alone, where that has changed. Never raises."""
+        """Update the note on file of what is in memory only, if that changed. Never raises."""
         losses = gather((*self._loose.at_risk(), *self._losses))
         if losses != self._noted and self._write_note(losses):
             self._noted = losses
 
     def oldest(self) -> Batch | None:
-        """The batch to send next."""
+        """The batch to send next; None if there is none."""
         with self._lock:
             return self._batches[0] if self._batches else None
 
     def batches(self) -> list[Batch]:
-        """What is ready to send, oldest first."""
+        """The batches that are ready to send, oldest first."""
         with self._lock:
             return list(self._batches)
 
     def discard(self, batch: Batch) -> None:
-        """Forget a batch: the server has it."""
+        """Remove a batch that the server has."""
         with self._lock:
             self._forget(batch)
             if self._loose.drop(batch):
@@ -267,38 +268,38 @@ class Spool(ABC):
                 self._erase(batch)
 
     def read(self, batch: Batch) -> list[bytes]:
-        """The events of a batch. Raises DamagedError, and OSError when it cannot be read."""
+        """The events of a batch. Raises DamagedError, or OSError if it cannot be read."""
         lines = self._loose.get(batch)
         return self._read(batch) if lines is None else lines
 
     def give_up(self, batch: Batch, reason: str) -> None:
-        """Drop a batch and note every number in it as lost; gaps it declares are not lost."""
+        """Drop a batch and note its numbers as lost. Gaps it declares stay declared."""
         held, declared, unnumbered = self._contents(batch)
         self._write_off(held, reason, declared, unnumbered)
         self.discard(batch)
 
     def park(self, batch: Batch, reason: str) -> None:
-        """Lay aside a batch the server will never take, with the reason, and declare its loss.
+        """Lay aside a batch that the server rejects for good, with the reason; declare its loss.
 
-        Raises OSError when it cannot be laid aside.
+        Raises OSError if it cannot be laid aside.
         """
         held, declared, unnumbered = self._contents(batch)
-        # Gaps alone are not declared again: they would be refused again, without end.
+        # Gaps alone are not declared again: they would be rejected again, endlessly.
         self._write_off(held, "refused", declared if held else [], unnumbered)
         with self._lock:
-            if not self._loose.drop(batch):  # there is nowhere to lay that
+            if not self._loose.drop(batch):  # a batch in memory has no file to lay aside
                 self._lay_aside(batch, reason)
             self._forget(batch)
             self._note()
 
     def mend(self, batch: Batch) -> None:
-        """Put what is whole of a damaged batch in its place, and note the rest as lost.
+        """Replace a damaged batch by its whole lines, and note the rest as lost.
 
         Raises OSError.
         """
         found = self._salvage(batch)
         owner = next(iter(numbers(found.lines)), self.producer_id)
-        # Other bytes, so another id: the first may have been sent.
+        # The bytes are different, so the id must be, too: the first may have been sent.
         lines = found.lines + damage(owner, found)
         self.replace(batch, [lines] if lines else [], is_slim=batch.is_slim)
         self._count_damage(found)
@@ -308,7 +309,7 @@ class Spool(ABC):
             self._count_lost("damaged", sum(map(len, found.lost)))
 
     def replace(self, batch: Batch, parts: list[list[bytes]], *, is_slim: bool) -> None:
-        """Put other batches, with ids of their own, in a batch's place."""
+        """Replace a batch by others, which get their own ids. Raises OSError."""
         fresh = []
         for lines in parts:
             size = sum(map(len, lines)) + LINE_OVERHEAD * len(lines)
@@ -327,17 +328,17 @@ class Spool(ABC):
             self._sealed_bytes += sum(part.size for part in fresh) - batch.size
 
     def last_order(self) -> int:
-        """The `order` of the youngest batch so far."""
+        """The `order` of the newest batch so far."""
         return self._next_order - 1
 
     @property
     def is_full(self) -> bool:
-        """Whether what waits has reached what may be kept."""
+        """Whether the waiting events have reached the allowance."""
         return self.waiting_bytes >= self.allowance
 
     @property
     def is_overflowing(self) -> bool:
-        """Whether what waits has outgrown what may be kept though events are being sent."""
+        """Whether the waiting events exceed the allowance even while events are being sent."""
         return self.waiting_bytes >= self.allowance * _OVERFLOWING
 
     @property
@@ -347,12 +348,12 @@ class Spool(ABC):
 
     @property
     def open_count(self) -> int:
-        """How many lines wait to be sealed."""
+        """How many lines are not sealed yet."""
         return self._open_count + self._loose.line_count
 
     @property
     def waiting(self) -> int:
-        """How many lines the server does not have yet, gaps still to be written included."""
+        """How many lines the server does not have yet, including gaps still to be written."""
         with self._lock:
             return self.open_count + sum(b.count for b in self._batches) + len(self._losses)
 
@@ -363,51 +364,51 @@ class Spool(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Leave everything as the next process, or the next append, can take it up."""
+        """Leave everything in a state that the next process, or the next append, can take over."""
 
     def abandon(self) -> None:
-        """In a forked child: let go of what is the parent's, changing nothing of it.
+        """In a forked child: release what belongs to the parent, without changing it.
 
-        What is emitted here from now on, by calls begun before the fork, is not kept.
+        Events emitted here afterwards, by calls begun before the fork, are not kept.
         """
-        self._lock = threading.RLock()  # whoever held it is not in this process
+        self._lock = threading.RLock()  # its holder, if any, is not in this process
         self._is_abandoned = self._is_writing = True
 
     @abstractmethod
     def adopt(self, seconds: float = math.inf) -> None:
-        """Take over what dead processes left behind, for so long at most. Never raises."""
+        """Take over what dead processes left, for at most `seconds`. Never raises."""
 
     @abstractmethod
     def _write(self, line: bytes) -> None:
-        """Append to the open segment. Raises OSError, leaving no part of the line behind."""
+        """Append to the open segment. Raises OSError and then leaves no part of the line."""
 
     @abstractmethod
     def _write_note(self, losses: list[Loss]) -> bool:
-        """Put on file what is lost if the process is killed now; False if that failed."""
+        """Write to file what is lost if the process is killed now; False if that failed."""
 
     @abstractmethod
     def _in_memory(self) -> int:
-        """How many of the lines that wait are in no file."""
+        """How many of the waiting lines are in no file."""
 
     @abstractmethod
     def _close_segment(self, batch: Batch) -> None:
-        """Turn the open segment into this batch."""
+        """Turn the open segment into this batch. Raises OSError."""
 
     @abstractmethod
     def _store(self, batch: Batch, lines: list[bytes]) -> None:
-        """Keep these lines as this batch, all or none of them."""
+        """Keep these lines as this batch, all or none of them. Raises OSError."""
 
     @abstractmethod
     def _read(self, batch: Batch) -> list[bytes]:
-        """The events of a batch that is not in memory."""
+        """The events of a batch that is not in memory. Raises as `read` does."""
 
     @abstractmethod
     def _salvage(self, batch: Batch) -> Salvage:
-        """What of a batch is whole, and what is not. Raises OSError."""
+        """Which lines of a batch are whole, and which are not. Raises OSError."""
 
     @abstractmethod
     def _lay_aside(self, batch: Batch, reason: str) -> None:
-        """Put a batch where it is never sent from. Raises OSError."""
+        """Move a batch to where it is never sent from. Raises OSError."""
 
     @abstractmethod
     def _erase(self, batch: Batch) -> None: ...
@@ -425,14 +426,14 @@ class Spool(ABC):
             self._sealed_bytes -= batch.size
 
     def _contents(self, batch: Batch) -> tuple[dict[str, list[range]], list[Loss], int]:
-        """Whose numbers a batch holds, the losses it declares, and how many events have no number.
+        """The numbers in a batch by producer, the losses it declares, and its unnumbered events.
 
-        Notes what is damaged.
+        Also notes damaged lines as lost.
         """
         loose = self._loose.get(batch)
         try:
             found = self._salvage(batch) if loose is None else Salvage(loose, [])
-        except OSError:  # the file is gone; its name told what it held
+        except OSError:  # the file is gone; the batch has its numbers
             lost = range(batch.first_seq, batch.first_seq + batch.count)
             return {self.producer_id: [lost]}, [], 0
         held = numbers(found.lines)
@@ -451,12 +452,12 @@ class Spool(ABC):
     ) -> None:
         with self._lock:
             self._losses += declared
-            if unnumbered > 0:  # of somebody's file: there is nothing to declare them by
+            if unnumbered > 0:  # from a file without numbers: no gap event can declare them
                 self._count_lost(reason, unnumbered)
         for producer_id, ranges in held.items():
             for lost in ranges:
                 self._lose(producer_id, lost, reason)
-        # Before the batch goes: a kill in between leaves a loss said twice, never unsaid.
+        # Before the batch is removed: a kill in between declares a loss twice, never not at all.
         self.declare()
 
     def _lose_new(self, seq: int, reason: str) -> None:

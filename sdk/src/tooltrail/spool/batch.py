@@ -1,4 +1,4 @@
-"""A batch: events that travel together. What it is called, how much it holds, what ails it."""
+"""A batch of events that are sent together: its id, its limits, and its errors."""
 
 import os
 import secrets
@@ -13,21 +13,24 @@ BATCH_BYTES = 1024 * 1024
 
 
 class SpoolFullError(RuntimeError):
-    """An event could not be kept, and the trail was told not to run tools unrecorded."""
+    """An event could not be kept, and the trail must not run tools unrecorded.
+
+    Raised before the tool runs, only with `when_full="raise"`.
+    """
 
 
 class DamagedError(OSError):
-    """A batch no longer is what was written: `Spool.mend` saves what can be saved."""
+    """A batch differs from what was written. `Spool.mend` saves what can be saved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events that travel together under one idempotency key.
+    """Events that are sent together under one idempotency key.
 
-    `size` is bytes as spooled; `is_slim` says that payloads have been given up already.
-    `order` grows with the time this process came to have it, `since` is when it was sealed, in
-    seconds of the monotonic clock: the other one may have been set meanwhile. What replaces a
-    batch keeps both.
+    `size` is in bytes as spooled. `is_slim` is True if payloads have been removed. `order` is
+    the order in which this process got its batches. `since` is when the batch was sealed, in
+    seconds of the monotonic clock, because the wall clock may be set meanwhile. The replacements
+    of a batch keep both.
     """
 
     id: str
@@ -40,11 +43,11 @@ class Batch:
 
 
 def new_batch_id() -> str:
-    """A batch's idempotency key: a UUIDv7, whose time is the batch's."""
+    """Make a batch's idempotency key: a UUIDv7 with the batch's time."""
     return str(uuid_utils.uuid7())
 
 
 def new_producer_id() -> str:
-    """Name this process: host, pid and eight random digits, as pids come back."""
+    """Name this process by host, pid and eight random digits, because pids are reused."""
     host = "".join(c if c.isalnum() or c in ".-" else "_" for c in socket.gethostname())
     return f"{host[:60] or 'host'}-{os.getpid()}-{secrets.token_hex(4)}"

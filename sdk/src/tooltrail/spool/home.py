@@ -1,16 +1,16 @@
 """The folders of a spool: one root for each server and key, in it one home for each process.
 
     <spool dir>/<hash of url and key id>/        the root, mode 0700
-        origin.json                              url and key id, so that people can tell
-        <producer id>/                           one process's home; `+…` if it needs another
-            lock                                 held (flock) for as long as it lives; in it
-                                                 the losses if it is killed now, of fixed size
+        origin.json                              url and key id, for people to read
+        <producer id>/                           the home of a process; `+…` for a second home
+            lock                                 held (flock) while the process lives; contains
+                                                 the losses if it is killed now, in fixed size
             <first number>.open                  the segment being written
-            <batch id>.<first>.<count>.batch     sealed; `.slim` once payloads were given up
-        rejected/                                what the server will never take, and why
+            <batch id>.<first>.<count>.batch     sealed; `.slim` once payloads were removed
+        rejected/                                batches the server will never accept, and why
 
-A home whose lock can be taken belongs to a dead process. Homes are only ever looked for in
-the own root, so one key's events are never sent with another's.
+If the lock of a home can be taken, its process is dead. Homes are only searched in the own root,
+so events of one key are never sent with another.
 """
 
 import json
@@ -24,7 +24,7 @@ from tooltrail.settings import default_spool_dir
 from tooltrail.spool.lines import salvage, seal_line
 from tooltrail.spool.losses import Loss, declared_in
 
-# Not on Windows. Nor imported when needed: a fork in the middle of an import locks the child up.
+# Not on Windows. Not imported on demand: a fork during an import would deadlock the child.
 try:
     import fcntl
 except ImportError:
@@ -33,13 +33,13 @@ else:
     HAS_FILE_LOCKS = True
 
 LOCK = "lock"
-NOTE_BYTES = 4096  # taken when the home is made: a full disk lets them be written over
+NOTE_BYTES = 4096  # allocated with the home: a full disk still allows overwriting them
 REJECTED = "rejected"
 ORIGIN = "origin.json"
 
 
 def key_id(api_key: str) -> str:
-    """The part of a key that names it and is no secret: `tt_<tenant>_<key id>_<secret>_<crc>`.
+    """The public part of a key that names it: `tt_<tenant>_<key id>_<secret>_<crc>`.
 
     A key of any other form is named by its hash.
     """
@@ -50,13 +50,13 @@ def key_id(api_key: str) -> str:
 
 
 def root_path(spool_dir: Path | None, url: str, api_key: str) -> Path:
-    """Where the events for this server and key wait."""
+    """The folder where events for this server and key wait."""
     name = sha256(f"{url.rstrip('/')}\n{key_id(api_key)}".encode()).hexdigest()[:16]
     return (spool_dir or default_spool_dir()) / name
 
 
 def make_root(spool_dir: Path | None, url: str, api_key: str) -> Path:
-    """Make the root, or find it. Raises OSError when it cannot be made or is another user's."""
+    """Make the root if needed. Raises OSError if that fails or it belongs to another user."""
     root = root_path(spool_dir, url, api_key)
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if root.stat().st_uid != os.geteuid():
@@ -71,7 +71,7 @@ def make_root(spool_dir: Path | None, url: str, api_key: str) -> Path:
 
 
 def read_origin(root: Path) -> dict[str, str]:
-    """Whose events wait in a root: `url` and `key_id`; empty texts where that is lost."""
+    """Read `url` and `key_id` of a root; empty texts if they are lost."""
     try:
         origin = json.loads((root / ORIGIN).read_text())
         return {"url": str(origin["url"]), "key_id": str(origin["key_id"])}
@@ -82,14 +82,14 @@ def read_origin(root: Path) -> dict[str, str]:
 def make_home(root: Path, producer_id: str) -> int:
     """Make a home and return the descriptor of its lock, held. Raises OSError.
 
-    It is locked before it gets its name, so that nobody can take it for a dead one's.
+    It is locked before it gets its name, so that nobody can take it for a dead process's home.
     """
     draft = _draft(root / producer_id)
     draft.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(draft / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with suppress(OSError):  # no room: what others left can be sent from here all the same
+        with suppress(OSError):  # no room: batches taken over can be sent from here anyway
             write_note(lock, [])
         draft.rename(root / producer_id)
     except OSError:
@@ -99,15 +99,15 @@ def make_home(root: Path, producer_id: str) -> int:
 
 
 def is_begun(home: Path) -> bool:
-    """Whether somebody has begun to make this home."""
+    """Whether this home exists, or was begun."""
     return home.exists() or _draft(home).exists()
 
 
 def write_note(lock: int, losses: list[Loss]) -> None:
     """Write what is lost if the holder of this lock is killed now. Raises OSError.
 
-    The bytes are written over in place, so that a full disk takes them. Losses beyond the
-    room of the note are left out, the last ones first.
+    The bytes are overwritten in place, so that a full disk accepts them. Losses that do not fit
+    are left out, the last ones first.
     """
     text = b""
     for line in (seal_line(loss.event()) for loss in losses):
@@ -117,7 +117,7 @@ def write_note(lock: int, losses: list[Loss]) -> None:
 
 
 def read_note(home: Path) -> list[Loss]:
-    """What the process of this home had in memory alone when it last said so."""
+    """Read what the process of this home had in memory only, by its last note."""
     with suppress(OSError):
         return declared_in(salvage((home / LOCK).read_bytes(), 0).lines)
     return []
@@ -128,7 +128,7 @@ def _draft(home: Path) -> Path:
 
 
 def homes(root: Path) -> list[Path]:
-    """Every process's home in this root."""
+    """The homes of all processes in this root."""
     with suppress(OSError):
         return [
             path
@@ -140,7 +140,7 @@ def homes(root: Path) -> list[Path]:
 
 @contextmanager
 def claimed(home: Path) -> Iterator[bool]:
-    """Hold a dead process's home; False if its process lives or another holds it."""
+    """Lock a dead process's home; False if its process lives or another process has locked it."""
     try:
         lock = os.open(home / LOCK, os.O_RDWR)
     except OSError:
@@ -149,7 +149,7 @@ def claimed(home: Path) -> Iterator[bool]:
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            free = os.fstat(lock).st_nlink > 0  # else its former holder has cleared it away
+            free = os.fstat(lock).st_nlink > 0  # else its former holder has removed it
         except OSError:
             free = False
         yield free
@@ -158,7 +158,7 @@ def claimed(home: Path) -> Iterator[bool]:
 
 
 def remove_home(home: Path) -> None:
-    """Clear an empty home away; one that still holds something stays."""
+    """Remove a home if it is empty."""
     if any(path.name != LOCK for path in home.iterdir()):
         return
     (home / LOCK).unlink(missing_ok=True)
@@ -166,7 +166,7 @@ def remove_home(home: Path) -> None:
 
 
 def prune(folder: Path, max_bytes: int) -> None:
-    """Delete the oldest files of a folder, by their names, until it holds `max_bytes` at most."""
+    """Delete the first files of a folder, in order of name, until it holds `max_bytes` at most."""
     with suppress(OSError):
         files = sorted(path for path in folder.iterdir() if path.is_file())
         size = sum(path.stat().st_size for path in files)

@@ -1,7 +1,7 @@
-"""The form of one line in a segment file, and what can be saved of a damaged one.
+"""The form of one line in a segment file, and recovery from damaged lines.
 
 A line is a JSON object, a TAB, eight hexadecimal digits of crc32 and a line feed. JSON text
-holds neither TAB nor line feed, so a damaged line costs itself and not its neighbours.
+contains neither TAB nor line feed, so damage to a line does not affect its neighbours.
 """
 
 import re
@@ -13,38 +13,38 @@ _SEALED = re.compile(rb"\t[0-9a-f]{8}$")
 _NUMBER = re.compile(rb'"producer_seq":(\d+)\}$')
 _PRODUCER = re.compile(rb'"producer_id":"([^"\\]*)","producer_seq":(\d+)\}$')
 
-LINE_OVERHEAD = 10  # bytes a line is longer than its JSON text
+LINE_OVERHEAD = 10  # bytes of a line beyond its JSON text
 
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """The lines of a segment that are whole, and the numbers of those that are not."""
+    """The whole lines of a segment, and the numbers of the damaged or missing ones."""
 
     lines: list[bytes]
     lost: list[range]
 
 
 def seal_line(text: bytes) -> bytes:
-    """Make the line of one JSON object, ready to be appended."""
+    """Make the line for one JSON object, with its checksum."""
     return b"%b\t%08x\n" % (text, crc32(text))
 
 
 def plain(line: bytes) -> bytes:
-    """The JSON object of a line without its line feed, sealed or not."""
+    """The JSON object of a line without its line feed, with or without checksum."""
     return _SEALED.sub(b"", line)
 
 
 def open_lines(data: bytes) -> list[bytes]:
-    """Take the JSON objects out of lines known to be whole, without checking them."""
+    """Extract the JSON objects from lines known to be whole, without checking them."""
     return _TRAILER.sub(b"\n", data).split(b"\n")[:-1]
 
 
 def salvage(data: bytes, first_seq: int, count: int = 0) -> Salvage:
     """Check every line of a segment that begins with number `first_seq`.
 
-    Numbers are contiguous, so a hole between two whole lines says exactly what was lost;
-    damage after the last whole line counts one number per damaged line, and more where the
-    segment is known to have held `count` lines.
+    Numbers are contiguous, so a gap between two whole lines shows exactly what was lost. Damage
+    after the last whole line counts as one number per damaged line, or more if the segment is
+    known to have had `count` lines.
     """
     lines: list[bytes] = []
     lost: list[range] = []
@@ -71,7 +71,7 @@ def salvage(data: bytes, first_seq: int, count: int = 0) -> Salvage:
 
 
 def numbers(lines: list[bytes]) -> dict[str, list[range]]:
-    """Which numbers of which producers these lines hold, as contiguous ranges."""
+    """The numbers in these lines by producer, as contiguous ranges."""
     found: dict[str, list[range]] = {}
     for line in lines:
         match = _PRODUCER.search(line)
@@ -87,5 +87,5 @@ def numbers(lines: list[bytes]) -> dict[str, list[range]]:
 
 
 def first_number(lines: list[bytes], default: int) -> int:
-    """The first number in these lines, or `default` if none has one."""
+    """The first number in these lines, or `default` if no line has one."""
     return next((int(match[1]) for match in map(_NUMBER.search, lines) if match), default)

@@ -1,6 +1,6 @@
-"""Numbers a producer had to give up, and the gap event that says so.
+"""Numbers that a producer had to give up, and the gap events that declare them.
 
-Owns the form of a gap line; when something is given up is the spool's and the shipper's.
+Owns the form of a gap line. Spool and shipper decide what is given up.
 """
 
 import json
@@ -19,23 +19,23 @@ _GAP = b'{"type":"gap"'
 
 @dataclass(slots=True)
 class Loss:
-    """Numbers of one producer given up for one reason, in one piece."""
+    """A contiguous range of one producer's numbers, given up for one reason."""
 
     producer_id: str
     numbers: range
     reason: str
-    # Of its gap event: from then on it keeps its extent.
+    # The id of its gap event. Once it is set, the range no longer changes.
     event_id: str | None = field(default=None, compare=False)
 
     @classmethod
     def read(cls, line: bytes) -> "Loss":
-        """The loss a gap line of ours declares."""
+        """Read the loss that one of our gap lines declares."""
         event = json.loads(line)
         numbers = range(event["from_seq"], event["to_seq"] + 1)
         return cls(event["producer_id"], numbers, event["reason"], event["event_id"])
 
     def event(self) -> bytes:
-        """Its gap event, as JSON text. Keeps its name and its extent from now on."""
+        """Its gap event, as JSON text. Id and range are fixed from now on."""
         self.event_id = self.event_id or str(uuid_utils.uuid7())
         return to_json(
             {
@@ -50,7 +50,7 @@ class Loss:
         )
 
     def without(self, held: Iterable[range]) -> "list[Loss]":
-        """What is left of this loss when some of its numbers are known not to be lost."""
+        """The parts of this loss without the numbers known not to be lost."""
         left, start = [], self.numbers.start
         for part in sorted(held, key=lambda each: each.start):
             if part.start > start:
@@ -63,7 +63,7 @@ class Loss:
         return [Loss(self.producer_id, numbers, self.reason) for numbers in left]
 
     def takes_up(self, other: "Loss") -> bool:
-        """Make this one loss of both, if the other goes on where this one ends."""
+        """Extend this loss by the other if it follows directly. Returns whether it did."""
         if (
             self.event_id is not None
             or (self.producer_id, self.reason) != (other.producer_id, other.reason)
@@ -75,9 +75,9 @@ class Loss:
 
 
 def gather(losses: Iterable[Loss]) -> list[Loss]:
-    """One loss for each producer, from its first lost number to its last.
+    """Make one loss for each producer, from its first lost number to its last.
 
-    Numbers in between may not be lost: what is on file tells (`Loss.without`).
+    Numbers in between may not be lost; the files show which (`Loss.without`).
     """
     found: dict[str, Loss] = {}
     for loss in losses:
@@ -90,7 +90,7 @@ def gather(losses: Iterable[Loss]) -> list[Loss]:
 
 
 def damage(producer_id: str, found: Salvage) -> list[bytes]:
-    """The gap events of what is damaged, to be stored beside what is whole."""
+    """The gap events for damaged lines, to be stored beside the whole lines."""
     return [Loss(producer_id, lost, "damaged").event() for lost in found.lost]
 
 
@@ -103,11 +103,11 @@ def held_in(lines: list[bytes], reason: str) -> list[Loss]:
 
 
 def declared_in(lines: list[bytes]) -> list[Loss]:
-    """The losses these lines declare."""
+    """Read the losses that these lines declare."""
     found: list[Loss] = []
     for line in lines:
         if line.startswith(_GAP):
-            # Somebody's own file may hold anything.
+            # A user's own file may contain anything.
             with suppress(ValueError, KeyError, TypeError, OverflowError):
                 loss = Loss.read(line)
                 if len(loss.numbers):
@@ -116,5 +116,5 @@ def declared_in(lines: list[bytes]) -> list[Loss]:
 
 
 def reason_of(error: OSError) -> str:
-    """A short word for the ledger: which kind of failure, never a path or a payload."""
+    """A short name of the kind of failure, for the ledger; never a path or a payload."""
     return os.strerror(error.errno).lower().replace(" ", "-") if error.errno else "write-failed"

@@ -1,4 +1,4 @@
-"""A spool that keeps its events in memory only: for tests, and where no file can be written."""
+"""A spool that keeps its events in memory only: for tests, and if no file can be written."""
 
 import math
 from collections.abc import Callable
@@ -11,18 +11,18 @@ from tooltrail.spool.losses import Loss
 
 
 class MemorySpool(Spool):
-    """Events live as long as the process; what is over budget is lost and declared."""
+    """Events live as long as the process. Those beyond the limit are lost and declared."""
 
     def __init__(self, max_bytes: int, on_ready: Callable[[], None]) -> None:
         super().__init__(max_bytes, on_ready)
         self._segment: list[bytes] = []
 
     def close(self) -> None:
-        """Seal what is open; there is nothing to hand on."""
+        """Seal the open events. They cannot be passed on to another process."""
         self.seal()
 
     def adopt(self, seconds: float = math.inf) -> None:
-        """Nobody else can reach this memory."""
+        """Do nothing: other processes cannot leave anything in this memory."""
 
     def _write_note(self, losses: list[Loss]) -> bool:
         return True
@@ -31,7 +31,7 @@ class MemorySpool(Spool):
         return self.waiting
 
     def snapshot(self) -> dict[str, Any]:
-        """The counters, at one instant. Nothing is written to a file here."""
+        """The counters at one instant. `written` is 0, as nothing is written to a file."""
         return super().snapshot() | {"written": 0}
 
     def _write(self, line: bytes) -> None:
@@ -44,7 +44,7 @@ class MemorySpool(Spool):
     def _store(self, batch: Batch, lines: list[bytes]) -> None:
         self._loose.keep(batch, lines)
 
-    # What is not in memory is not in this spool.
+    # A batch that is not in memory is not in this spool.
 
     def _read(self, batch: Batch) -> list[bytes]:
         raise FileNotFoundError(batch.id)
@@ -59,4 +59,4 @@ class MemorySpool(Spool):
         raise FileNotFoundError(batch.id)
 
     def _erase(self, batch: Batch) -> None:
-        """Nothing is left of it."""
+        """Do nothing: nothing is left of the batch."""

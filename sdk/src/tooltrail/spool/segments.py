@@ -1,10 +1,10 @@
-"""The durable spool: one file per segment, and what dead processes left is taken over.
+"""The durable spool: one file per segment. It takes over what dead processes left.
 
-Owns writing, sealing, reading and adopting segment files; `home` owns the folders, `base` the
-numbering and the budget's arithmetic.
+Owns writing, sealing, reading and adopting segment files. `home` owns the folders, `base` the
+numbering and the limits.
 
-A batch is replaced by others (a split, payloads given up) in three steps, so that a kill at
-any point leaves either the old one or the new ones to send:
+A batch is replaced by others (when it is split or loses its payloads) in three steps, so that a
+kill at any point leaves either the old batch or the new ones to send:
 1. the new ones are written as `<old id>+<new name>.part`;
 2. the old file is renamed to `<old id>.replaced`: from here on the new ones count;
 3. the parts get their names and the old file is removed.
@@ -45,16 +45,16 @@ from tooltrail.spool.lines import (
 from tooltrail.spool.losses import Loss, damage, held_in
 
 _OPEN, _SEALED, _SLIM, _PART, _REPLACED = ".open", ".batch", ".slim", ".part", ".replaced"
-_CLOCKS_DIFFER_SECONDS = 60.0  # the file system's may be another machine's
-REJECTED_SHARE = 4  # what was refused may take a quarter of the budget, the newest of it
+_CLOCKS_DIFFER_SECONDS = 60.0  # the file system's clock may be that of another machine
+REJECTED_SHARE = 4  # rejected batches may take a quarter of the limit; the newest stay
 
 
 class SegmentSpool(Spool):
     """Events are in a file before `append` returns; with `fsync`, on the disk.
 
-    A disk that takes nothing is no reason to lose events the server would take: up to
-    `spill_bytes` wait in memory, and go on file as soon as that is possible.
-    Nothing is made in the file system before the first event.
+    If the disk rejects writes, up to `spill_bytes` wait in memory and are written to file as
+    soon as possible, because the server may still accept them.
+    Nothing is created in the file system before the first event.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class SegmentSpool(Spool):
                     self.give_up(batch, "no-file")
             if self._lock_fd < 0:
                 return
-            if self._fd >= 0:  # opened, but the disk took no line
+            if self._fd >= 0:  # opened, but the disk accepted no line
                 descriptor, self._fd = self._fd, -1
                 os.close(descriptor)
                 self._path.unlink(missing_ok=True)
-            if not self._noted:  # else the next process declares what the note says
+            if not self._noted:  # else the next process declares the losses in the note
                 with suppress(OSError):
                     remove_home(self._home)
             os.close(self._lock_fd)
@@ -119,7 +119,7 @@ class SegmentSpool(Spool):
                 else:
                     living += 1
                     elsewhere += sum(path.stat().st_size for path in home.iterdir())
-        # A quiet process does not pay for a loud one: its fair share is always its own.
+        # A quiet process keeps its fair share even if another one writes a lot.
         total = self._root_max_bytes
         self.allowance = max(total - elsewhere, total // living)
 
@@ -146,7 +146,7 @@ class SegmentSpool(Spool):
         self._settle()
         try:
             self._fd = os.open(self._path, flags, 0o600)
-        except FileNotFoundError:  # somebody has cleared the folder away
+        except FileNotFoundError:  # someone has removed the folder
             os.close(self._lock_fd)
             self._lock_fd = -1
             self._settle()
@@ -157,11 +157,11 @@ class SegmentSpool(Spool):
         with self._lock:
             if self._lock_fd < 0:
                 self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if is_begun(self._home):  # we were interrupted while making it, lock in hand
+                if is_begun(self._home):  # an interrupt stopped us while making it, lock held
                     self._home = self._root / f"{self.producer_id}+{secrets.token_hex(4)}"
                 self._lock_fd = make_home(self._root, self._home.name)
                 self._noted = []
-                self._note()  # what came before there was a file to say it in
+                self._note()  # losses from before there was a file for the note
                 self._sync(self._root)
 
     def _write_note(self, losses: list[Loss]) -> bool:
@@ -180,13 +180,13 @@ class SegmentSpool(Spool):
         return loose + self._loose.line_count + len(self._losses)
 
     def _close_segment(self, batch: Batch) -> None:
-        descriptor, self._fd = self._fd, -1  # first: an interrupt must not leave us a stranger's
+        descriptor, self._fd = self._fd, -1  # first: after an interrupt it may be another file's
         os.close(descriptor)
         self._path.rename(self._batch_path(batch))
         self._sync(self._home)
 
     def _sync(self, path: Path) -> None:
-        """Bring a file's bytes, or a folder's names, to the disk; in mode `fsync` alone."""
+        """Flush a file's bytes, or a folder's names, to the disk; only in mode `fsync`."""
         if self._fsync:
             descriptor = os.open(path, os.O_RDONLY)
             try:
@@ -216,7 +216,7 @@ class SegmentSpool(Spool):
         self._sync(self._home)
 
     def _bring_home(self) -> None:
-        """Put on file, under its id, what is in memory because the disk took nothing."""
+        """Write to file, under their ids, the batches in memory that the disk had rejected."""
         self._alone(self._seal_spilled)
         with suppress(OSError):
             for batch in self.batches():
@@ -261,7 +261,7 @@ class SegmentSpool(Spool):
         folder = self._root / REJECTED
         folder.mkdir(mode=0o700, exist_ok=True)
         self._batch_path(batch).rename(folder / f"{batch.id}.ndjson")
-        with suppress(OSError):  # a full disk keeps the batch, if not the reason
+        with suppress(OSError):  # a full disk keeps the batch, but maybe not the reason
             (folder / f"{batch.id}.reason").write_text(reason + "\n")
         prune(folder, self._root_max_bytes // REJECTED_SHARE)
 
@@ -274,14 +274,14 @@ class SegmentSpool(Spool):
         lost = _settle_note(home)
         for path in sorted(home.iterdir()):
             if path.suffix in (_OPEN, _SEALED, _SLIM):
-                with suppress(OSError):  # it stays; the others need not wait for it
+                with suppress(OSError):  # this file stays; the others are taken anyway
                     self._take_segment(path)
         if lost:
             self._store_gaps(lost)
         remove_home(home)
 
     def _store_gaps(self, losses: list[Loss]) -> None:
-        """Declare what a dead process had in memory alone. Raises OSError."""
+        """Declare what a dead process had in memory only. Raises OSError."""
         self.enqueue([loss.event() for loss in losses])
         for loss in losses:
             self._count_lost(loss.reason, len(loss.numbers))
@@ -290,9 +290,9 @@ class SegmentSpool(Spool):
         batch = _parse_name(path)
         found = salvage(path.read_bytes(), batch.first_seq, batch.count)
         whole = not found.lost
-        batch_id = batch.id if whole else new_batch_id()  # other bytes, so another id
+        batch_id = batch.id if whole else new_batch_id()  # different bytes need another id
         owner = next(iter(numbers(found.lines)), path.parent.name.partition("+")[0])
-        lines = found.lines + damage(owner, found)  # in one file: it alone says what was lost
+        lines = found.lines + damage(owner, found)  # in one file: no other file has these losses
         count = len(lines)
         size = sum(map(len, lines)) + LINE_OVERHEAD * count
         order, since = self._take_order(), time.monotonic() - self._age_of(batch)
@@ -311,10 +311,10 @@ class SegmentSpool(Spool):
         path.unlink(missing_ok=True)
 
     def _age_of(self, batch: Batch) -> float:
-        """Seconds since a batch of another process was sealed, as its id tells.
+        """Seconds since another process sealed the batch, from the time in the batch's id.
 
-        One that claims to be older than the spool itself was named by a clock that was wrong:
-        nobody knows its age.
+        An id older than the spool itself comes from a wrong clock, so the age is unknown and
+        counts as 0.
         """
         sealed_at = int(batch.id.replace("-", "")[:12], 16) / 1000  # a UUIDv7 begins with ms
         with suppress(OSError):
@@ -329,7 +329,7 @@ def _file_name(batch: Batch) -> str:
 
 
 def _parse_name(path: Path) -> Batch:
-    """Read a batch off its file's name; a size of 0, and a new batch where it tells nothing."""
+    """Read a batch from its file's name, with size 0. An invalid name gives a new batch."""
     is_slim = path.suffix == _SLIM
     with suppress(ValueError):
         if path.suffix == _OPEN:
@@ -340,7 +340,7 @@ def _parse_name(path: Path) -> Batch:
 
 
 def _finish_replacements(home: Path) -> None:
-    """Complete or undo what its process was replacing when it died."""
+    """Complete or undo the replacements that a dead process had begun. Raises OSError."""
     replaced = {path.stem for path in home.glob(f"*{_REPLACED}")}
     for part in home.glob(f"*{_PART}"):
         old_id, plus, name = part.name.removesuffix(_PART).partition("+")
@@ -353,9 +353,9 @@ def _finish_replacements(home: Path) -> None:
 
 
 def _settle_note(home: Path) -> list[Loss]:
-    """What a dead process had in memory alone. Raises OSError.
+    """Compute what a dead process had in memory only. Raises OSError.
 
-    Its note is written again with just that, as the files that tell are about to go.
+    Rewrites its note with exactly that, because the files it is computed from will be moved.
     """
     lost = read_losses(home)
     if lost:
@@ -368,7 +368,7 @@ def _settle_note(home: Path) -> list[Loss]:
 
 
 def read_losses(home: Path) -> list[Loss]:
-    """What a dead process had in memory alone: its note less what its files hold.
+    """Compute what a dead process had in memory only: its note minus what its files hold.
 
     Raises OSError.
     """
@@ -385,7 +385,7 @@ def read_losses(home: Path) -> list[Loss]:
 
 
 def read_home(home: Path) -> list[tuple[Path, int]]:
-    """Each file of events in a home and how many lines it holds, for people to look at."""
+    """Each event file in a home and its number of lines, for display."""
     found = []
     with suppress(OSError):
         for path in sorted(home.iterdir()):

@@ -1,7 +1,7 @@
-"""An event without its payloads: what stays when there is no room for all of it.
+"""Reduces an event to what stays when there is no room for its payloads.
 
-The call keeps its place, times, outcome, error type, guard verdict and numbering; arguments,
-data, messages and received values go, and a note says so.
+The call keeps its place, times, outcome, error type, guard verdict and numbering. Arguments,
+data, messages and received values are removed, and a note says so.
 """
 
 import json
@@ -11,9 +11,9 @@ _META_KEPT = ("took_ms", "token_usage", "cache_hit")
 
 
 def slim_line(line: bytes, reason: str) -> bytes:
-    """Take the payloads out of one event's JSON text and note why.
+    """Remove the payloads from one event's JSON text and note why.
 
-    What cannot be read stays as it is.
+    A text that is not a JSON object stays as it is, and so does a gap event.
     """
     try:
         event = json.loads(line)
@@ -22,7 +22,7 @@ def slim_line(line: bytes, reason: str) -> bytes:
     if not isinstance(event, dict) or event.get("type") == "gap":
         return line
     removed = [note for note in event.pop("removed", ()) if isinstance(note, dict)]
-    # Numbers stand at the end of a line, where the spool looks for them.
+    # The numbers are at the end of a line, where the spool looks for them.
     producer = {key: event.pop(key) for key in ("producer_id", "producer_seq") if key in event}
     if "args" in event:
         event["args"] = None

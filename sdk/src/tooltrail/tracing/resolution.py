@@ -37,8 +37,9 @@ def resolve_trace(
     Never fails. The id is the first of these that is not blank: a valid W3C `traceparent`, the
     headers `X-Trace-Id` and `X-Request-ID` (in any case), the query's `trace_id` and
     `request_id`, and the same two members of a JSON body. Text is trimmed and otherwise
-    unchanged; other JSON becomes text. `query` is a mapping or the raw query string. The body is used if the content type contains
-    `application/json`; a body given as a function is read only when needed.
+    unchanged; other JSON becomes text. `query` is a mapping or the raw query string. The body is
+    used if the content type contains `application/json`; a body given as a function is read only
+    when needed.
     """
     found = find_trace(headers, query, body, content_type)
     return found or ResolvedTrace(fresh_trace_id(), fresh_span_id())
