@@ -34,7 +34,7 @@ type Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`bundle.json`: what the bundle claims to be. Nothing here is believed before it is checked."""
+    """`bundle.json`: what the bundle claims to be. None of it is believed unchecked."""
 
     format: str
     origin: str

@@ -1,4 +1,4 @@
-"""Validate what tools return against their schema, and decide what happens when it is wrong."""
+"""Validates what tools return against their schema, and handles output that violates it."""
 
 from tooltrail.guard.detect import (
     DetectedSchema,

@@ -1,7 +1,7 @@
-"""Conversions that repair common slips: `"42"` for a number, JSON text for an object.
+"""Conversions that repair common mistakes: `"42"` for a number, JSON text for an object.
 
-Owns what is converted to what, by JavaScript's rules, and where a schema asks for it. Never
-changes its input; whether the result is valid is for the caller to find out.
+Owns what is converted to what, by JavaScript's rules, and where a schema requires it. Never
+changes its input. The caller must validate the result.
 """
 
 import json
@@ -19,8 +19,8 @@ from tooltrail.guard.options import CoercionConfig
 from tooltrail.guard.regex import matcher
 from tooltrail.guard.violations import Violation
 
-# What JavaScript's Number() accepts once white space is trimmed; the words of an ECMAScript
-# StringNumericLiteral, where Python would also take `1_000`, `nan` and full-width digits.
+# What JavaScript's Number() accepts after trimming white space: an ECMAScript
+# StringNumericLiteral. Python would also accept `1_000`, `nan` and full-width digits.
 _DECIMAL: Final = re.compile(r"[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
 _PREFIXED: Final = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)", re.ASCII)
 _WHITE: Final = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
@@ -30,7 +30,7 @@ _WHITE: Final = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + 
 
 @dataclass(frozen=True, slots=True)
 class Coercion:
-    """One conversion made: where, from what, to what."""
+    """One conversion: its path, the original value and the converted one."""
 
     path: str
     original: Any
@@ -40,7 +40,7 @@ class Coercion:
     expected: str
 
     def as_violation(self) -> Violation:
-        """The warning that reports it."""
+        """Make the warning that reports it."""
         return build_violation(
             "COERCED",
             self.path,
@@ -59,9 +59,9 @@ def coerce(
     config: CoercionConfig,
     wanted: Callable[[str], bool] = lambda path: True,
 ) -> tuple[Any, list[Coercion]]:
-    """Convert what does not fit its schema's type, at the paths `wanted` says yes to.
+    """Convert values that do not fit their schema's type, at paths for which `wanted` is true.
 
-    Returns the very value and no coercions if there was nothing to convert.
+    If there is nothing to convert, returns the same object and no coercions.
     """
     coercer = _Coercer(config, wanted)
     return coercer.value(root, value, "$", 0), coercer.made
@@ -72,8 +72,8 @@ class _Coercer:
         self.config = config
         self.wanted = wanted
         self.made: list[Coercion] = []
-        # What was found to need nothing: it is met again wherever sub-schemas overlap, and
-        # without this as often as there are ways to it.
+        # Values that need no conversion. Where sub-schemas overlap a value is visited again;
+        # without this, as often as there are ways to it.
         self.settled: dict[tuple[int, str], Any] = {}
 
     def value(self, node: Node, value: Any, path: str, depth: int) -> Any:
@@ -126,7 +126,7 @@ class _Coercer:
         return value if is_same else items
 
     def convert(self, node: Node, value: Any, path: str) -> Coercion | None:
-        """Convert one value to the first listed type it can be converted to."""
+        """Convert one value to the first listed type that it can be converted to."""
         kind = kind_of(value)
         types = node.types or ()
         if value is None and self.config.null_to_default and "default" in node.keywords:
@@ -201,9 +201,9 @@ def _refuse_constant(word: str) -> Any:
 
 
 def read_number(text: str) -> float | None:
-    """Read text as JavaScript's `Number(text)` does; None where that gives NaN.
+    """Read text as JavaScript's `Number(text)` does; None if that gives NaN.
 
-    Blank text is 0. Integral values are ints, as precise as a double.
+    Blank text is 0. Integral values are ints, with the precision of a double.
     """
     bare = text.strip(_WHITE)
     if not bare:

@@ -1,6 +1,6 @@
-"""Which kind of schema an object is: JSON Schema, or a Python type that validates itself.
+"""Detects which kind of schema an object is: JSON Schema, or a Python type.
 
-Owns recognising only; compiling is `jsonschema` and `models`.
+Owns detection only; `jsonschema` and `models` compile schemas.
 """
 
 import dataclasses
@@ -15,8 +15,8 @@ from tooltrail.guard.nodes import VOCABULARY
 
 SchemaType = Literal["json-schema", "model"]
 
-# Every keyword that says something about a value. Those that only describe it (`title`,
-# `$defs`, `$id`, `default`) do not make a mapping a schema.
+# Every keyword that constrains a value. Keywords that only describe it (`title`, `$defs`, `$id`,
+# `default`) do not make a mapping a schema.
 _KEYWORDS: Final = frozenset(["$schema"]).union(*VOCABULARY.values()) - {"default"}
 _CACHE_SIZE: Final = 512
 
@@ -33,12 +33,12 @@ _detected: OrderedDict[int, DetectedSchema] = OrderedDict()
 
 
 def is_json_schema(schema: object) -> bool:
-    """Is this a mapping with at least one JSON Schema keyword?"""
+    """Whether this is a mapping with at least one JSON Schema keyword."""
     return isinstance(schema, Mapping) and not _KEYWORDS.isdisjoint(schema)
 
 
 def is_model_schema(schema: object) -> bool:
-    """Is this a pydantic model, a `TypeAdapter`, a dataclass or a `TypedDict`?"""
+    """Whether this is a pydantic model, a `TypeAdapter`, a dataclass or a `TypedDict`."""
     if isinstance(schema, TypeAdapter):
         return True
     return isinstance(schema, type) and (
@@ -47,9 +47,9 @@ def is_model_schema(schema: object) -> bool:
 
 
 def detect_schema(schema: Any) -> DetectedSchema:
-    """Recognise a schema; the same object gives the same answer, found in a cache.
+    """Detect the kind of a schema. The result is cached by the object's identity.
 
-    Raises TypeError if it is none.
+    Raises TypeError if the object is not a schema.
     """
     known = _detected.get(id(schema))
     if known is not None and known.schema is schema:

@@ -2,7 +2,7 @@
 
 
 class SchemaError(ValueError):
-    """A schema is malformed, or asks for something that could hang or reach the network.
+    """A schema is malformed, or requires something that could hang or reach the network.
 
     Raised when a guard is made, before the tool runs.
     """

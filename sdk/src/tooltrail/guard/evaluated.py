@@ -1,4 +1,4 @@
-"""Which members of a value a schema has looked at, for `unevaluatedProperties` and `…Items`."""
+"""Finds which members a schema evaluates, for `unevaluatedProperties` and `unevaluatedItems`."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ _VISIT_STEPS = 8  # two sets and a walk over the sub-schemas
 def evaluated_members(
     walk: "Walk", node: Node, value: Any, ignoring: str = ""
 ) -> frozenset[str | int]:
-    """The names or positions of `value` that `node` evaluates, keyword `ignoring` aside."""
+    """The names or positions of `value` that `node` evaluates, without keyword `ignoring`."""
     key = (id(node), id(value))
     if not ignoring and key in walk.evaluated:
         return walk.evaluated[key]
@@ -35,10 +35,10 @@ def evaluated_members(
 
 
 def _contributing(walk: "Walk", node: Node, value: Any) -> Iterator[Node]:
-    """List the sub-schemas for the same value whose members count as looked at.
+    """List the sub-schemas for the same value whose members count as evaluated.
 
-    Those that must hold count even if they do not: they have said so themselves, and what
-    they looked at would only be reported twice.
+    Sub-schemas that must hold count even if they do not hold: they have reported that already,
+    and without this the members they evaluated would be reported a second time.
     """
     for keyword, at, child in node.subschemas():
         match keyword:

@@ -1,10 +1,9 @@
-"""Every violation of a value, in the order and the words of tool-output-guard 0.3.2.
+"""Lists every violation of a value, in the order and wording of tool-output-guard 0.3.2.
 
-Owns the walk over the node graph. What each keyword checks and
-says is in `keywords` and `morekeywords`. The
-walk can remember which value fits which sub-schema, so that no schema takes exponential
-time. It stops at a depth and a number of violations that no honest output reaches, and when
-it has taken as much work as it may (`work`).
+Owns the walk over the node graph. What each keyword checks and reports is in `keywords` and
+`keywords_later_drafts`. The walk can remember which value fits which sub-schema, so that no
+schema takes exponential time. It stops at a depth and a number of violations that no honest
+output reaches, and when it has done as much work as it may (`work`).
 """
 
 from typing import Any, Final, NamedTuple
@@ -16,23 +15,23 @@ from tooltrail.guard.plan import Plan, plan_for
 from tooltrail.guard.violations import MORE, Violation, ViolationCode
 from tooltrail.guard.work import DECIDED_STEPS, EXPLAINED_STEPS
 
-VALUE_DEPTH_LIMIT: Final = 200  # schemas inside schemas; three or four stack frames each
+VALUE_DEPTH_LIMIT: Final = 200  # nested schemas; each takes three or four stack frames
 VIOLATION_LIMIT: Final = 10_000  # nobody reads more, and a hostile schema makes any number
 
-_FOUND_STEPS: Final = 8  # to make a violation
-_TEXT_PER_STEP: Final = 128  # characters of its texts
+_FOUND_STEPS: Final = 8  # for making a violation
+_TEXT_PER_STEP: Final = 128  # characters in its texts
 
-# Half the cost of explaining is making the models; this skips a third of that.
+# Making the models is half the cost of explaining; this saves a third of that half.
 _MAKE: Final = Violation.__pydantic_validator__.validate_python
 
 type Found = tuple[ViolationCode, str, str, str, str]
-"""A violation before it is dressed up: code, path, message, received, expected."""
+"""A violation before it becomes a model: code, path, message, received, expected."""
 
 
 def explain(root: Node, value: Any, *, remember: bool, formats: bool) -> list[Violation]:
-    """List the violations of `value`; none means that it is valid. Where there are more, `MORE`.
+    """List the violations of `value`; an empty list means valid. `MORE` marks an incomplete list.
 
-    As `examine`, in the usual bounds.
+    Calls `examine` with the usual limits.
     """
     found, is_whole, _ = examine(
         root,
@@ -46,22 +45,22 @@ def explain(root: Node, value: Any, *, remember: bool, formats: bool) -> list[Vi
 
 
 class Examined(NamedTuple):
-    """What a walk has found."""
+    """The result of a walk."""
 
     violations: list[Violation]
     is_whole: bool
-    """Whether it came to its end."""
+    """Whether the walk was completed."""
     steps: int
-    """How many it took."""
+    """How many steps it took."""
 
 
 def examine(
     root: Node, value: Any, *, remember: bool, formats: bool, steps: int, patience: int
 ) -> Examined:
-    """Walk `value` along a schema in so many steps; `patience` counts while nothing is found.
+    """Walk `value` along a schema in at most `steps`, or `patience` if there is no violation yet.
 
-    `remember` trades a little time and memory for polynomial time on schemas that could
-    take exponential. With `formats` the keyword `format` counts.
+    `remember` costs a little time and memory, and makes schemas polynomial that could take
+    exponential time. With `formats` the keyword `format` is checked.
     """
     walk = Walk(remember=remember, formats=formats, steps=steps, patience=patience)
     is_whole = True
@@ -69,18 +68,18 @@ def examine(
         walk.visit(root, value, "$")
     except _Enough:
         is_whole = False
-    except RecursionError:  # called with the stack nearly full, or a cyclic value was printed
+    except RecursionError:  # called with a nearly full stack, or a cyclic value was printed
         walk.found = [*walk.found, _too_deep("$")]
     shown = walk.found if is_whole else walk.found[: VIOLATION_LIMIT - 1]
     return Examined([_dressed(*found) for found in shown], is_whole, walk.taken)
 
 
-class _Enough(Exception):  # noqa: N818 - a way out, not an error
-    """Enough violations were found, or enough work was done."""
+class _Enough(Exception):  # noqa: N818 - ends the walk, is not an error
+    """There are enough violations, or enough work was done."""
 
 
 class Walk:
-    """One walk of a value along a schema, collecting what is wrong or only whether."""
+    """One walk of a value along a schema. It collects violations, or only decides validity."""
 
     def __init__(
         self,
@@ -105,11 +104,11 @@ class Walk:
 
     @property
     def taken(self) -> int:
-        """Steps taken so far."""
+        """The steps taken so far."""
         return self._allowed - self._left
 
     def spend(self, steps: int) -> None:
-        """Take so many steps. Ends the walk when there are none left."""
+        """Take steps. Ends the walk if none are left."""
         self._left -= steps
         if self._left < 0:
             self._go_on()
@@ -121,7 +120,7 @@ class Walk:
         self._allowed = self._patience
 
     def visit(self, node: Node, value: Any, path: str) -> None:
-        """Find what is wrong with `value`, which lies at `path`."""
+        """Collect the violations of `value`, which is at `path`."""
         if self.remember:
             if self.fits(node, value):
                 return
@@ -131,7 +130,7 @@ class Walk:
         self._check(node, value, path)
 
     def fits(self, node: Node, value: Any) -> bool:
-        """Is `value` valid? Finds nothing, and stops at the first thing wrong."""
+        """Whether `value` is valid. Collects nothing, and stops at the first violation."""
         key = (id(node), id(value))  # both outlive the walk
         if self.remember and (known := self.verdicts.get(key)) is not None:
             return known
@@ -177,7 +176,7 @@ class Walk:
     def add(
         self, code: ViolationCode, path: str, message: str, received: str, expected: str
     ) -> None:
-        """Note a violation."""
+        """Add a violation."""
         self.found.append((code, path, message, received, expected))
         texts = len(path) + len(message) + len(received) + len(expected)
         self.spend(_FOUND_STEPS + texts // _TEXT_PER_STEP)

@@ -1,7 +1,7 @@
-"""Repairing single fields: which strategy a field has, and how the value there is replaced.
+"""Repairs single fields: which strategy a field has, and how its value is replaced.
 
-Owns the paths of `field_strategies` and `field_fallbacks` (`[*]` matches any index).
-Whether the repaired output is valid is for the guard to find out.
+Owns the paths of `field_strategies` and `field_fallbacks` (`[*]` matches any index). The guard
+validates the repaired output.
 """
 
 import re
@@ -18,7 +18,7 @@ from tooltrail.guard.violations import Violation
 
 @dataclass(slots=True)
 class FieldRepairs:
-    """The output with its fields repaired, and what was done; or what the whole must do."""
+    """The output with its fields repaired and the repairs made, or the strategy for the whole."""
 
     data: Any
     made: list[Coercion] = field(default_factory=list)
@@ -34,10 +34,10 @@ def repair_fields(
     *,
     may_fall_back: bool,
 ) -> FieldRepairs:
-    """Apply the field strategies that match a violation, each path once.
+    """Apply the field strategies that match a violation, once per path.
 
-    `root` gives the schema's node, for coercions. Raises ValueError if a field is to fall
-    back and has no fallback.
+    `root` returns the schema's node, for coercions. Raises ValueError if a field's strategy is
+    `fallback` and it has no fallback.
     """
     repairs = FieldRepairs(data)
     strategies = {
@@ -56,7 +56,7 @@ def repair_fields(
         )
         if repairs.made:
             repairs.outcome = "coerced"
-    # From the last to the first, so that removing an element leaves the others their index.
+    # From the last to the first, so that removing an element does not shift the others' indexes.
     for path, strategy in reversed(strategies.items()):
         if strategy == "strip-extra":
             _replace(repairs, path, UNSET, "Removed")
@@ -72,7 +72,7 @@ def repair_fields(
 
 
 def _lookup(by_path: Mapping[str, Any], path: str) -> Any:
-    """The entry for a path: the path itself, else the first with `[*]` that matches it."""
+    """The entry for a path itself, else for the first pattern with `[*]` that matches it."""
     if path in by_path:
         return by_path[path]
     for pattern, entry in by_path.items():
@@ -88,7 +88,7 @@ def _is_within(path: str, roots: Sequence[str]) -> bool:
 
 
 def _replace(repairs: FieldRepairs, path: str, value: Any, message: str) -> None:
-    """Put a value at a path (UNSET takes it away), copying only what lies on the way."""
+    """Set the value at a path (UNSET removes it). Copies only the containers on the way."""
     parts = _locate(repairs.data, path)
     if parts is None or (value is UNSET and not parts):
         return
@@ -127,10 +127,10 @@ def _with(container: Any, parts: Sequence[str | int], value: Any) -> Any:
 
 
 def _locate(data: Any, path: str) -> list[str | int] | None:
-    """Split a path by what the data holds, since names in it are not escaped.
+    """Split a path by the names in the data, as names in a path are not escaped.
 
-    A member that does not exist (yet) is named by the rest of the path. None if the path
-    leads nowhere.
+    A member that does not exist yet gets the rest of the path as its name. Returns None if the
+    path leads nowhere.
     """
     parts: list[str | int] = []
     rest = path.removeprefix("$")

@@ -1,7 +1,7 @@
-"""How violations are worded: paths, the sentence for a language model, lists of both.
+"""The wording of violations: paths, the sentence for a language model, lists of violations.
 
-Owns the texts every violation shares; what a keyword says about a value is in
-`tooltrail.guard.explain`. Source of all wordings: tool-output-guard 0.3.2.
+Owns the texts that all violations share. The texts of each keyword are in
+`tooltrail.guard.keywords`. Source of all wordings: tool-output-guard 0.3.2.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,10 @@ def build_path(parts: Iterable[str | float]) -> str:
 def llm_message(
     code: ViolationCode, path: str, message: str, received: str | None, expected: str | None
 ) -> str:
-    """Say to a language model what is wrong and what to do; None means not known."""
+    """Tell a language model what is wrong and what to do. None means unknown.
+
+    Raises ValueError for an unknown code.
+    """
     match code:
         case "WRONG_TYPE":
             return (
@@ -85,12 +88,13 @@ def build_violation(
     *,
     received: str | None = None,
 ) -> Violation:
-    """Make a violation together with its sentence for a language model.
+    """Make a violation with its sentence for a language model.
 
-    `actual` is what was found, as the violation's `received` says; `received` is another name for
-    it. The values are stored only if given, so that None is a value like any other.
-    Raises ValueError for a code or severity that does not exist, and TypeError if both names of
-    `actual` are given. Source: tool-output-guard's `buildViolation`.
+    `actual` describes the value found and becomes the violation's `received`; `received` is
+    another name for this parameter. `received_value` and `coerced_value` are stored only if
+    given, so that None is a value like any other. Raises ValueError for an unknown code or
+    severity, and TypeError if both `actual` and `received` are given. Source:
+    tool-output-guard's `buildViolation`.
     """
     if received is not None:
         if actual is not None:
@@ -113,14 +117,14 @@ def build_violation(
 
 
 def format_violation_message(violation: Violation) -> str:
-    """One line for a person: `[ERROR] $.name (WRONG_TYPE): Expected type string, got integer`."""
+    """One line for people: `[ERROR] $.name (WRONG_TYPE): Expected type string, got integer`."""
     return (
         f"[{violation.severity.upper()}] {violation.path} ({violation.code}): {violation.message}"
     )
 
 
 def format_violations_for_llm(violations: Sequence[Violation]) -> str:
-    """A numbered list of what is wrong, ready to be put into a prompt."""
+    """A numbered list of the violations, ready for a prompt."""
     if not violations:
         return "No violations found."
     lines = "\n".join(

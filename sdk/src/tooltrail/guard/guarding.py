@@ -1,7 +1,7 @@
-"""The guard itself: validate, and do with invalid output what the options say.
+"""The guard itself: validates output, and handles invalid output as the options say.
 
 Owns the strategies, the order of hooks and the wrapping of tools. Source of that order:
-tool-output-guard 0.3.2, with its documented options put into effect.
+tool-output-guard 0.3.2. Options that it documents without effect do have an effect here.
 """
 
 import functools
@@ -37,7 +37,7 @@ _log: Final = logging.getLogger("tooltrail.guard")
 
 
 class Guard:
-    """One schema with its options, checked and compiled once, for any number of outputs."""
+    """One schema with its options, compiled once, for any number of outputs."""
 
     def __init__(self, schema: Any, options: GuardOptions) -> None:
         self.schema = schema
@@ -45,10 +45,10 @@ class Guard:
         self._judge = _judge_for(schema, options)
 
     def validate(self, value: Any) -> ValidationResult:
-        """Check a value; never raises for invalid data.
+        """Validate a value. Never raises for invalid data.
 
-        Runs the hooks. `coerce-and-warn` and `strip-extra` give the repaired data, its
-        repairs among the warnings; the other strategies only report.
+        Runs the hooks; what they raise is raised. `coerce-and-warn` and `strip-extra` return the
+        repaired data, with the repairs as warnings. The other strategies only report violations.
         """
         outcome = self._run(value, only_repair=True)
         if isinstance(outcome.error, ValidationError):
@@ -57,16 +57,17 @@ class Guard:
         return ValidationResult(success=True, data=outcome.data, warnings=warnings)
 
     def enforce(self, output: Any) -> GuardOutcome:
-        """Apply the strategy to an output and say what came of it, without raising.
+        """Apply the strategy to an output and return the outcome, without raising its error.
 
-        Only what the hooks raise comes through.
+        Only what the hooks raise is raised.
         """
         return self._run(output, only_repair=False)
 
     def wrap(self, tool: Tool) -> Tool:
-        """Wrap a tool so that its output is guarded; sync tools stay sync.
+        """Wrap a tool so that its output is guarded. Sync tools stay sync.
 
-        The wrapped tool raises ValidationError where its strategy says so.
+        The wrapped tool raises ValidationError if its strategy is to throw, and ValueError if a
+        strategy needs a fallback that is not given.
         """
         if inspect.iscoroutinefunction(tool):
 
@@ -97,11 +98,11 @@ class Guard:
         return outcome.data
 
     def _run(self, output: Any, *, only_repair: bool) -> GuardOutcome:
-        """Do what the options say.
+        """Apply the options.
 
-        1. `strip-extra` removes undeclared members. 2. Validate; one of the two hooks.
-        3. Repair the fields that have a strategy of their own, validate again. 4. What is
-        left is for `on_invalid`.
+        1. `strip-extra` removes undeclared members. 2. Validate; run one of the two hooks.
+        3. Repair the fields that have their own strategy, validate again. 4. Apply `on_invalid`
+        to the remaining violations.
         """
         options, strategy = self.options, self.options.on_invalid
         data, warnings = output, list[Violation]()
@@ -176,29 +177,29 @@ _guarded: Final[WeakKeyDictionary[Tool, tuple[Tool, Guard]]] = WeakKeyDictionary
 
 
 def unwrap(tool: Tool) -> tuple[Tool, Guard | None]:
-    """Take a guarded tool apart, for whoever records the verdict; another has no guard."""
+    """Return the tool inside a guarded one and its guard; for any other tool, itself and None."""
     try:
         return _guarded.get(tool, (tool, None))
-    except TypeError:  # neither hashed nor weakly referred to, so none of ours
+    except TypeError:  # not hashable or not weakly referable, so not one of our wrappers
         return tool, None
 
 
 class _Judge:
-    """Finds the violations of a value, by whatever the schema is."""
+    """Finds the violations of a value, for either kind of schema."""
 
     def __init__(self, schema: CompiledSchema | ModelSchema) -> None:
         self.violations = schema.violations
         self._schema = schema
 
     def root(self) -> Node:
-        """The node to coerce and strip by."""
+        """The node used to coerce and strip."""
         if isinstance(self._schema, ModelSchema):
             return self._schema.json_schema.root
         return self._schema.root
 
 
 class _CustomJudge:
-    """Leaves the verdict on a JSON Schema to the user's own function."""
+    """Lets the user's own function decide whether a value fits a JSON Schema."""
 
     def __init__(self, schema: Any, is_valid: Callable[[Any, Any], bool]) -> None:
         self._schema = schema
@@ -229,18 +230,18 @@ def _removed(path: str) -> Violation:
 
 
 def create_guard(schema: Any, options: Options = None, **more: Any) -> Guard:
-    """Make a reusable guard of a schema; options as a mapping, `GuardOptions` or keywords.
+    """Make a reusable guard for a schema. Options are a mapping, `GuardOptions` or keywords.
 
-    Raises TypeError for what is no schema or no option, SchemaError for a schema that
-    cannot be used, ValueError for an unknown strategy.
+    Raises TypeError for an object that is not a schema or an unknown option, SchemaError for a
+    schema that cannot be used, and ValueError for an unknown strategy.
     """
     return Guard(schema, GuardOptions.of(options, **more))
 
 
 def guard(tool: Tool, schema: Any, options: Options = None, **more: Any) -> Tool:
-    """Wrap a tool function so that what it returns conforms to a schema, or a strategy applies.
+    """Wrap a tool function so that its output fits a schema, or the strategy applies.
 
-    Raises like `create_guard`, before the tool ever runs.
+    Raises as `create_guard` does, before the tool ever runs.
     """
     return create_guard(schema, options, **more).wrap(tool)
 
@@ -251,10 +252,10 @@ def guard_tools(
     options: Options = None,
     **more: Any,
 ) -> dict[str, Tool]:
-    """Guard every tool that has a schema; the others stay the very same functions.
+    """Guard every tool that has a schema. The others are returned unchanged.
 
-    `tool_options` overrides options per tool. The tool name is always the mapping's key.
-    Raises like `create_guard`, naming the tool.
+    `tool_options` overrides options per tool. The tool's name is always the mapping's key.
+    Raises as `create_guard` does, with the tool's name in the message.
     """
     shared = GuardOptions.of(options, **more)
     guarded: dict[str, Tool] = {}
@@ -274,18 +275,18 @@ def guard_tools(
 
 
 def enforce(output: Any, schema: Any, options: Options = None, **more: Any) -> GuardOutcome:
-    """Apply a schema and a strategy to one output and say what came of it, without raising.
+    """Apply a schema and a strategy to one output and return the outcome; never raise its error.
 
-    For many outputs keep a `create_guard(…)` and call its `enforce`. Raises like
-    `create_guard`.
+    For many outputs keep a `create_guard(…)` and call its `enforce`. Raises as `create_guard`
+    does.
     """
     return create_guard(schema, options, **more).enforce(output)
 
 
 def validate(output: Any, schema: Any, options: Options = None, **more: Any) -> ValidationResult:
-    """Check any value against any schema. Never raises for invalid data; see `Guard.validate`.
+    """Validate any value against any schema. Never raises for invalid data; see `Guard.validate`.
 
-    Raises like `create_guard`.
+    Raises as `create_guard` does.
     """
     if options is None and not more:
         return validate_output(output, schema)
@@ -293,7 +294,7 @@ def validate(output: Any, schema: Any, options: Options = None, **more: Any) -> 
 
 
 def validate_output(output: Any, schema: Any) -> ValidationResult:
-    """Check any value against any schema, without options. Raises like `create_guard`."""
+    """Validate any value against any schema, without options. Raises as `create_guard` does."""
     if detect_schema(schema).type == "json-schema":
         violations = compile_schema(schema).violations(output)
     else:

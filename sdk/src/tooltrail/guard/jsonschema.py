@@ -1,8 +1,8 @@
-"""A JSON Schema compiled for use: a fast verdict first, the slow explanation on failure.
+"""A compiled JSON Schema: a fast verdict first, the slow explanation only on failure.
 
-Owns the verdict and the cache of compiled schemas. jsonschema-rs gets a schema rewritten
-(`native`) so that what it accepts is valid by JavaScript's value rules too; what it refuses,
-`explain` looks at again, and its word is final.
+Owns the verdict and the cache of compiled schemas. jsonschema-rs gets a rewritten schema
+(`native`), so that whatever it accepts is also valid by JavaScript's rules for values. What it
+rejects, `explain` checks again; its result is final.
 """
 
 import marshal
@@ -35,8 +35,8 @@ from tooltrail.guard.work import (
 )
 
 _CACHE_SIZE: Final = 512  # schemas; a process has as many as it has tools
-_UNFOLDED_LIMIT: Final = 20_000  # sub-schemas, references followed: milliseconds per element
-_SIZE_MAX: Final = 500_000  # elements that are counted; a value may hold itself
+_UNFOLDED_LIMIT: Final = 20_000  # sub-schemas with references followed: ms per element
+_SIZE_MAX: Final = 500_000  # elements that are counted at most; a value may contain itself
 _NATIVE_NODES_LIMIT: Final = 2_000  # jsonschema-rs compiles references recursively
 
 _VALIDATORS: Final[dict[str, type[jsonschema_rs.Validator]]] = {
@@ -48,7 +48,7 @@ _VALIDATORS: Final[dict[str, type[jsonschema_rs.Validator]]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledSchema:
-    """A schema ready to judge values. It does not change if the schema it came from does."""
+    """A schema compiled to validate values. Later changes to the original have no effect."""
 
     graph: Graph
     native: jsonschema_rs.Validator | None
@@ -58,14 +58,15 @@ class CompiledSchema:
 
     @property
     def root(self) -> Node:
-        """The node the schema starts at."""
+        """The schema's root node."""
         return self.graph.root
 
     def violations(self, value: Any) -> list[Violation]:
-        """List the violations of `value`; none means that it is valid.
+        """List the violations of `value`; an empty list means that it is valid.
 
-        Explaining takes some 50 ms at most: what is left then is one last entry, `MORE`. A value
-        whose verdict takes more than `DECIDED_STEPS`, or so many for its size, is refused by it.
+        Explaining takes at most about 50 ms. If it stops there, the last entry is `MORE`. A value
+        whose verdict takes more than `DECIDED_STEPS`, and more than its size allows, is rejected
+        with `MORE` alone.
         """
         judged = self.judge(value, EXPLAINED_STEPS, patience=DECIDED_STEPS)
         if judged.is_valid is None:
@@ -76,10 +77,10 @@ class CompiledSchema:
         return [MORE] if judged.is_valid is None else judged.violations
 
     def judge(self, value: Any, steps: int, *, patience: int = 0) -> Judgement:
-        """Judge `value` in so many steps at most (`tooltrail.guard.work`).
+        """Judge `value` in at most `steps` (see `tooltrail.guard.work`).
 
-        As long as nothing wrong was found, `patience` counts if it is more; and with it, what
-        jsonschema-rs does in time linear in the value is not counted.
+        Until a violation is found, `patience` is the limit if it is higher. With `patience`, work
+        of jsonschema-rs that is linear in the value is not counted.
         """
         native, cost = (
             self._native_verdict(value, NATIVE_STEPS, LIGHT)
@@ -103,14 +104,14 @@ class CompiledSchema:
         return Judgement(False, [*found, MORE], cost + spent)
 
     def verdict(self, value: Any, steps: int) -> Judgement:
-        """Judge `value` without explaining it. The verdict is None if that takes more steps."""
+        """Judge `value` without explaining. `is_valid` is None if that needs more steps."""
         native, cost = self._native_verdict(value, steps)
         if native is False and _may_have_wide_text(value):
             native = None
         return Judgement(native, [] if native is not False else [MORE], cost)
 
     def _native_verdict(self, value: Any, limit: int, light: int = 0) -> tuple[bool | None, int]:
-        """What jsonschema-rs says, if that is bounded, and the steps it may have taken.
+        """The verdict of jsonschema-rs if its work is bounded, and the steps it may have taken.
 
         False may be too strict for characters beyond U+FFFF; see `native`.
         """
@@ -121,7 +122,7 @@ class CompiledSchema:
             return None, 0
         try:
             is_valid = self.native.is_valid(value)
-        except ValueError:  # a lone surrogate, a set, a number as a key: no words of JSON
+        except ValueError:  # a lone surrogate, a set, a number as key: not valid in JSON
             return None, cost
         if is_valid and self.basic_plane_only and _has_wide_text(value):
             return None, cost
@@ -129,11 +130,11 @@ class CompiledSchema:
 
 
 def compile_schema(schema: Mapping[str, Any], *, assert_formats: bool = False) -> CompiledSchema:
-    """Compile a schema, or find it compiled. Costs about 0.3 µs if this very object is known.
+    """Compile a schema, or return it from the cache, which takes about 0.3 µs for a known object.
 
-    An entry holds its schema, so that the object's identity cannot pass to another one, and
-    a copy to compare it with, so that a change to it is noticed. Equal schemas share one
-    compilation. Raises SchemaError.
+    An entry keeps its schema, so that another object cannot get the same identity. It also keeps
+    a copy to compare with, so that changes are noticed. Equal schemas share one compilation.
+    Raises SchemaError.
     """
     key = (id(schema), assert_formats)
     entry = _cache.get(key)
@@ -165,10 +166,10 @@ _cache_lock = Lock()
 
 
 class _Exactly:
-    """Equal to one boolean or number of one type only, unlike True, which equals 1."""
+    """Equal only to a boolean or number of the same type, unlike True, which equals 1."""
 
     __slots__ = ("value",)
-    __hash__ = None  # type: ignore[assignment]  # as Python says it
+    __hash__ = None  # type: ignore[assignment]  # as Python documents it
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -178,7 +179,7 @@ class _Exactly:
 
 
 def _comparable(schema: Any, *, is_value: bool = False) -> Any:
-    """Copy a schema such that it equals only itself; in values, 1 and True are different."""
+    """Copy a schema for comparison. In values, 1 and True are different."""
     match schema:
         case dict():
             return {
@@ -198,10 +199,10 @@ def _compile(content: bytes, assert_formats: bool) -> CompiledSchema:
     for node in graph.nodes:
         for pattern in (node.keywords.get("pattern"), *node.children.get("patternProperties", ())):
             if pattern is not None:
-                matcher(pattern)  # refuse what the engine cannot run before any tool runs
+                matcher(pattern)  # reject patterns the engine cannot run before any tool runs
     native = None
     if not _may_explode(graph):
-        with suppress(ValueError):  # a lone surrogate in the schema, which has no UTF-8
+        with suppress(ValueError):  # a lone surrogate in the schema: it has no UTF-8
             native = _VALIDATORS[graph.draft](
                 native_schema(graph),
                 validate_formats=assert_formats,
@@ -212,12 +213,12 @@ def _compile(content: bytes, assert_formats: bool) -> CompiledSchema:
 
 
 def _may_have_wide_text(value: Any) -> bool:
-    """As `_has_wide_text`, of a value that may be anything: one too large to be read may."""
+    """As `_has_wide_text`, for any value. A value too large to be searched counts as True."""
     return size_of(value, _SIZE_MAX) > _SIZE_MAX or _has_wide_text(value)
 
 
 def _has_wide_text(value: Any) -> bool:
-    """Is there a character beyond U+FFFF anywhere in a value jsonschema-rs could read?"""
+    """Whether a value that jsonschema-rs can read contains a character beyond U+FFFF."""
     waiting = [value]
     while waiting:
         match waiting.pop():
@@ -233,12 +234,12 @@ def _has_wide_text(value: Any) -> bool:
 
 
 def _may_explode(graph: Graph) -> bool:
-    """Could some value take exponential time, or the compiler too much stack?
+    """Whether some value could take exponential time, or the compiler too much stack.
 
-    A recursive schema is harmless as long as it leads to each element of a value once. So:
-    1. Take away, leaf by leaf, what is not recursive, and count how many sub-schemas each
-       of these unfolds to.
-    2. Of what is left, count the ways back into the recursion for one and the same element.
+    A recursive schema is harmless if it leads to each element of a value only once. So:
+    1. Remove, leaf by leaf, what is not recursive, and count how many sub-schemas each of
+       these unfolds to.
+    2. For the rest, count the ways back into the recursion for one and the same element.
     """
     if len(graph.nodes) > _NATIVE_NODES_LIMIT:
         return True

@@ -1,7 +1,7 @@
-"""JSON values as JavaScript sees them, where that shows in a verdict or a text.
+"""JSON values as JavaScript treats them, where this affects a verdict or a text.
 
-Owns type names, printing, lengths, equality and the order of members; number printing
-itself is `tooltrail.jsnumbers`.
+Owns type names, printing, lengths, equality and the order of members. `tooltrail.jsnumbers`
+prints numbers.
 """
 
 import json
@@ -27,9 +27,9 @@ _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def kind_of(value: object) -> str:
-    """Name the JSON type of a value: `integer` for any integral number, never for a boolean.
+    """The JSON type of a value: `integer` for any integral number, never for a boolean.
 
-    What JSON does not know has its Python type's name (`datetime`).
+    A value that JSON cannot hold has the name of its Python type (`datetime`).
     """
     kind = _KINDS.get(type(value))
     if kind is not None:
@@ -52,7 +52,7 @@ def kind_of(value: object) -> str:
 
 
 def double(value: float | Decimal) -> float:
-    """Read a number as JavaScript holds it; beyond 1.8e308 it is infinite."""
+    """Read a number as JavaScript stores it; beyond 1.8e308 it is infinite."""
     try:
         return float(value)
     except OverflowError:
@@ -60,7 +60,7 @@ def double(value: float | Decimal) -> float:
 
 
 def js_text(value: object) -> str:
-    """Write a value as `String(value)` does: lists joined by commas, `[object Object]`."""
+    """Write a value as `String(value)` does: lists are joined by commas, `[object Object]`."""
     match value:
         case None:
             return "null"
@@ -80,7 +80,7 @@ def js_text(value: object) -> str:
 
 
 def js_json(value: object) -> str:
-    """Write a value as `JSON.stringify(value)` does, members in their JavaScript order."""
+    """Write a value as `JSON.stringify(value)` does, with members in JavaScript's order."""
     match value:
         case None | bool():
             return js_text(value)
@@ -89,7 +89,7 @@ def js_json(value: object) -> str:
             return _LONE_SURROGATE.sub(lambda unit: f"\\u{ord(unit[0]):04x}", text)
         case int() | float() | Decimal():
             text = js_text(value)
-            return "null" if text[-1] in "yN" else text  # Infinity and NaN have no JSON
+            return "null" if text[-1] in "yN" else text  # JSON has no Infinity and NaN
         case list() | tuple():
             return f"[{','.join(js_json(item) for item in value)}]"
         case Mapping():
@@ -99,14 +99,14 @@ def js_json(value: object) -> str:
 
 
 def js_length(text: str) -> int:
-    """Count UTF-16 units, as `text.length` does: 😀 is two."""
+    """Count UTF-16 units, as `text.length` does: 😀 counts as two."""
     if text.isascii() or max(text) < "\U00010000":
         return len(text)
     return len(text) + sum(character >= "\U00010000" for character in text)
 
 
 def js_order(keys: Iterable[str]) -> list[str]:
-    """Put members in JavaScript's order: array indices ascending, then the rest as written."""
+    """Put members in JavaScript's order: array indices ascending, then the rest unchanged."""
     ordered = list(keys)
     indices = [key for key in ordered if _is_array_index(key)]
     if not indices:
@@ -127,7 +127,7 @@ def _is_array_index(key: object) -> bool:
 
 
 def json_equal(one: Any, other: Any) -> bool:
-    """Compare as JSON: numbers by value, `1` never equal to `true`, member order ignored."""
+    """Compare as JSON: numbers by value, `1` never equals `true`, member order is ignored."""
     kind = kind_of(one)
     if kind in ("integer", "number"):
         return kind_of(other) in ("integer", "number") and double(one) == double(other)
@@ -141,7 +141,7 @@ def json_equal(one: Any, other: Any) -> bool:
 
 
 def json_key(value: Any) -> Any:
-    """Something hashable that is equal for values that are `json_equal`."""
+    """Make a hashable key that is equal for values that are `json_equal`."""
     kind = kind_of(value)
     if kind in ("integer", "number"):
         return "number", double(value)

@@ -1,6 +1,6 @@
-"""What the 19 documented JSON Schema keywords check, in the recorded order and words.
+"""What the 19 documented JSON Schema keywords check, in the recorded order and wording.
 
-Owns one small function per keyword. All other keywords are in `morekeywords`.
+Owns one small function per keyword. All other keywords are in `keywords_later_drafts`.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 _LITERAL: Final = ({"const"}, {"enum"}, {"type", "const"}, {"type", "enum"})
 
 type Check = Callable[["Walk", Any, str], None]
-"""Checks a value at a path, and notes on the walk what is wrong."""
+"""Checks a value at a path, and adds its violations to the walk."""
 
 type Builder = Callable[[Node, Any], Check]
-"""Makes the check of one node's keyword, which has the value given."""
+"""Makes the check for a node's keyword, given the keyword's value."""
 
 STRING: Final = ("string",)
 NUMBER: Final = ("integer", "number")
 ARRAY: Final = ("array",)
 OBJECT: Final = ("object",)
-_PRINTED_MAX: Final = 500_000  # elements counted: more than any walk may take
+_PRINTED_MAX: Final = 500_000  # elements that are counted: more than any walk may take
 
 
 def _printing(value: Any) -> int:
-    """The steps it takes to write a value down."""
+    """The steps for printing a value."""
     return size_of(value, _PRINTED_MAX) if kind_of(value) == "array" else 0
 
 
@@ -202,7 +202,7 @@ def _additional_properties(node: Node, _: Any) -> Check:
 
 
 def _parted(children: list[Node]) -> tuple[Members, list[Node]]:
-    """Part the branches of a union: constants and enumerations, and all others."""
+    """Split the branches of a union into constants with enumerations, and all others."""
     literals: list[Any] = []
     others: list[Node] = []
     for child in children:

@@ -1,6 +1,6 @@
-"""What the JSON Schema keywords beyond the 19 documented ones check; each names itself.
+"""What the JSON Schema keywords beyond the 19 documented ones check.
 
-Owns one small function per keyword. The 19 are in `keywords`.
+Owns one small function per keyword. Each message names its keyword. The 19 are in `keywords`.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tooltrail.guard.explain import Walk
 
 
-_ITEM_SIZE_MAX: Final = 500_000  # elements counted: more than any walk may take
+_ITEM_SIZE_MAX: Final = 500_000  # elements that are counted: more than any walk may take
 
 
 def _same_value(keyword: str) -> Builder:
@@ -69,7 +69,7 @@ def _if(node: Node, _: Any) -> Check:
 
 
 def _exactly(number: float) -> Fraction:
-    """The number as it is written: 0.1 is a tenth, not the double nearest to it."""
+    """The number as written: 0.1 is one tenth, not the nearest double."""
     return Fraction(number if isinstance(number, int) else str(number))
 
 

@@ -1,7 +1,7 @@
-"""A set of JSON values that is asked by hash, however many there are and however they are nested.
+"""A set of JSON values with lookup by hash, for any number and nesting of values.
 
-Owns what `enum`, `const` and unions of such mean by "equal": `json_equal`. A hash only finds the
-candidate; `json_equal` has the last word, so that values JSON does not know change nothing.
+Owns what "equal" means for `enum`, `const` and unions of these: `json_equal`. The hash only finds
+the candidate and `json_equal` decides, so that values unknown to JSON change nothing.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ _NUMBERS = ("integer", "number")
 
 
 class Members:
-    """Values to compare others with."""
+    """Values that other values are compared with."""
 
     def __init__(self, values: Iterable[Any]) -> None:
         keyed = [(json_key(value), value) for value in values]
@@ -22,7 +22,7 @@ class Members:
         self._counts = Counter(key for key, _ in keyed)
         self._kinds = frozenset(map(_kind, self._by_key.values()))
         self.size_max = max(map(size_of, self._by_key.values()), default=0)
-        """Elements of the largest: whatever has more is none of them."""
+        """The number of elements of the largest value; a larger one is not a member."""
 
     def __contains__(self, value: Any) -> bool:
         return self.count(value) > 0
@@ -42,7 +42,7 @@ def _kind(value: Any) -> str:
 
 
 def size_of(value: Any, limit: int | None = None) -> int:
-    """How many elements a value has, itself among them; some number above `limit` if it is more."""
+    """Count a value's elements, including itself; returns a number above `limit` if it has more."""
     size, waiting = 0, [value]
     while waiting:
         each = waiting.pop()

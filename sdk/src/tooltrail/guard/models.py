@@ -1,7 +1,7 @@
 """Python types as schemas: pydantic models, `TypeAdapter`s, dataclasses, `TypedDict`s.
 
-Owns their strict validation and how pydantic's errors become violations. Coercing and
-stripping go by the type's JSON Schema, like any other.
+Owns their strict validation and the conversion of pydantic's errors to violations. Coercing and
+stripping use the type's JSON Schema, as for any other schema.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,22 +35,22 @@ _CODES: Final[dict[str, ViolationCode]] = {
     "float_parsing": "WRONG_TYPE",
     "bool_parsing": "WRONG_TYPE",
 }
-"""pydantic's error types that say what one of ours says; `…_type` is WRONG_TYPE, the rest
-are CONSTRAINT_VIOLATION."""
+"""The violation codes of pydantic's error types. Other types ending in `_type` are WRONG_TYPE,
+the rest are CONSTRAINT_VIOLATION."""
 
 
 class ModelSchema:
-    """A Python type ready to judge values."""
+    """A Python type compiled to validate values."""
 
     def __init__(self, schema: Any) -> None:
         self._adapter: TypeAdapter[Any] = (
             schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
         )
-        # Strict, unless the type's own configuration says otherwise.
+        # Strict, unless the type's own configuration is lax.
         self._strict = None if _is_lax(self._adapter.core_schema) else True
 
     def violations(self, value: Any) -> list[Violation]:
-        """List every violation of `value`; none means that it is valid."""
+        """List every violation of `value`; an empty list means that it is valid."""
         try:
             self._adapter.validate_python(value, strict=self._strict)
         except ValidationError:
@@ -64,13 +64,13 @@ class ModelSchema:
 
     @cached_property
     def _explainer(self) -> SchemaValidator:
-        """The same validator, but with one error per union instead of one per branch."""
+        """The same validator, with one error per union instead of one per branch."""
         return SchemaValidator(_with_union_errors(self._adapter.core_schema), _use_prebuilt=False)
 
     def _explained(self, value: Any) -> Iterator[Violation]:
         try:
             if _is_json(value):
-                # JSON has no dates, enums, sets or dataclasses: strict means strict for JSON.
+                # JSON has no dates, enums, sets or dataclasses: use the strict rules for JSON.
                 text = to_json(value, inf_nan_mode="constants")
                 self._explainer.validate_json(text, strict=self._strict)
             else:
@@ -83,12 +83,12 @@ class ModelSchema:
 
 @lru_cache(maxsize=512)
 def compile_model(schema: Any) -> ModelSchema:
-    """Prepare a Python type, or find it prepared."""
+    """Compile a Python type, or return it from the cache."""
     return ModelSchema(schema)
 
 
 def _is_lax(schema: Any) -> bool:
-    """Does the outermost configuration say `strict=False`?"""
+    """Whether the outermost configuration has `strict=False`."""
     while isinstance(schema, Mapping):
         if "config" in schema:
             return schema["config"].get("strict") is False
@@ -131,7 +131,7 @@ def _with_union_errors(schema: Any) -> Any:
 
 
 def _without_tags(schema: Any, location: tuple[str | int, ...]) -> list[str | int]:
-    """Drop the tags of discriminated unions from an error's location: they are no members."""
+    """Remove the tags of discriminated unions from an error's location: they are not members."""
     definitions = {
         each["ref"]: each for each in schema.get("definitions", ()) if isinstance(each, dict)
     }
@@ -152,7 +152,7 @@ def _without_tags(schema: Any, location: tuple[str | int, ...]) -> list[str | in
 
 
 def _unwrapped(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Look through everything that adds nothing to a location."""
+    """Return the schema inside all wrappers that add nothing to a location."""
     for _ in range(100):
         if not isinstance(schema, dict):
             return None
@@ -237,7 +237,7 @@ _TYPE_NAMES: Final = {
 
 
 def _without_null_unions(schema: Any) -> Any:
-    """Write `anyOf: [X, null]`, pydantic's form of an optional, as X: coercing sees no unions."""
+    """Write pydantic's optional, `anyOf: [X, null]`, as X, because coercion ignores unions."""
     if isinstance(schema, list):
         return [_without_null_unions(item) for item in schema]
     if not isinstance(schema, dict):

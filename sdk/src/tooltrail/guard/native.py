@@ -1,7 +1,7 @@
-"""A schema graph written out for jsonschema-rs, so that what it accepts is valid.
+"""Writes a schema graph for jsonschema-rs, so that whatever it accepts is valid.
 
-Owns the differences between that library's value rules and JavaScript's, which all lie in
-texts: lengths count UTF-16 units there, and patterns match them.
+Owns the differences between that library's rules for values and JavaScript's. All of them are
+in texts: JavaScript counts lengths in UTF-16 units, and its patterns match these units.
 """
 
 from collections import Counter, deque
@@ -15,17 +15,17 @@ _TEXT_RULES: Final = frozenset(["pattern", "patternProperties", "minLength", "ma
 
 
 def native_schema(graph: Graph) -> dict[str, Any]:
-    """Write a graph as a schema that accepts nothing invalid; it may refuse too much.
+    """Write a graph as a schema that accepts nothing invalid; it may reject too much.
 
-    That holds as long as no keyword turns a refusal into an acceptance; see `may_invert`.
+    This holds as long as no keyword turns a rejection into an acceptance; see `may_invert`.
     """
     return _Writer(graph).whole()
 
 
 def may_invert(graph: Graph) -> bool:
-    """Is there a rule for texts where being stricter may accept more, as inside `not`?
+    """Whether there is a rule for texts where being stricter may accept more, as inside `not`.
 
-    Then the native verdict counts only for values without characters beyond U+FFFF.
+    If so, the native verdict counts only for values without characters beyond U+FFFF.
     """
     reached: dict[int, Node] = {}
     waiting: list[Node] = []
@@ -46,7 +46,7 @@ def may_invert(graph: Graph) -> bool:
 
 
 class _Writer:
-    """Writes each node where it stands, or, if there are several ways to it, as a definition."""
+    """Writes each node in place, or as a definition if several ways lead to it."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -64,7 +64,7 @@ class _Writer:
         return {**root, "definitions": written}
 
     def reference(self, node: Node) -> dict[str, str]:
-        """Refer to a node, which will be written once among the definitions."""
+        """Make a reference to a node, which is written once among the definitions."""
         if id(node) not in self.definitions:
             self.definitions[id(node)] = len(self.definitions)
             self.queue.append(node)
@@ -97,8 +97,8 @@ class _Writer:
                     more.append({"propertyNames": _BASIC_PLANE})
                     out[keyword] = {plain(key): self.subschema(child) for key, child in members}
                 case "maxLength":
-                    # Half as many characters are never too many units; up to all of them
-                    # are not if none takes two.
+                    # Half as many characters never have too many units. Any number up to the
+                    # limit is valid if no character takes two units.
                     half = {"maxLength": int(value) // 2}
                     more.append({"anyOf": [half, {"maxLength": value, **_BASIC_PLANE}]})
                 case _ if keyword in node.children:

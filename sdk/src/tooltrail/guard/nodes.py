@@ -1,7 +1,7 @@
-"""A JSON Schema as a graph of nodes, one for each sub-schema, its references resolved.
+"""A JSON Schema as a graph of nodes, one for each sub-schema, with references resolved.
 
-Owns what a node is and which keywords count in which draft. Reading a schema into a graph
-is `reading`; explaining, coercing and stripping walk it and never look at raw schemas.
+Owns what a node is, and which keywords have an effect in which draft. `reading` makes the graph
+from a schema. Explaining, coercing and stripping walk the graph and never read raw schemas.
 """
 
 from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ VOCABULARY: Final = {
     "2019-09": _SINCE_2019.union(["additionalItems", "$recursiveRef"]),
     "2020-12": _SINCE_2019.union(["prefixItems", "$dynamicRef"]),
 }
-"""The keywords with an effect, by draft; all others are remarks."""
+"""The keywords with an effect, by draft; all others are annotations."""
 
 IN_PLACE: Final = frozenset(
     [
@@ -72,16 +72,16 @@ IN_PLACE: Final = frozenset(
         *("dependentSchemas", "dependencies", "$ref", "$dynamicRef", "$recursiveRef"),
     ]
 )
-"""Keywords whose sub-schemas look at the very value their schema looks at."""
+"""Keywords whose sub-schemas apply to the same value as the schema itself."""
 
 
 @dataclass(eq=False, slots=True)
 class Node:
     """One sub-schema: its keywords as written, and its own sub-schemas by keyword.
 
-    `children` holds a node for `items`, a list for `allOf`, a mapping for `properties`;
-    references are children too. `always` is set for the schemas true and false, `under` is
-    the keyword such a one stands under.
+    `children` holds a node for `items`, a list for `allOf`, a mapping for `properties`.
+    References are children, too. `always` is set for the schemas true and false, and `under` is
+    the keyword that contains such a schema.
     """
 
     keywords: Mapping[str, Any]
@@ -89,7 +89,7 @@ class Node:
     always: bool | None = None
     under: str = ""
     types: tuple[str, ...] | None = None
-    plan: Any = None  # the checks `explain` derives from the keywords, once
+    plan: Any = None  # the checks that `explain` derives from the keywords, once
 
     def subschemas(self) -> Iterator[tuple[str, str | int | None, "Node"]]:
         """List (keyword, member or position, node) for every sub-schema."""
@@ -101,14 +101,14 @@ class Node:
                 yield from ((keyword, at, node) for at, node in members)
 
     def applied_in_place(self) -> Iterator["Node"]:
-        """List the sub-schemas that look at the same value as this one."""
+        """List the sub-schemas that apply to the same value as this one."""
         for keyword, _, node in self.subschemas():
             if keyword in IN_PLACE:
                 yield node
 
 
 def accepted_kinds(types: tuple[str, ...] | None) -> frozenset[str] | None:
-    """The kinds of values that `type` lets through; None for all."""
+    """The kinds of values that `type` accepts; None for all."""
     if types is None:
         return None
     return frozenset([*types, "integer"] if "number" in types else types)
@@ -123,7 +123,7 @@ class Graph:
     draft: str
 
     def leaves_first(self) -> list[Node]:
-        """List the nodes from which no way leads into a circle, each behind its sub-schemas."""
+        """List the nodes from which no way leads into a cycle, each after its sub-schemas."""
         parents: dict[int, list[Node]] = {}
         waiting: dict[int, int] = {}
         for node in self.nodes:
@@ -132,7 +132,7 @@ class Graph:
             for child in children:
                 parents.setdefault(id(child), []).append(node)
         found = [node for node in self.nodes if not waiting[id(node)]]
-        for leaf in found:  # which grows meanwhile
+        for leaf in found:  # the list grows during this loop
             for parent in parents.get(id(leaf), ()):
                 waiting[id(parent)] -= 1
                 if not waiting[id(parent)]:

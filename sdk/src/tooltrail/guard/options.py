@@ -1,7 +1,7 @@
-"""What a guard can be told, what it answers, and the error it raises.
+"""The options of a guard, its results, and the error it raises.
 
-Owns the option names, their defaults and their checking; acting on them is
-`tooltrail.guard.guarding`.
+Owns the names of the options, their defaults and their validation. `tooltrail.guard.guarding`
+applies them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +16,12 @@ FailureStrategy = Literal["throw", "fallback", "error-result", "coerce-and-warn"
 Outcome = Literal["passed", "failed", "coerced", "stripped", "fallback", "error-result"]
 
 UNSET: Final[Any] = type("Unset", (), {"__repr__": lambda self: "UNSET"})()
-"""Stands for an option that was not given, where None is a value like any other."""
+"""Marks an option that was not given, where None is a value like any other."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoercionConfig:
-    """Which conversions `coerce-and-warn` may make. Given at all, only those set to true."""
+    """The conversions that `coerce-and-warn` may make. If given, only those set to True."""
 
     string_to_number: bool = False
     string_to_boolean: bool = False
@@ -31,9 +31,9 @@ class CoercionConfig:
 
     @classmethod
     def of(cls, given: "CoercionConfig | Mapping[str, Any] | None") -> "CoercionConfig":
-        """Read toggles from a mapping (snake or camel case); None means the documented four.
+        """Read toggles from a mapping (snake or camel case). None gives the documented four.
 
-        Raises TypeError for a toggle that does not exist.
+        Raises TypeError for an unknown toggle.
         """
         if isinstance(given, CoercionConfig):
             return given
@@ -49,10 +49,22 @@ EVERY_CONVERSION: Final = CoercionConfig(
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions:
-    """What a guard does with output that breaks its schema, and whom it tells.
+    """What a guard does with output that violates its schema, and which hooks it calls.
 
-    `on_invalid` is one of the five strategies. `tool_options` counts in `guard_tools`
-    only. `assert_formats` makes JSON Schema's `format` a check instead of a remark.
+    - `on_invalid`: one of the five strategies.
+    - `fallback_value`, `coercion_fallback`: returned by `fallback`, and by `coerce-and-warn` if
+      coercion is not enough.
+    - `coercion`: the conversions that `coerce-and-warn` may make.
+    - `field_strategies`, `field_fallbacks`: strategies and fallbacks by path, such as
+      `$.items[*].name`.
+    - `json_schema_validator`: replaces the validation by JSON Schema; gets schema and value.
+    - `tool_name`: in error messages.
+    - `tool_options`: options per tool, used only by `guard_tools`.
+    - `on_validation_pass`, `on_validation_fail`, `on_coercion`: hooks; they get the data, the
+      violations, and path, original and converted value.
+    - `assert_formats`: validate JSON Schema's `format` instead of treating it as a comment.
+
+    Raises ValueError for an unknown strategy, TypeError for an unknown conversion.
     """
 
     on_invalid: FailureStrategy = "throw"
@@ -78,15 +90,14 @@ class GuardOptions:
 
     @property
     def conversions(self) -> CoercionConfig:
-        """The conversions `coerce-and-warn` may make."""
+        """The conversions that `coerce-and-warn` may make."""
         return CoercionConfig.of(self.coercion)
 
     @classmethod
     def of(cls, given: "Self | Mapping[str, Any] | None", **more: Any) -> Self:
-        """Read options from a mapping (snake or camel case), with keywords on top.
+        """Read options from a mapping (snake or camel case); keywords take precedence.
 
-        Raises TypeError for an option that does not exist, ValueError for a strategy
-        that does not exist.
+        Raises TypeError for an unknown option, ValueError for an unknown strategy.
         """
         if isinstance(given, cls):
             return given.updated(more) if more else given
@@ -95,7 +106,7 @@ class GuardOptions:
         return cls().updated({**(given or {}), **more}) if given or more else cls()
 
     def updated(self, changes: Mapping[str, Any]) -> Self:
-        """The same options with some replaced; an optional one set to None is not given."""
+        """The same options with some replaced. None restores a default, except for fallbacks."""
         named = {_name(type(self), key): value for key, value in changes.items()}
         keep_none = ("fallback_value", "coercion_fallback")
         defaults = {
@@ -125,7 +136,7 @@ DEFAULTS: Final = GuardOptions()
 
 
 class ValidationError(ValueError):
-    """Output broke its schema. `violations` says where, `tool_name` whose output it was.
+    """Output violates its schema. `violations` lists the places, `tool_name` names the tool.
 
     Its text lists every violation.
     """
@@ -144,7 +155,7 @@ class ValidationError(ValueError):
 
 @dataclass(slots=True)
 class ValidationResult:
-    """The verdict of `validate`: the data and its warnings, or the violations."""
+    """The result of `validate`: the data and its warnings, or the violations."""
 
     success: bool
     data: Any = None
@@ -154,10 +165,10 @@ class ValidationResult:
 
 @dataclass(slots=True)
 class GuardOutcome:
-    """What the guard made of one output, for whoever records it.
+    """What the guard did with one output, for code that records it.
 
-    Exactly one of `data` and `error` counts: with an `error` the caller must raise it.
-    `violations` are the errors found and, as warnings, each repair made.
+    Exactly one of `data` and `error` is valid: if there is an `error`, the caller must raise it.
+    `violations` holds the errors and, as warnings, each repair.
     """
 
     data: Any

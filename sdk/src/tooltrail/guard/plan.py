@@ -1,4 +1,4 @@
-"""Which checks a node makes of a value, by the value's kind and in which order.
+"""Which checks a node makes for a value, by the value's kind, and in which order.
 
 The 19 documented keywords come first, in the recorded order, then the others as written.
 """
@@ -12,7 +12,7 @@ from tooltrail.guard.nodes import Node, accepted_kinds
 
 @dataclass(slots=True)
 class Plan:
-    """The checks of one node by the kind of value they apply to."""
+    """The checks of one node, by the kind of value they apply to."""
 
     accepts: frozenset[str] | None
     type_text: str
@@ -21,7 +21,7 @@ class Plan:
 
 
 def plan_for(node: Node) -> Plan:
-    """Derive a node's checks from its keywords, and keep them there."""
+    """Derive a node's checks from its keywords, and store them in the node."""
     ordered = [key for key in RECORDED if key in node.keywords]
     ordered += [key for key in node.keywords if key in OTHERS]
     plan = Plan(

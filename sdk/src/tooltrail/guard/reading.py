@@ -1,6 +1,6 @@
-"""Reading a JSON Schema into a graph: its draft, its sub-schemas, its references.
+"""Reads a JSON Schema into a graph: its draft, its sub-schemas, its references.
 
-Owns refusing what is malformed, remote, endless, or larger than any schema needs to be.
+Owns the rejection of schemas that are malformed, remote, endless, or larger than necessary.
 """
 
 import json
@@ -52,9 +52,9 @@ _META: Final = {
 
 
 def copy_schema(schema: Any) -> Any:
-    """Copy a schema into plain dicts and lists, so that later changes to it do not matter.
+    """Copy a schema into plain dicts and lists, so that later changes to it have no effect.
 
-    Raises SchemaError for values JSON does not know, cycles of Python objects, and more
+    Raises SchemaError for values that JSON cannot hold, cycles of Python objects, and more
     nesting or size than any real schema has.
     """
     budget = SCHEMA_SIZE_LIMIT
@@ -110,12 +110,12 @@ def _check_form(schema: Any, draft: str) -> None:
     try:
         if _META[draft].is_valid(schema):
             return
-    except ValueError:  # a lone surrogate, which has no UTF-8
+    except ValueError:  # a lone surrogate: it has no UTF-8
         schema = json.loads(json.dumps(schema, ensure_ascii=False).encode("utf-8", "replace"))
     for problem in _META[draft].iter_errors(schema):
         *_, keyword = problem.instance_path or [""]
-        # Not in the standard, but with a plain meaning that Node programs rely on: no type
-        # and no branch can match, no properties are declared.
+        # Not in the standard, but Node programs rely on the obvious meaning: no type and no
+        # branch can match, no properties are declared.
         if problem.instance == [] and keyword in ("type", "allOf", "anyOf", "oneOf"):
             continue
         if problem.instance is None and keyword == "properties":
@@ -125,13 +125,13 @@ def _check_form(schema: Any, draft: str) -> None:
 
 
 def _locations(schema: Any, draft: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """List (base URI, schema) for every place the standard knows as a sub-schema."""
+    """List (base URI, schema) for every place that is a sub-schema by the standard."""
     stack = [("", schema)]
     while stack:
         base, each = stack.pop()
         if not isinstance(each, dict):
             continue
-        is_hidden = draft == "07" and "$ref" in each  # draft-07: its neighbours do not count
+        is_hidden = draft == "07" and "$ref" in each  # draft-07 ignores the siblings of $ref
         if isinstance(own := each.get("$id"), str) and not (own.startswith("#") or is_hidden):
             base = urldefrag(_join(base, own)).url
         yield base, each
@@ -146,7 +146,7 @@ def _locations(schema: Any, draft: str = "") -> Iterator[tuple[str, dict[str, An
 
 def _join(base: str, reference: str) -> str:
     if reference.startswith("#"):
-        return base + reference  # `urljoin` forgets a base such as urn:uuid:…
+        return base + reference  # `urljoin` drops a base such as urn:uuid:…
     try:
         return urljoin(base, reference)
     except ValueError as problem:
@@ -154,18 +154,18 @@ def _join(base: str, reference: str) -> str:
 
 
 class _Place(NamedTuple):
-    """Where a sub-schema is met: its base URI, and what each dynamic anchor means there."""
+    """The context of a sub-schema: its base URI, and what each dynamic anchor means there."""
 
     base: str = ""
-    scope: tuple[tuple[str, int], ...] = ()  # (anchor, id of the schema it stands for)
+    scope: tuple[tuple[str, int], ...] = ()  # (anchor, id of the schema it refers to)
 
 
 class _Reader:
     """Makes one node per sub-schema, from a queue, so that no schema can exhaust the stack.
 
-    Where `$dynamicRef` leads depends on the way to it: the outermost resource on that way
-    with such an anchor counts. A sub-schema met with different meanings of some anchor
-    becomes that many nodes, so that nothing is left to find out when values come.
+    The target of `$dynamicRef` depends on the way to it: the outermost resource on that way with
+    such an anchor counts. A sub-schema reached with different meanings of an anchor becomes
+    several nodes, so that nothing has to be resolved when values are validated.
     """
 
     def __init__(self, schema: Any, draft: str) -> None:
@@ -174,7 +174,7 @@ class _Reader:
         self.queue: deque[tuple[Node, _Place]] = deque()
         self.resources: dict[str, Any] = {"": schema}
         self.anchors: dict[tuple[str, str], Any] = {}
-        self.dynamic: dict[str, dict[str, int]] = {}  # of each resource
+        self.dynamic: dict[str, dict[str, int]] = {}  # by resource
         self.known: dict[int, Any] = {}
         self.bases: dict[int, str] = {}
         for base, each in _locations(schema, draft):
@@ -189,7 +189,7 @@ class _Reader:
                 self.dynamic.setdefault(base, {})[name] = id(each)
 
     def node(self, schema: Any, place: _Place, under: str = "") -> Node:
-        """The node of a sub-schema, to be filled when its turn comes."""
+        """Return the node of a sub-schema; the queue fills it later."""
         if isinstance(schema, bool):
             return Node({}, always=schema, under=under)
         if not isinstance(schema, dict):
@@ -216,7 +216,7 @@ class _Reader:
         node.keywords = keywords
         if self.draft == "07" and "$ref" in keywords:
             node.children["$ref"] = self.resolve(keywords["$ref"], place)
-            node.keywords = {"$ref": keywords["$ref"]}  # draft-07: its neighbours do not count
+            node.keywords = {"$ref": keywords["$ref"]}  # draft-07 ignores the siblings of $ref
             return
         if "type" in keywords:
             given = keywords["type"]
@@ -237,8 +237,8 @@ class _Reader:
                 node.children[keyword] = self.resolve(value, place, keyword)
 
     def resolve(self, reference: str, place: _Place, keyword: str = "$ref") -> Node:
-        """The node a reference leads to. Raises SchemaError unless it is in this schema."""
-        if reference.startswith("#"):  # nearly all; parsing addresses is most of the time else
+        """The node that a reference leads to. Raises SchemaError if it is not in this schema."""
+        if reference.startswith("#"):  # nearly all do; parsing URIs would take most of the time
             target, fragment = place.base, reference[1:]
         else:
             target, fragment = urldefrag(_join(place.base, reference))
@@ -258,7 +258,7 @@ class _Reader:
         return self.node(found, _Place(base, place.scope), keyword)
 
     def point(self, schema: Any, pointer: str, base: str) -> tuple[Any, str]:
-        """Follow a JSON pointer."""
+        """Follow a JSON pointer. Raises SchemaError if it leads nowhere."""
         for part in pointer.split("/")[1:]:
             key = part.replace("~1", "/").replace("~0", "~")
             if isinstance(schema, dict) and key in schema:
@@ -272,7 +272,7 @@ class _Reader:
 
 
 def _without_detours(graph: Graph) -> Graph:
-    """Let every way to a node that is only a reference lead to where that one leads."""
+    """Replace every reference to a node that is only a reference by its destination."""
     for node in graph.nodes:
         for keyword, child in node.children.items():
             if isinstance(child, Node):
@@ -294,7 +294,7 @@ def _destination(node: Node) -> Node:
 
 
 def _refuse_endless(graph: Graph) -> None:
-    """Refuse schemas that apply themselves to the same value again, or nearly for ever.
+    """Reject schemas that apply themselves to the same value again, endlessly or nearly so.
 
     A depth-first search over the in-place sub-schemas, without recursion. Raises
     SchemaError.

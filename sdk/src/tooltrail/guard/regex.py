@@ -1,13 +1,13 @@
 """JavaScript's regular expressions on an engine that takes linear time.
 
-A pattern is rewritten into the dialect of Rust's `regex`, which jsonschema-rs runs, so that
-it means what it meant in Node (no flags, Annex B). Look-around and back-references have no
-linear-time form and are refused.
+A pattern is rewritten into the dialect of Rust's `regex`, which jsonschema-rs runs, with the
+meaning it has in Node (no flags, Annex B). Look-around and back-references have no linear-time
+form and are rejected.
 
-JavaScript matches UTF-16 units, Rust code points. Two rewritings bridge that:
+JavaScript matches UTF-16 units, Rust matches code points. So there are two rewritings:
 - `exact` runs on a text whose surrogates, paired or lone, were moved to U+10D800 – U+10DFFF.
-- `plain` runs on the text as it is and knows no surrogates at all: where it matches, the
-  exact one does too (there is no negation left by then), where it does not, ask that one.
+- `plain` runs on the text as it is and contains no surrogates at all. Where it matches, `exact`
+  matches, too (no negation is left by then). Where it does not match, `exact` must decide.
 """
 
 import re
@@ -21,9 +21,9 @@ import jsonschema_rs
 
 from tooltrail.guard.errors import SchemaError
 
-# A compiled pattern may take 1 MiB: `(a{1000}){1000}` is refused within milliseconds.
+# A compiled pattern may take 1 MiB: `(a{1000}){1000}` is rejected within milliseconds.
 ENGINE: Final = jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20)
-_PATTERN_LIMIT: Final = 20_000  # characters; longer ones only cost time
+_PATTERN_LIMIT: Final = 20_000  # characters; longer patterns only cost time
 
 type Ranges = list[tuple[int, int]]
 
@@ -53,10 +53,10 @@ _OUTSIDE_BMP: Final = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 @lru_cache(maxsize=1024)
 def matcher(pattern: str, *, ignore_case: bool = False) -> Callable[[str], bool]:
-    """Compile a JavaScript pattern to a predicate: is there a match anywhere in the text?
+    """Compile a JavaScript pattern to a predicate: whether it matches anywhere in a text.
 
-    `ignore_case` is its flag `i`. Raises SchemaError if it is malformed, too large, or not
-    expressible in linear time.
+    `ignore_case` is its flag `i`. Raises SchemaError if the pattern is malformed, too large, or
+    not possible in linear time.
     """
     compiled = _compile(pattern, translate(pattern, surrogates=False, ignore_case=ignore_case))
     exact = _compile(pattern, translate(pattern, surrogates=True, ignore_case=ignore_case))
@@ -71,7 +71,7 @@ def matcher(pattern: str, *, ignore_case: bool = False) -> Callable[[str], bool]
 
 @lru_cache(maxsize=1024)
 def plain(pattern: str) -> str:
-    """Rewrite a pattern for texts as they are; see the module docstring. Raises SchemaError."""
+    """Rewrite a pattern for unchanged texts; see the module docstring. Raises SchemaError."""
     rewritten = translate(pattern, surrogates=False)
     _compile(pattern, rewritten)
     return rewritten
@@ -163,7 +163,7 @@ class _Translation:
         if comma and high and int(low) > int(high):
             raise self.error("numbers out of order in quantifier")
         if self.units[self.at : self.at + 1] == "?":
-            self.at += 1  # lazy: finds another match, never another verdict
+            self.at += 1  # lazy: this changes the match, never the verdict
         return quantifier[0]
 
     def open_group(self) -> str:
@@ -182,7 +182,7 @@ class _Translation:
         return "(?:"
 
     def escape(self) -> Ranges:
-        """Read what follows a backslash outside a class."""
+        """Read what follows a backslash outside of a class."""
         if self.at == len(self.units):
             raise self.error("\\ at the end")
         number = re.compile(r"[1-9]\d*", re.ASCII).match(self.units, self.at)
@@ -253,12 +253,12 @@ class _Translation:
             self.at += 1
             high = self.class_atom()
             if not (_is_single(low) and _is_single(high)):
-                found += [*low, (0x2D, 0x2D), *high]  # `[\d-x]`: the dash is a dash
+                found += [*low, (0x2D, 0x2D), *high]  # `[\d-x]`: the dash is literal
             elif low[0][0] > high[0][0]:
                 raise self.error("range out of order in class")
             else:
                 found.append((low[0][0], high[0][0]))
-        if negated and self.ignore_case:  # `[^a]` means neither a nor A
+        if negated and self.ignore_case:  # `[^a]` excludes both a and A
             found = _in_both_cases(found)
         return _complement(found) if negated else found
 
@@ -271,7 +271,7 @@ class _Translation:
         return self.class_escape(in_class=True)
 
     def ranges(self, found: Ranges) -> str:
-        """Write a set of units in Rust's dialect, surrogates moved or left out."""
+        """Write a set of units in Rust's dialect, with surrogates moved or left out."""
         if self.ignore_case:
             found = _in_both_cases(found)
         if len(found) == 1 and found[0][0] == found[0][1] and chr(found[0][0]).isalnum():
@@ -298,7 +298,7 @@ def _units(text: str) -> Iterator[str]:
 
 
 def _count_groups(units: str) -> tuple[int, list[str]]:
-    """Count capturing groups and list the names among them; classes and escapes hold none."""
+    """Count the capturing groups and list their names, ignoring classes and escapes."""
     bare = re.sub(r"\\[\s\S]|\[(?:\\[\s\S]|[^\]\\])*\]?", "..", units)
     names = re.findall(r"\((?=\?<)" + _GROUP_NAME.pattern, bare)
     return len(re.findall(r"\((?!\?)", bare)) + len(names), names
@@ -314,14 +314,14 @@ def _in_both_cases(ranges: Ranges) -> Ranges:
     for low, high in ranges:
         cased = table[bisect_left(table, (low,)) : bisect_left(table, (high + 1,))]
         found += [(other, other) for _, other in cased]
-    return _complement(_complement(found))  # adjoining ranges become one
+    return _complement(_complement(found))  # merges adjacent ranges
 
 
 @cache
 def _other_cases() -> list[tuple[int, int]]:
-    """The pairs of UTF-16 units that differ in case only, both ways, in order.
+    """All pairs of UTF-16 units that differ only in case, in both directions, sorted.
 
-    As ECMAScript's Canonicalize: one unit to one unit, and never from beyond ASCII into it.
+    As ECMAScript's Canonicalize: one unit to one unit, and never from beyond ASCII to ASCII.
     """
     same: dict[str, list[int]] = {}
     for code in range(_UNITS + 1):

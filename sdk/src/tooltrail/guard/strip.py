@@ -1,7 +1,7 @@
-"""Removing the members of an output that its schema does not declare.
+"""Removes the members of an output that its schema does not declare.
 
-Owns what counts as declared. Never changes its input, never removes a declared member, and
-leaves objects alone whose schema declares none or allows others.
+Owns what counts as declared. Never changes its input and never removes a declared member. An
+object stays unchanged if its schema declares no members or allows others.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,9 +16,9 @@ _SAME_VALUE: Final = IN_PLACE - {"not"}
 
 
 def strip(root: Node, value: Any) -> tuple[Any, list[str]]:
-    """Remove undeclared members everywhere. Returns the result and the paths removed.
+    """Remove undeclared members everywhere. Returns the result and the removed paths.
 
-    An object comes back as a new one in any case, as from tool-output-guard.
+    An object is always returned as a new object, as in tool-output-guard.
     """
     removed: list[str] = []
     stripped = _strip([root], value, "$", removed, 0)
@@ -39,7 +39,7 @@ def _strip(nodes: Iterable[Node], value: Any, path: str, removed: list[str], dep
 
 
 def _together(nodes: Iterable[Node]) -> list[Node]:
-    """List the nodes and all that look at the same value, each once."""
+    """List the nodes and all nodes that apply to the same value, each once."""
     found: dict[int, Node] = {}
     waiting = list(nodes)
     while waiting:

@@ -1,7 +1,7 @@
-"""What a violation is: one place where an output breaks its schema.
+"""Defines a violation: one place where an output violates its schema.
 
-Owns the model and its codes; how violations are found, worded and repaired is
-elsewhere in `tooltrail.guard`. Source: tool-output-guard 0.3.2, `Violation`.
+Owns the model and its codes. Other modules of `tooltrail.guard` find, word and repair
+violations. Source: tool-output-guard 0.3.2, `Violation`.
 """
 
 from typing import Any, Final, Literal, NamedTuple
@@ -55,15 +55,15 @@ MORE: Final = Violation(
         "or takes too much work to be checked. Please return a smaller or simpler value."
     ),
 )
-"""Stands last in a list of violations where explaining stopped; alone, the value is refused."""
+"""The last entry of a list that is incomplete. As the only entry it means: rejected unexplained."""
 
 
 class Judgement(NamedTuple):
-    """What came of judging a value."""
+    """The result of judging a value."""
 
     is_valid: bool | None
-    """None: that takes more work than was allowed."""
+    """None if the verdict needs more work than was allowed."""
     violations: list[Violation]
     """The last one is `MORE` if there may be others."""
     steps: int
-    """How much work it was."""
+    """How much work was done, in steps."""

@@ -1,14 +1,14 @@
-"""How much work judging a value may take, and what of it cannot be stopped.
+"""Limits the work of judging a value, including the part that cannot be stopped.
 
-Work is counted in steps of about half a microsecond: a schema's visit to a value, and more for a
-keyword that reads more than one element. Steps are counted, not timed, so that the same value
-gets the same answer everywhere. The one exception are patterns: they run in time linear in the
-text, but with a factor from 1 to 10,000 that neither pattern nor text shows. So a match whose
-worst case is more than `SURE` is charged by the thread's own processor time, and one that might
-take `MATCH_MAX` is not begun.
+Work is counted in steps of about half a microsecond: one for a schema's visit to a value, and more
+for a keyword that reads more than one element. Steps are counted, not timed, so that the same
+value gets the same answer everywhere. The only exception are patterns. They run in time linear in
+the text, but with a factor from 1 to 10,000 that neither pattern nor text shows. So a match whose
+worst case is above `_SURE` is charged by the thread's own processor time, and a match that could
+take `_MATCH_MAX` is not started.
 
-jsonschema-rs cannot be stopped and holds Python's lock meanwhile. `Weights` is what it costs at
-most per element and per character of a value, so that it is only asked where that is bounded.
+jsonschema-rs cannot be stopped and holds Python's lock while it runs. `Weights` is its maximum
+cost per element and per character of a value, so that it runs only where its cost is bounded.
 """
 
 import math
@@ -25,26 +25,26 @@ from tooltrail.guard.regex import matcher
 
 STEP_NS: Final = 500
 EXPLAINED_STEPS: Final = 100_000
-"""Of one value: 50 ms. Who has seen a violation by then sees what was found, and no more."""
+"""For one value: 50 ms. If there are violations by then, these are reported, and no more."""
 DECIDED_STEPS: Final = 400_000
-"""Of one value that has nothing wrong so far: 0.2 s; of large values `STEPS_PER_ELEMENT`."""
+"""For one value without violations so far: 0.2 s. For large values, see `STEPS_PER_ELEMENT`."""
 STEPS_PER_ELEMENT: Final = 50
 NATIVE_STEPS: Final = 200_000
-"""What jsonschema-rs may cost at most: 0.1 s, and most values a thousandth of that."""
+"""The maximum cost of jsonschema-rs: 0.1 s. Most values take a thousandth of that."""
 NATIVE_STEPS_AT_LAST: Final = 4_000_000
-"""Likewise, for a guard that cannot say otherwise whether a value is valid: 2 s."""
+"""The same if a guard has no other way to decide whether a value is valid: 2 s."""
 LIGHT: Final = 64
-"""A schema that weighs no more takes little more time than reading the value did."""
+"""A schema of at most this weight takes little more time than reading the value did."""
 
-_POSITION_NS: Final = 30  # of a pattern, per character, at worst
+_POSITION_NS: Final = 30  # per position of a pattern and character, at worst
 _SURE: Final = 512  # positions x characters: 15 µs
 _MATCH_MAX: Final = 50_000_000 // _POSITION_NS  # positions x characters: 50 ms
-_SIMPLE: Final = 16  # sub-schemas for an element: most of them look at its type only
-_UNITS_OF_SIMPLE: Final = 8  # of them a step
-_UNITS: Final = 2  # where they compare
-_HASHED: Final = 8  # for each element of an array whose elements are to be unique
-_WALKED: Final = 1  # steps: what counting an element here takes, and looking for wide texts
-_FEW: Final = 8  # positions of which no automaton is large
+_SIMPLE: Final = 16  # sub-schemas for an element: most of them check only its type
+_UNITS_OF_SIMPLE: Final = 8  # of these take one step
+_UNITS: Final = 2  # take one step if they compare values
+_HASHED: Final = 8  # for each element of an array whose elements must be unique
+_WALKED: Final = 1  # steps for counting an element here and searching it for wide texts
+_FEW: Final = 8  # with so few positions no automaton is large
 
 _TOKEN: Final = re.compile(
     r"\\.|\[(?:\\.|[^\]\\])*\]|\(\?(?:[:=!]|<[=!]?)|[()|^$]|\{(\d+)(,?)(\d*)\}\??|[*+?]\??|.",
@@ -53,28 +53,28 @@ _TOKEN: Final = re.compile(
 
 
 class Spender(Protocol):
-    """Who pays for steps, and stops when there are none left."""
+    """Pays for steps, and stops when none are left."""
 
     def spend(self, steps: int) -> None:
-        """Take steps."""
+        """Take steps. Raises if none are left."""
 
 
 class Pattern:
-    """A pattern that is paid for."""
+    """A pattern whose matches cost steps."""
 
     def __init__(self, pattern: str) -> None:
         self._matches = matcher(pattern)
         self._width, self._reach = _extent(pattern)
 
     def matches(self, text: str, by: Spender) -> bool:
-        """Is there a match anywhere in the text?"""
+        """Whether the pattern matches anywhere in the text. The steps are taken from `by`."""
         length = len(text) if self._reach is None else min(len(text), self._reach)
         worst = length * self._width
         if worst <= _SURE or self._width <= _FEW:
             by.spend(1 + (len(text) >> 6))
             return self._matches(text)
         if worst > _MATCH_MAX:
-            by.spend(worst * _POSITION_NS // STEP_NS)  # more than anybody has
+            by.spend(worst * _POSITION_NS // STEP_NS)  # more than any limit: ends the walk
         began = time.thread_time_ns()
         found = self._matches(text)
         by.spend(1 + (time.thread_time_ns() - began) // STEP_NS)
@@ -83,10 +83,10 @@ class Pattern:
 
 @lru_cache(maxsize=1024)
 def _extent(pattern: str) -> tuple[int, int | None]:
-    """In how many positions of a pattern a match can be at once; how far into a text it looks.
+    """How many positions of a pattern a match can be in at once, and how far it reads into a text.
 
-    Counted are characters and classes, repetitions written out. Up to the first repetition that
-    may end here or there, an anchored pattern without alternatives is in one position only.
+    Characters and classes are counted, repetitions are written out. Up to the first repetition
+    of variable length, an anchored pattern without alternatives is in one position only.
     """
     is_anchored, is_endless, is_branching = pattern.startswith("^"), False, False
     totals, last, fixed = [0], [0], None
@@ -119,15 +119,15 @@ def _extent(pattern: str) -> tuple[int, int | None]:
 
 
 class Weights(NamedTuple):
-    """What jsonschema-rs does at most with one element, and with one character, of a value."""
+    """The maximum work of jsonschema-rs for one element, and for one character, of a value."""
 
     element: int
     character: int
 
     def cost(self, value: Any, limit: int, light: int = 0) -> int:
-        """Steps for a value; some number above `limit` if it is more than that.
+        """The steps for a value; a number above `limit` if it takes more than that.
 
-        0 for any value if an element weighs `light` at most, and no pattern is large.
+        0 for any value if an element weighs at most `light`, and no pattern is large.
         """
         if self.element <= light and self.character <= _FEW:
             return 0
@@ -152,13 +152,13 @@ class Weights(NamedTuple):
 
 
 def weights_of(graph: Graph) -> Weights:
-    """What a schema weighs. Of one that refers to itself, all of the circle counts together."""
+    """The weights of a schema. In a recursive schema, the whole cycle counts together."""
     return Weights(_heaviest(graph, _of_elements), _heaviest(graph, _of_characters))
 
 
 class _Weight(NamedTuple):
     here: int
-    """For the element a node stands for."""
+    """For the element that a node applies to."""
     below: int
     """For any one element below it."""
 
@@ -173,11 +173,11 @@ _WEIGHT_MAX: Final = 1 << 40
 
 class _Own(Protocol):
     def __call__(self, node: Node) -> _Weight:
-        """What a node's own keywords weigh."""
+        """The weight of a node's own keywords."""
 
 
 def _heaviest(graph: Graph, own: _Own) -> int:
-    """From the leaves up: a node weighs what it does itself, and what its sub-schemas weigh."""
+    """From the leaves up: a node weighs its own work plus that of its sub-schemas."""
     known: dict[int, _Weight] = {}
     for node in graph.leaves_first():
         known[id(node)] = _with_children(node, own(node), known)
@@ -217,7 +217,7 @@ def _of_elements(node: Node) -> _Weight:
 
 def _of_characters(node: Node) -> _Weight:
     here = [node.keywords["pattern"]] if "pattern" in node.keywords else []
-    # A member's name counts as an element of its own.
+    # A member's name counts as a separate element.
     names = list(node.children.get("patternProperties", ()))
     return _Weight(_positions(here) + _positions(names), 0)
 
