@@ -1,7 +1,7 @@
-"""The `tooltrail` command: look at the spool, send it or a file, query, verify, watch.
+"""The `tooltrail` command: show the spool, send it or a file, query, verify, watch.
 
-Each verb has a module of its own. The api key comes from the environment only, as command lines
-are readable by every user of a machine.
+The verbs are in modules of their own. The API key comes from the environment only, because every
+user of a machine can read command lines.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from tooltrail.version import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line. Returns the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     options = _parser().parse_args(argv)
     try:

@@ -1,8 +1,8 @@
-"""`tooltrail query`: what the server knows, read in a terminal.
+"""`tooltrail query`: shows the server's data in a terminal.
 
-Owns what is asked and how the answers are drawn; the documents are the API's, word by word, and
-`--json` hands them on. The api key comes from the environment only, as command lines are readable
-by every user of a machine.
+Owns the requests and the layout of the answers. The documents are the API's own, and `--json`
+prints them unchanged. The API key comes from the environment only, because every user of a machine
+can read command lines.
 """
 
 import argparse
@@ -29,9 +29,9 @@ from tooltrail.settings import Settings
 from tooltrail.transport import Answer, Transport, UnreachableError
 
 ROWS = 50
-"""Rows that are shown unless told otherwise."""
+"""Rows shown by default."""
 PAGE = 200
-"""Rows of one request; no list of the server gives fewer."""
+"""Rows per request; every list of the server allows at least this many."""
 EXIT_CODES = "Exit codes: 0 answered, 1 the server is away or refuses, 2 wrong usage."
 _EXAMPLES = """\
 examples:
@@ -48,7 +48,7 @@ _STRANGE = "the server does not answer as Tooltrail does"
 
 
 class QueryError(Exception):
-    """There is no answer to show; the message says why."""
+    """There is no answer to show. The message says why."""
 
 
 def add_parser(verbs: Any) -> None:
@@ -78,7 +78,7 @@ def add_parser(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask, and print; the exit code."""
+    """Send the query and print the answer. Returns the exit code."""
     settings = Settings.resolve(url=options.url)
     if not settings.url or not settings.api_key:
         _complain("set TOOLTRAIL_URL and TOOLTRAIL_API_KEY")
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     except (KeyError, TypeError):  # JSON, but not a document of this API
         _complain(_STRANGE)
         return 1
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         transport.close()
@@ -119,7 +119,7 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
     for name in view.arguments:
         path = path.replace(f"{{{name}}}", quote(str(getattr(options, name)), safe=""))
     table = Table(view.columns, _width())
-    # In the same terminal it would stand between the rows.
+    # If both streams are the same terminal, the bar would appear between the rows.
     is_seen = sys.stderr.isatty() and not sys.stdout.isatty()
     shown, bar = 0, Bar(is_shown=is_seen and view.is_paged and options.all)
     for document in _documents(transport, view, path, asked, options):
@@ -151,7 +151,7 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
 def _documents(
     transport: Transport, view: View, path: str, asked: Mapping[str, str], options: Any
 ) -> Iterator[Row]:
-    """The answer, or page after page of it. Raises QueryError and UnreachableError."""
+    """The answer, or all its pages. Raises QueryError and UnreachableError."""
     query = dict(asked)
     if not view.is_paged:
         yield _document(transport.get(path, query))
@@ -177,7 +177,7 @@ def _document(answer: Answer) -> Row:
 
 
 def _width() -> int | None:
-    """Of the terminal; None where the output goes to a file or another program."""
+    """The terminal's width in cells; None if the output goes to a file or another program."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return None

@@ -1,6 +1,6 @@
-"""`tooltrail status`, `flush` and `send`: what waits in the spool, and sending it or a file.
+"""`tooltrail status`, `flush` and `send`: show what waits in the spool, send it or a file.
 
-Owns what people type and read; the work is the spool's and the shipper's.
+Owns the command line and its output. Spool and shipper do the work.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from tooltrail.spool.memory import MemorySpool
 from tooltrail.spool.segments import read_home, read_losses
 
 POLL_SECONDS = 0.2
-READ_AHEAD_EVENTS = 4 * BATCH_EVENTS  # of a file, while the server takes what was read before
+READ_AHEAD_EVENTS = 4 * BATCH_EVENTS  # read from a file ahead of what the server has accepted
 INTERRUPTED = 130
 EXIT_CODES = "Exit codes: 0 nothing waits (any more), 1 some wait or were refused, 2 wrong usage."
 
@@ -106,7 +106,7 @@ def _flush(options: argparse.Namespace) -> int:
     if settings is None:
         return 2
     code = _ship(settings, options, None)
-    # The same key at another address: the server has moved, and nothing would send these.
+    # The same key at another address: the server has moved, and nobody else would send these.
     own = read_origin(make_root(settings.spool_dir, settings.url or "", settings.api_key or ""))
     for root in _roots(settings.spool_dir or default_spool_dir()):
         there = _describe(root)
@@ -120,8 +120,8 @@ def _flush(options: argparse.Namespace) -> int:
 
 
 def _destination(options: argparse.Namespace) -> Settings | None:
-    """Where to send, and from where; None, having complained, when that is not known."""
-    # Nothing is given up for want of room: it is the user who has said what to send.
+    """The settings for sending. If something is missing, complains and returns None."""
+    # "raise", so that nothing is dropped for lack of space: the user has chosen what to send.
     settings = Settings.resolve(url=options.url, spool_dir=options.spool_dir, when_full="raise")
     if not settings.url or not settings.api_key:
         _complain("set TOOLTRAIL_URL and TOOLTRAIL_API_KEY")
@@ -159,7 +159,7 @@ def _send(options: argparse.Namespace) -> int:
 
 
 class _Source:
-    """A file of events, cut into batches as they are asked for."""
+    """A file of events, cut into batches on request."""
 
     def __init__(self, file: BinaryIO, size: int | None) -> None:
         self.size = size  # bytes, if known
@@ -178,7 +178,7 @@ class _Source:
         size = 0
         for line in file:
             if not self.bytes_read:
-                line = line.removeprefix(b"\xef\xbb\xbf")  # some editors' byte order mark
+                line = line.removeprefix(b"\xef\xbb\xbf")  # some editors write a byte order mark
             self.bytes_read += len(line)
             text = plain(line.strip())
             if not text:
@@ -193,7 +193,7 @@ class _Source:
 
 
 def _ship(settings: Settings, options: argparse.Namespace, source: _Source | None) -> int:
-    """Send a source and what dead processes left, with a bar, and say what came of it."""
+    """Send a source and what dead processes left, with a bar, and print a summary."""
     producer = Producer.open(settings, Announcer(), _complain)
     producer.spool.adopt()
     bar = _SendBar(producer, source, is_shown=sys.stderr.isatty() and not options.json)
@@ -202,7 +202,7 @@ def _ship(settings: Settings, options: argparse.Namespace, source: _Source | Non
         _send_all(producer, source, bar, options.timeout)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except OSError as error:  # of the source, or of a spool without room for it
+    except OSError as error:  # from reading the source, or from a spool without room for it
         _complain(f"after {source.bytes_read if source else 0} bytes: {error.strerror}")
         code = 1
     stats = producer.stats()
@@ -223,9 +223,9 @@ def _ship(settings: Settings, options: argparse.Namespace, source: _Source | Non
 
 
 def _send_all(producer: Producer, source: _Source | None, bar: "_SendBar", patience: float) -> None:
-    """Send until nothing is left, or the server takes nothing for `patience` seconds.
+    """Send until nothing is left, or until the server accepts nothing for `patience` seconds.
 
-    The rest of the source waits in the spool then. Raises OSError.
+    In that case the rest of the source is put into the spool. Raises OSError.
     """
     taken, deadline = 0, time.monotonic() + patience
     is_first = True
@@ -234,7 +234,7 @@ def _send_all(producer: Producer, source: _Source | None, bar: "_SendBar", patie
             if producer.spool.waiting >= READ_AHEAD_EVENTS:
                 break
             _feed(producer, source)
-        # Only the first hurries: after that the server is asked at the shipper's pace.
+        # Only the first flush hurries. After that the shipper's own pace applies.
         producer.flush(min(POLL_SECONDS, patience), hurries=is_first)
         is_first = False
         bar.show()
@@ -254,7 +254,7 @@ def _feed(producer: Producer, source: _Source) -> None:
 
 
 def _take_from_key(settings: Settings, old_key_id: str, old_url: str) -> bool:
-    """Move what dead processes left under another key or address to the present ones.
+    """Move what dead processes left under another key or address to the current ones.
 
     Returns whether that key has ever written here.
     """
@@ -288,7 +288,7 @@ def _describe(root: Path) -> dict[str, Any]:
                 waiting += len(losses)
                 lost += sum(len(loss.numbers) for loss in losses)
         for path, count in read_home(home):
-            with suppress(OSError):  # sent meanwhile
+            with suppress(OSError):  # sent in the meantime
                 found = path.stat()
                 waiting += count
                 size += found.st_size
@@ -308,7 +308,7 @@ def _describe(root: Path) -> dict[str, Any]:
 
 
 class _SendBar:
-    """How much is sent, of a source or else of what waits."""
+    """Shows how much is sent, of a source or else of the waiting events."""
 
     def __init__(self, producer: Producer, source: _Source | None, *, is_shown: bool) -> None:
         self._producer = producer
@@ -317,19 +317,19 @@ class _SendBar:
         self._bar = Bar(is_shown=is_shown and (source is not None or self._waiting > 0))
 
     def show(self) -> None:
-        """Draw how much is done."""
+        """Draw the share that is done."""
         spool, events = self._producer.spool, f"{self._producer.stats().acknowledged} events"
         if self._source is None:
             share = 1 - spool.waiting / self._waiting if self._waiting else 1.0
         elif self._source.size:
             share = (self._source.bytes_read - spool.waiting_bytes) / self._source.size
-        else:  # nobody knows how much is to come
+        else:  # the total is unknown
             self._bar.draw_text(events)
             return
         self._bar.draw(share, events)
 
     def end(self) -> None:
-        """Leave the line of the bar."""
+        """End the bar's line."""
         self._bar.end()
 
 

@@ -1,7 +1,8 @@
-"""Tables for a terminal: as wide as it is, whatever the texts in them are.
+"""Tables that fit the terminal, whatever texts they contain.
 
-Pure. Texts come from agents and executors: what would move the cursor, change colours or turn
-words around is shown as an escape (`\\x1b`), as is whatever else has no shape of its own.
+Pure. The texts come from agents and executors. Characters that would move the cursor, change
+colours or reverse the text direction are shown as escapes (`\\x1b`), and so are all other
+invisible characters.
 """
 
 import unicodedata
@@ -10,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 GAP = "  "
-_NARROWEST = 12  # of a text that may be cut: less tells nothing
+_NARROWEST = 12  # cells of a text that may be cut: fewer would show too little
 _SHAPELESS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its head, and what stands in it of a row."""
+    """A column: its heading, and how its text is made from a row."""
 
     head: str
     of: Callable[[Mapping[str, Any]], str]
@@ -24,11 +25,11 @@ class Column:
     is_elastic: bool = False
     """Whether its texts may be cut."""
     goes: int = 0
-    """Where there is no room it is left out, the highest first; 0 stays."""
+    """If there is no room, the columns with the highest number are left out first; 0 stays."""
 
 
 def tame(text: str) -> str:
-    """The text without anything a terminal would obey, on one line."""
+    """The text on one line, without anything that would control a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -38,14 +39,14 @@ def tame(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a tame text takes."""
+    """How many terminal cells a tame text takes."""
     if text.isascii():
         return len(text)
     return sum(_cells(character) for character in text)
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most so many cells, `…` where it goes on."""
+    """The text in at most `width` cells, with `…` where it was cut."""
     if cells(text) <= width:
         return text
     kept, room = [], width - 1
@@ -58,7 +59,7 @@ def cut(text: str, width: int) -> str:
 
 
 class Table:
-    """A table whose columns are as wide as its first rows and the terminal make them."""
+    """A table whose column widths are set by its first rows and the terminal's width."""
 
     def __init__(self, columns: Sequence[Column], width: int | None) -> None:
         self._columns = list(columns)
@@ -66,7 +67,7 @@ class Table:
         self._widths: list[int] = []
 
     def lines(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        """The rows as lines; the first time with the heads above."""
+        """The rows as lines. The first call puts the headings above them."""
         drawn = [[tame(column.of(row)) for column in self._columns] for row in rows]
         if not self._widths:
             drawn = self._fit(drawn)
@@ -75,7 +76,7 @@ class Table:
             yield self._line(texts)
 
     def _fit(self, drawn: list[list[str]]) -> list[list[str]]:
-        """Choose widths, and leave out what there is no room for."""
+        """Choose the widths, and leave out columns that do not fit."""
         kept = list(range(len(self._columns)))
         wanted = [
             max(len(column.head), *(cells(texts[n]) for texts in drawn), 1)

@@ -1,6 +1,6 @@
 """`tooltrail verify`: check an evidence bundle without a server.
 
-Owns what people type and read; checking is `tooltrail.evidence`'.
+Owns the command line and its output. `tooltrail.evidence` does the checking.
 """
 
 import argparse
@@ -47,8 +47,8 @@ def add_parser(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check, and print the verdict; the exit code."""
-    # What it needs is slow to import, and the other commands do without.
+    """Check the bundle and print the verdict. Returns the exit code."""
+    # Imported here, because it is slow and the other commands do not need it.
     from tooltrail.evidence import Archive, UnreadableError, verify
 
     bar = Bar(is_shown=sys.stderr.isatty() and not options.json)
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def keys_in(given: str) -> list[VerifierKey]:
-    """The keys somebody gave: one as it is, or those in a file. Raises FormatError."""
+    """Read a key argument: one key itself, or a file of keys. Raises FormatError."""
     if given.count("+") >= 2 and not Path(given).exists():
         return [VerifierKey.parse(given)]
     return [VerifierKey.parse(line) for line in _read(Path(given)).decode().split()]

@@ -1,7 +1,6 @@
-"""The views of `tooltrail query`: what each asks the API for, and how the answer is drawn.
+"""The views of `tooltrail query`: the request of each, and the layout of its answer.
 
-The documents are the API's (`/api/v1/openapi.json`), read as they come: a member that is missing
-is drawn as nothing.
+The documents are the API's (`/api/v1/openapi.json`). A missing member is shown as empty.
 """
 
 import json
@@ -16,22 +15,22 @@ type Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class View:
-    """A question, and how its answer is drawn."""
+    """One request, and how its answer is laid out."""
 
     help: str
     path: str
     rows: str = ""
-    """The member that holds the rows; '' for a document without."""
+    """The member that holds the rows; '' if the document has none."""
     columns: tuple[Column, ...] = ()
     is_paged: bool = False
     options: tuple[str, ...] = ()
     facts: Callable[[Row], Iterator[str]] | None = None
-    """Lines above the rows, of a document that has more than them."""
+    """Makes the lines above the rows, for a document that has more than rows."""
     arguments: dict[str, str] = field(default_factory=dict)
     """Positional arguments, each with its help."""
 
 
-# how values are written
+# How values are written
 
 
 def _text(name: str) -> Callable[[Row], str]:
@@ -45,7 +44,7 @@ def _text(name: str) -> Callable[[Row], str]:
 
 
 def instant(name: str) -> Callable[[Row], str]:
-    """A member as `2026-11-20 10:15:00`, in UTC as it came."""
+    """Show a member as `2026-11-20 10:15:00`, in UTC as received."""
     return lambda row: str(row.get(name) or "")[:19].replace("T", " ")
 
 
@@ -54,7 +53,7 @@ def _ms(name: str) -> Callable[[Row], str]:
 
 
 def duration(milliseconds: float | None) -> str:
-    """Milliseconds in three digits and a unit; '' for None."""
+    """Write milliseconds with about three digits and a unit; '' for None."""
     if milliseconds is None:
         return ""
     for unit, length in (("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)):
@@ -69,7 +68,7 @@ def _share(row: Row) -> str:
 
 
 def _why(row: Row) -> str:
-    """What is worth saying of a call, or of a trace's reason."""
+    """The error and the violation of a call, or of a trace's reason."""
     parts = [row.get("error_type"), row.get("error_code"), row.get("error_message")]
     said = " ".join(str(part) for part in parts if part)
     if row.get("violation_path"):
@@ -99,7 +98,7 @@ def _number(head: str, name: str, goes: int = 0) -> Column:
     return _column(head, name, is_right=True, goes=goes)
 
 
-# documents that are more than their rows
+# Documents with more than rows
 
 
 def _facts(pairs: Iterator[tuple[str, Any]]) -> Iterator[str]:
@@ -139,7 +138,7 @@ def _trace(document: Row) -> Iterator[str]:
 
 
 def _call(document: Row) -> Iterator[str]:
-    """Everything of one call, its payload as JSON."""
+    """Everything about one call, its payloads as JSON."""
     apart = {"violations", "start", "end", "withheld", "log_error", "duration_ms"}
     apart |= {"violation_path", "violation_code", "started_at", "ended_at"}
 

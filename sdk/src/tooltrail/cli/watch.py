@@ -1,6 +1,6 @@
-"""`tooltrail watch`: keep a ledger's checkpoints on the auditor's side, and check each new one.
+"""`tooltrail watch`: keeps a ledger's checkpoints with the auditor, and checks each new one.
 
-Owns what people type and read, and the requests; what is checked is `tooltrail.evidence.watch`'s.
+Owns the command line, its output and the requests. `tooltrail.evidence.watch` does the checking.
 """
 
 import argparse
@@ -30,7 +30,7 @@ EXIT_CODES = (
 
 
 class NoAnswerError(Exception):
-    """The server did not give what was asked for; the message says why."""
+    """The server did not return the requested data. The message says why."""
 
 
 def add_parser(verbs: Any) -> None:
@@ -65,8 +65,8 @@ def add_parser(verbs: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Watch; the exit code."""
-    # What it needs is slow to import, and the other commands do without.
+    """Watch the ledger. Returns the exit code."""
+    # Imported here, because it is slow and the other commands do not need it.
     from tooltrail.evidence.watch import Watch
     from tooltrail.ledger import LedgerError
 
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Server:
-    """The ledger as the API publishes it: C2SP tlog-tiles below `ledger/`."""
+    """The ledger as published by the API: C2SP tlog-tiles below `ledger/`."""
 
     def __init__(self, url: str, api_key: str) -> None:
         self._transport = Transport(url, api_key, f"tooltrail-watch/{version('tooltrail')}")
@@ -118,7 +118,7 @@ class _Server:
         return self._read(f"ledger/{tile.path}")
 
     def public_keys(self) -> list[str]:
-        """The public keys it names."""
+        """The public keys that the server names."""
         data = self._read("ledger/keys")
         try:
             return [str(key["vkey"]) for key in json.loads(data)["keys"]]
@@ -126,7 +126,7 @@ class _Server:
             raise NoAnswerError("the server does not name its keys as Tooltrail does") from error
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._transport.close()
 
     def _read(self, path: str) -> bytes:
@@ -137,7 +137,7 @@ class _Server:
 
 
 def _detail(data: bytes) -> str:
-    """What the server says of why it refuses."""
+    """The reason the server gives for an error; '' if there is none."""
     try:
         return tame(str(json.loads(data)["detail"]))
     except (ValueError, KeyError, TypeError):
