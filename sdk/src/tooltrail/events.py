@@ -94,9 +94,9 @@ class _Wire(BaseModel):
 
 
 class GuardReport(_Wire):
-    """What the output guard did: its strategy, the outcome and every violation found.
+    """The result of an output guard: its strategy, the outcome and all violations.
 
-    `received` is what the tool returned, where the caller got something else (docs/adr/0005).
+    `received` is what the tool returned, if the caller got something else (docs/adr/0005).
     """
 
     strategy: str = Field(max_length=32)
@@ -106,9 +106,10 @@ class GuardReport(_Wire):
 
 
 class InvocationEvent(_Wire):
-    """What start and end share: which call of which tool, in which context.
+    """The members of both start and end: the call, its tool and its context.
 
-    The context members are the AI Core's; its `auth` is never sent and never stored.
+    The context members are those of the AI Core. Its `auth` is never sent and never stored.
+    `timeouts_ms` is in milliseconds, `budget_tokens` in tokens.
     """
 
     event_id: Identifier | None = None
@@ -146,10 +147,10 @@ class InvocationEvent(_Wire):
 
 
 class ToolExecutionStart(InvocationEvent):
-    """A tool is about to run: its validated arguments and when.
+    """A tool is about to run: its validated arguments and its start time.
 
-    `traceparent` is the OpenTelemetry span it runs in, in W3C's form, unless that is known of
-    the call it is nested in. What is malformed is ignored.
+    `traceparent` is the OpenTelemetry span it runs in, in W3C's form. It is absent if the
+    enclosing call has the same span. A malformed value is ignored.
     """
 
     type: Literal["toolExecutionStart"] = "toolExecutionStart"
@@ -158,10 +159,10 @@ class ToolExecutionStart(InvocationEvent):
 
 
 class ToolExecutionEnd(InvocationEvent):
-    """A tool has run: how long it took, how it ended and, if captured, what it returned.
+    """A tool has run: its duration, whether it failed and, if captured, its output.
 
-    `output` is any JSON; where it is an AI Core envelope (`status`, `data` or `error`,
-    `meta`) the server indexes it. `duration_ms` is milliseconds, fractions allowed.
+    `output` is any JSON. If it is an AI Core envelope (`status`, `data` or `error`, `meta`),
+    the server indexes it. `duration_ms` is in milliseconds, fractions allowed.
     """
 
     type: Literal["toolExecutionEnd"] = "toolExecutionEnd"
@@ -173,7 +174,10 @@ class ToolExecutionEnd(InvocationEvent):
 
 
 class Gap(_Wire):
-    """Events a producer numbered and then had to give up, so that the loss is on record."""
+    """Declares the loss of events that a producer numbered and then had to drop.
+
+    `from_seq` and `to_seq` are the first and the last lost number, `count` is how many are lost.
+    """
 
     type: Literal["gap"] = "gap"
     event_id: Identifier | None = None
@@ -191,9 +195,9 @@ class Gap(_Wire):
 
 
 class AdkToolExecutionStart(_Wire):
-    """A tool is about to run, with just the members the ADK's own event has.
+    """A tool is about to run, with only the members of the ADK's own event.
 
-    What `Tool.executor` hands to its context; `ToolExecutionStart` is what is shipped.
+    `Tool.executor` passes it to its context. `ToolExecutionStart` is sent to the server.
     """
 
     tool_name: str
@@ -204,7 +208,7 @@ class AdkToolExecutionStart(_Wire):
 
 
 class AdkToolExecutionEnd(_Wire):
-    """A tool has run, with just the members the ADK's own event has: no result, no error."""
+    """A tool has run, with only the members of the ADK's own event: no result, no error."""
 
     tool_name: str
     turn_id: str
@@ -216,7 +220,7 @@ class AdkToolExecutionEnd(_Wire):
 
 
 class GuardedToolExecutionEnd(AdkToolExecutionEnd):
-    """The same of a tool whose handler is guarded, with what the guard said."""
+    """A tool with a guarded handler has run; includes the guard's report."""
 
     guard: GuardReport
 

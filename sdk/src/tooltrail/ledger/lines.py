@@ -19,7 +19,7 @@ def to_base64(data: bytes) -> str:
 
 
 def from_base64(text: str, what: str, length: int | None = None) -> bytes:
-    """Decode base64, of `length` bytes if given. Raises FormatError, which names `what` it is."""
+    """Decode base64 of `length` bytes, if given. Raises FormatError; its message names `what`."""
     try:
         data = b64decode(text, validate=True)
     except ValueError:
@@ -32,7 +32,7 @@ def from_base64(text: str, what: str, length: int | None = None) -> bytes:
 
 
 def from_decimal(text: str, what: str) -> int:
-    """Read a number of up to 63 bits. Raises FormatError, which names `what` it is."""
+    """Read a number of up to 63 bits. Raises FormatError; its message names `what`."""
     if not _DECIMAL.fullmatch(text) or (number := int(text)) >= 1 << 63:
         raise FormatError(f"{what} is not a decimal number below 2^63 without leading zeroes")
     return number

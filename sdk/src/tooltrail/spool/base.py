@@ -243,7 +243,7 @@ class Spool(ABC):
             self._note()
 
     def _note(self) -> None:
-        """Update the note on file of what is in memory only, if that changed. Never raises."""
+        """Update the note on file that lists the events only in memory. Never raises."""
         losses = gather((*self._loose.at_risk(), *self._losses))
         if losses != self._noted and self._write_note(losses):
             self._noted = losses
@@ -384,7 +384,7 @@ class Spool(ABC):
 
     @abstractmethod
     def _write_note(self, losses: list[Loss]) -> bool:
-        """Write to file what is lost if the process is killed now; False if that failed."""
+        """Write the losses of a kill at this moment to file; False if that failed."""
 
     @abstractmethod
     def _in_memory(self) -> int:

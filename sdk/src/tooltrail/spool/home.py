@@ -104,7 +104,7 @@ def is_begun(home: Path) -> bool:
 
 
 def write_note(lock: int, losses: list[Loss]) -> None:
-    """Write what is lost if the holder of this lock is killed now. Raises OSError.
+    """Write the losses if the holder of this lock is killed now. Raises OSError.
 
     The bytes are overwritten in place, so that a full disk accepts them. Losses that do not fit
     are left out, the last ones first.
@@ -117,7 +117,7 @@ def write_note(lock: int, losses: list[Loss]) -> None:
 
 
 def read_note(home: Path) -> list[Loss]:
-    """Read what the process of this home had in memory only, by its last note."""
+    """Read the last note of a home: the losses if its process is killed."""
     with suppress(OSError):
         return declared_in(salvage((home / LOCK).read_bytes(), 0).lines)
     return []

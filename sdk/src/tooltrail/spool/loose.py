@@ -1,4 +1,4 @@
-"""What is in memory only: lines that the disk rejected, and the batches made of them."""
+"""Holds what is only in memory: lines that the disk rejected, and batches made of them."""
 
 from collections.abc import Iterable, Iterator
 

@@ -281,7 +281,7 @@ class SegmentSpool(Spool):
         remove_home(home)
 
     def _store_gaps(self, losses: list[Loss]) -> None:
-        """Declare what a dead process had in memory only. Raises OSError."""
+        """Declare the events that a dead process had only in memory. Raises OSError."""
         self.enqueue([loss.event() for loss in losses])
         for loss in losses:
             self._count_lost(loss.reason, len(loss.numbers))
@@ -353,9 +353,9 @@ def _finish_replacements(home: Path) -> None:
 
 
 def _settle_note(home: Path) -> list[Loss]:
-    """Compute what a dead process had in memory only. Raises OSError.
+    """Compute the losses of a dead process, and note them. Raises OSError.
 
-    Rewrites its note with exactly that, because the files it is computed from will be moved.
+    Rewrites its note with exactly these, because the files it is computed from will be moved.
     """
     lost = read_losses(home)
     if lost:
@@ -368,7 +368,7 @@ def _settle_note(home: Path) -> list[Loss]:
 
 
 def read_losses(home: Path) -> list[Loss]:
-    """Compute what a dead process had in memory only: its note minus what its files hold.
+    """Compute the losses of a dead process: its note without the numbers in its files.
 
     Raises OSError.
     """
