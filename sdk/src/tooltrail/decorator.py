@@ -26,7 +26,7 @@ def make_output_guard(
     """Make the guard of a tool's output from its schema, or else from its own guard.
 
     Returns None if the tool has neither. `options` are those of `tooltrail.guard`. Raises
-    ValueError for an invalid schema or option, and for options without a schema.
+    ValueError for options without a schema, and otherwise as `create_guard` does.
     """
     if schema is not None:
         guard = create_guard(schema, {"tool_name": tool, **options})

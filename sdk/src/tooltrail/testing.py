@@ -51,7 +51,7 @@ class CountedIds:
 
 
 class MemoryTrail(Trail):
-    """A trail whose events stay in this process.
+    """A trail whose events stay in this process: `events` as written, `models` validated.
 
     Takes the options of `Trail`; times and ids are fixed unless given. Unlike a real trail it
     raises internal errors, so that a test fails instead of an event going missing.

@@ -128,8 +128,9 @@ class Trail:
     def tool(self, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Decorate a sync or async function: its calls are recorded, its output is guarded.
 
-        - `name`, `description`, `input_schema`, `trusted`, `ephemeral`, `on_collision`, `meta`
-          describe the tool to the registry. By default they are read from the function.
+        - `name`, `description`, `input_schema`, `trusted`, `ephemeral`, `on_collision`, `meta`:
+          describe the tool to the registry. The first three are read from the function by
+          default.
         - `version`: the tool's version in its events. Default: the digest of its contract.
         - `output_schema`, `on_invalid` and all further options are those of `tooltrail.guard`.
           They work even if the trail is off. A function that is already guarded needs none of
@@ -137,9 +138,10 @@ class Trail:
         - `timeouts_ms`: the call's timeout in milliseconds. It is recorded, not enforced.
         - `capture`, `redact`: override the trail's.
 
-        Raises ValueError for an invalid schema or guard option, and for guard options without a
-        schema. A call raises SpoolFullError with `when_full="raise"`, and
-        ToolNameTaken or ToolContractRefused with `register="strict"`, before the tool runs.
+        Raises ValueError for a schema that cannot be used, an unknown strategy, or guard options
+        without a schema, and TypeError for an unknown option or an object that is not a schema.
+        A call raises SpoolFullError with `when_full="raise"`, and ToolNameTaken or
+        ToolContractRefused with `register="strict"`, before the tool runs.
         """
         if fn is None:
             return lambda function: self._decorate(function, **options)
@@ -225,8 +227,8 @@ class Trail:
         """Record the block as one call of `tool`, for code that is not a function.
 
         Set `output` of the yielded `Recorded` to the result, plain data or an envelope. An
-        exception that leaves the block is recorded and raised again. Raises SpoolFullError with
-        `when_full="raise"`.
+        exception that leaves the block is recorded and raised again. `version` is the tool's
+        version in the events. Raises SpoolFullError with `when_full="raise"`.
         """
         try:
             spec = ToolSpec(tool[:NAME_MAX_LENGTH], version, None, self._capture)

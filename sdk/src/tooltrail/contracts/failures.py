@@ -63,8 +63,9 @@ def describe_failure(
       process, which did not fail themselves. Their code is CANCELLED or INTERRUPTED.
     - FATAL: everything else.
 
-    Retry-After, in seconds or as a date (relative to `now`), becomes `retry_after_ms`. For a
-    ToolDownstreamError, the exception of the tool's handler is classified.
+    Retry-After, in seconds or as a date (relative to `now`), becomes `retry_after_ms`.
+    `endpoint` and `attempt` are copied into the result. For a ToolDownstreamError, the exception
+    of the tool's handler is classified.
     """
     error = _root(error)
     status = _http_status(error)

@@ -37,7 +37,10 @@ _log: Final = logging.getLogger("tooltrail.guard")
 
 
 class Guard:
-    """One schema with its options, compiled once, for any number of outputs."""
+    """One schema with its options, compiled once, for any number of outputs.
+
+    Raises TypeError if `schema` is not a schema, SchemaError if it cannot be used.
+    """
 
     def __init__(self, schema: Any, options: GuardOptions) -> None:
         self.schema = schema

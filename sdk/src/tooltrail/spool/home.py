@@ -117,7 +117,7 @@ def write_note(lock: int, losses: list[Loss]) -> None:
 
 
 def read_note(home: Path) -> list[Loss]:
-    """Read the last note of a home: the losses if its process is killed."""
+    """Read the last note of a home: the losses if its process has been killed."""
     with suppress(OSError):
         return declared_in(salvage((home / LOCK).read_bytes(), 0).lines)
     return []
