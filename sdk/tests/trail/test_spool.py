@@ -446,7 +446,17 @@ def test_a_slim_event_keeps_its_place_and_its_verdict() -> None:
         "guard": {
             "strategy": "throw",
             "outcome": "failed",
-            "violations": [{"path": "$.a", "code": "WRONG_TYPE", "received_value": "hunter2"}],
+            "received": {"a": "hunter2"},
+            "violations": [
+                {
+                    "path": "$.a",
+                    "code": "WRONG_TYPE",
+                    "received": "hunter2",
+                    "received_value": "hunter2",
+                    "message": "not hunter2",
+                    "llm_message": "not hunter2",
+                }
+            ],
         },
         "producer_id": "p",
         "producer_seq": 4,

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 _META_KEPT = ("took_ms", "token_usage", "cache_hit")
+_VIOLATION_KEPT = ("path", "severity", "code", "expected")
 
 
 def slim_line(line: bytes, reason: str) -> bytes:
@@ -32,6 +33,8 @@ def slim_line(line: bytes, reason: str) -> bytes:
         removed.append({"path": "$.output", "reason": reason})
     guard = event.get("guard")
     if isinstance(guard, dict):
+        if guard.pop("received", None) is not None:
+            removed.append({"path": "$.guard.received", "reason": reason})
         guard["violations"] = [_slim_violation(each) for each in guard.get("violations", ())]
     event |= {"removed": removed, **producer}
     return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode(
@@ -52,7 +55,7 @@ def _slim_output(output: Any) -> Any:
 
 
 def _slim_violation(violation: Any) -> Any:
+    """Its place and code. What was received, and messages that quote it, go."""
     if not isinstance(violation, dict):
         return violation
-    gone = ("received_value", "coerced_value", "receivedValue", "coercedValue")
-    return {key: value for key, value in violation.items() if key not in gone}
+    return {key: value for key, value in violation.items() if key in _VIOLATION_KEPT}
