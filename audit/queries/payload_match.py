@@ -38,16 +38,29 @@ def excerpt(raw: bytes, needle: str) -> Excerpt | None:
 
 def _find(text: str, needle: str) -> Excerpt | None:
     at = text.find(needle)
-    length = len(needle)
+    end = at + len(needle)
     if at < 0:
-        folded, at = _fold(text), _fold(text).find(_fold(needle))
+        folded, folded_needle = text.casefold(), needle.casefold()
+        at = folded.find(folded_needle)
         if at < 0:
             return None
-        if len(folded) != len(text):  # positions differ: show the beginning of the event
-            return Excerpt("", "", text[: 2 * _AROUND])
-    end = at + length
+        end = at + len(folded_needle)
+        if len(folded) != len(text):
+            at, end = _unfolded(text, at, end)
     return Excerpt(text[max(0, at - _AROUND) : at], text[at:end], text[end : end + _AROUND])
 
 
-def _fold(text: str) -> str:
-    return text.casefold()
+def _unfolded(text: str, start: int, end: int) -> tuple[int, int]:
+    """The slice of a text that contains a slice of the casefolded text.
+
+    Casefolding makes one to three characters of each ("ß" becomes "ss"), so positions differ.
+    A character of which only a part matches belongs to the slice.
+    """
+    first, position = 0, 0
+    for index, character in enumerate(text):
+        if position <= start:
+            first = index
+        position += len(character.casefold())
+        if position >= end:
+            return first, index + 1
+    return first, len(text)

@@ -38,6 +38,12 @@ NOW = datetime.now(UTC)
         (b'{"a": "C:\\\\temp"}', "C:\\temp", "C:\\\\temp"),
         (b'{"a": "\\ud83d\\ude00"}', "\U0001f600", "\U0001f600"),
         (b"\xff broken \\ but here", "but here", "but here"),
+        (b'{"a": "STRASSE"}', "straße", "STRASSE"),
+        ('{"a": "Straße 1"}'.encode(), "STRASSE 1", "Straße 1"),
+        ('{"a": "İstanbul", "b": "London"}'.encode(), "LONDON", "London"),
+        ('{"a": "ßßß", "b": "ſtreet"}'.encode(), "STREET", "ſtreet"),
+        ('{"a": "Maß"}'.encode(), "MAS", "Maß"),
+        ('{"a": "ﬃ, ß, x"}'.encode(), "SS, X", "ß, x"),
     ],
 )
 def test_what_is_a_hit(raw: bytes, needle: str, found: str) -> None:
