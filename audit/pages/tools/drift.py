@@ -29,7 +29,6 @@ from audit.tasks import look_for_drift
 from audit.work.drift import job
 from audit.work.drift.declared import Declared
 from audit.work.drift.findings import (
-    FINDINGS_MAX,
     Finding,
     Steps,
     compare,
@@ -86,7 +85,8 @@ class SideView:
     name: str
     observed: Observed
     rows: list[FindingRow]
-    more: int
+    is_cut: bool
+    """Whether there are more findings than are shown."""
     skipped: list[tuple[str, int]]
     why_not: str
     """Why the schema cannot be compared."""
@@ -255,7 +255,7 @@ def _sides(look: DriftLook, *, with_values: bool) -> list[SideView]:
                 _SIDES[side],
                 observed[side],
                 rows,
-                len(found[side]) - len(rows) if len(found[side]) < FINDINGS_MAX else FINDINGS_MAX,
+                len(found[side]) > FINDINGS_SHOWN,
                 [(_WHY[why], count) for why, count in sorted(observed[side].skipped.items())],
                 schema if isinstance(schema, str) else "",
                 has_schema=schema is not None,

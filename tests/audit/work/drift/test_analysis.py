@@ -250,6 +250,15 @@ def test_a_tool_without_a_version_is_drafted_from_its_calls(acme: Cast) -> None:
         assert draft.input_schema["properties"] == {"city": {"type": "string"}}
 
 
+@pytest.mark.parametrize(("undeclared", "is_cut"), [(97, False), (98, True)])
+def test_the_page_says_when_there_are_more_differences_than_it_shows(
+    acme: Cast, tool: Tool, undeclared: int, is_cut: bool
+) -> None:
+    send_outputs(acme, [{f"field_{n}": n for n in range(undeclared)}])
+    look(acme, tool)  # three declared fields were never seen; 100 differences are shown
+    assert ("more differences than are shown" in page(acme.viewer, tool)) is is_cut
+
+
 def test_a_schema_that_cannot_be_read_is_told_and_no_error(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
