@@ -115,6 +115,7 @@ class Declared:
 
     def _read(self, nodes: tuple[Node, ...]) -> Place:
         views = list(self._views(nodes))
+        own = len(set(map(id, nodes)))  # the same schema may be given twice; it is viewed once
         members: dict[str, tuple[Node, ...]] = {}
         rest: list[Node] = []
         items: list[Node] = []
@@ -130,7 +131,7 @@ class Declared:
             types=frozenset(chain.from_iterable(map(self._types, nodes))),
             values=_union(values),
             members=members,
-            required=frozenset().union(*(view.get("required", ()) for view in views[: len(nodes)])),
+            required=frozenset().union(*(view.get("required", ()) for view in views[:own])),
             rest=tuple(node for node in rest if node),
             items=tuple(items),
             is_closed=any(view.get(word) is False for view in views for word in MAPS),

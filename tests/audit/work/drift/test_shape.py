@@ -345,3 +345,17 @@ def test_a_schema_of_many_small_places_is_read() -> None:
         ("type", "$.b")
     }
     assert declared.root.types
+
+
+def test_a_subschema_requires_nothing_even_if_a_schema_is_given_twice() -> None:
+    below = {"allOf": [{"required": ["b"]}], "required": ["c"]}
+    declared = Declared(
+        {
+            "properties": {"a": True},
+            "allOf": [{"properties": {"a": True}}, {"properties": {"a": below}}],
+        }
+    )
+    name, place = declared.member(declared.root, "a")
+    assert name == "a"
+    assert place is not None
+    assert place.required == {"c"}
