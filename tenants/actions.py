@@ -64,11 +64,16 @@ def record_look(
     Action.objects.bulk_create([action], ignore_conflicts=True)
 
 
+def storable_text(text: str) -> str:
+    """A text that PostgreSQL can store: U+FFFD replaces U+0000 and lone surrogates."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
 def storable(value: Any) -> Any:
     """A JSON value that PostgreSQL can store: U+FFFD replaces U+0000 and lone surrogates."""
     match value:
         case str():
-            return _UNSTORABLE.sub("\ufffd", value)
+            return storable_text(value)
         case Mapping():
             return {storable(name): storable(member) for name, member in value.items()}
         case list() | tuple():

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from audit.queries.cursor import Cursor
+from tenants.actions import storable_text
 from tenants.models import Action
 from tenants.scope import current_tenant_id
 
@@ -51,9 +52,8 @@ class ActionFilter:
 
     def __post_init__(self) -> None:
         for name in ("actor", "verb", "subject"):
-            # No column can hold NUL or surrogates: replaced, so that they match nothing.
-            value = getattr(self, name).replace("\x00", "\ufffd")[:_MAX_VALUE]
-            object.__setattr__(self, name, value.encode(errors="replace").decode())
+            # No column can hold U+0000 or lone surrogates: replaced as in what is stored.
+            object.__setattr__(self, name, storable_text(getattr(self, name)[:_MAX_VALUE]))
 
 
 @dataclass(frozen=True, slots=True)

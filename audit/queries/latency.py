@@ -14,6 +14,7 @@ from audit.queries.hour_cells import whole_hours
 from audit.queries.over_time import FORMULA, day_of, slot_parameters
 from audit.queries.time_range import TimeRange
 from audit.sql.run import rows
+from tenants.actions import storable_text
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 """The percentiles that pages and exports show."""
@@ -37,7 +38,7 @@ class ToolFilter:
             value = asked.get(name)
             if value is None or (not value and name != "version"):
                 return None
-            return value.replace("\x00", "\ufffd").encode(errors="replace").decode()[:_MAX_VALUE]
+            return storable_text(value)[:_MAX_VALUE]
 
         return cls(text("tool"), text("version"))
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from audit.queries.over_time import slot_parameters
 from audit.queries.time_range import TimeRange
 from audit.sql.run import rows
+from tenants.actions import storable_text
 
 _DAY = timedelta(days=1)
 _BY_DAY_FROM = timedelta(days=2)
@@ -45,7 +46,7 @@ class ViolationFilter:
             value = asked.get(name)
             if value is None or (not value and name != "version"):
                 return None
-            return value.replace("\x00", "\ufffd").encode(errors="replace").decode()[:_MAX_VALUE]
+            return storable_text(value)[:_MAX_VALUE]
 
         return cls(*(text(name) for name in ("tool", "version", "code", "path", "outcome")))
 

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from audit.queries.tools import OBSERVED, UNCALLED, ToolFilter, list_tools
 from tenants.access import TenantRequest, has_role, tenant_page
+from tenants.actions import storable_text
 from tenants.models import Role
 from tools_registry.models import State
 
@@ -37,7 +38,7 @@ def tool_list(request: TenantRequest) -> HttpResponseBase:
     is_valid = form.is_valid()
     read = form.cleaned_data
     wanted = ToolFilter(read.get("q", ""), read.get("state", ""), read.get("tag", ""))
-    after = request.GET.get("after", "").replace("\0", "").encode(errors="replace").decode()
+    after = storable_text(request.GET.get("after", ""))
     found = []  # half a filter may match the opposite of what was meant
     if is_valid:
         found = list_tools(wanted, timezone.now(), after=after, size=PAGE_SIZE + 1)

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from audit.ledger.actions import enter_actions
+from audit.queries.actions import ActionFilter, action_page
 from tenants.actions import record_action
 from tenants.keys import create_key
 from tenants.models import Action, Scope
@@ -48,6 +49,13 @@ def test_who_did_what_to_what_when_and_which_entry_says_so(acme: Cast) -> None:
     shown = page(acme)
     for text in ("Ada", "key.create", "wallboard", "[&quot;read&quot;]", "/ledger/entries/0"):
         assert text in shown
+
+
+def test_a_filter_reads_a_lone_surrogate_as_it_is_stored(acme: Cast) -> None:
+    act(acme, ("a.b", "one?"), ("a.b", "two\ud800"))
+    with tenant_scope(acme.tenant.id):
+        found = action_page(ActionFilter(subject="\ud800"), size=9).actions
+    assert [each.subject for each in found] == ["two\ufffd"]
 
 
 def test_it_is_auditors_and_admins(acme: Cast) -> None:
