@@ -10,7 +10,7 @@ import re
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import typst
 from django.conf import settings
@@ -38,27 +38,17 @@ _BREAK = "\N{ZERO WIDTH SPACE}"
 
 def pdf(report: Report, tenant_name: str) -> bytes:
     """The report as A4 PDF, tagged for screen readers. The same report gives the same bytes."""
-    found = _set(report, tenant_name, "pdf")
-    assert isinstance(found, bytes)
-    return found
-
-
-def png(report: Report, tenant_name: str) -> list[bytes]:
-    """The report's pages as PNG images, for visual checks."""
-    found = _set(report, tenant_name, "png")
-    return [found] if isinstance(found, bytes) else found
-
-
-def _set(report: Report, tenant_name: str, form: Literal["pdf", "png"]) -> bytes | list[bytes]:
-    return typst.compile(
+    document = typst.compile(
         _FOLDER / "report.typ",
         root=_FOLDER,
         font_paths=_fonts(),
         ignore_system_fonts=True,
-        format=form,
+        format="pdf",
         sys_inputs={"report": json.dumps(_drawn(asdict(lay_out(report, tenant_name))))},
         timestamp=int(report.created_at.timestamp()),
     )
+    assert isinstance(document, bytes)  # only image formats give a list of pages
+    return document
 
 
 def _drawn(value: Any) -> Any:
