@@ -220,7 +220,11 @@ class AdkToolExecutionEnd(_Wire):
 
 
 class GuardedToolExecutionEnd(AdkToolExecutionEnd):
-    """A tool with a guarded handler has run; includes the guard's report."""
+    """A tool with a guarded handler has run; includes the guard's report.
+
+    `guard.received` is what the handler returned, unchanged and not redacted. It is set if the
+    outcome is not `passed`.
+    """
 
     guard: GuardReport
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tooltrail.current_span import current_span
+from tooltrail.events import GuardReport
 from tooltrail.scope import Scope, current_scope, enter_scope, leave_scope, make_scope
 from tooltrail.tools.tool import Tool
 
@@ -95,5 +96,11 @@ class Turn:
 def _members(event: Any) -> dict[str, Any]:
     if isinstance(event, Mapping):
         return dict(event)
-    members: dict[str, Any] = event.model_dump(by_alias=False, exclude_unset=True)
+    members: dict[str, Any] = event.model_dump(
+        by_alias=False, exclude_unset=True, exclude={"guard": {"received"}}
+    )
+    guard = getattr(event, "guard", None)
+    if isinstance(guard, GuardReport) and "received" in guard.model_fields_set:
+        # Not dumped: the tool may have returned anything, also what pydantic cannot dump.
+        members["guard"]["received"] = guard.received
     return members

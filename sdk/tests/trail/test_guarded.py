@@ -19,6 +19,7 @@ WEATHER = {
     "properties": {"degrees": {"type": "number"}, "password": {"enum": ["a"]}},
     "required": ["degrees"],
 }
+ABSENT = object()
 
 
 def test_a_guarded_tool_records_strategy_outcome_and_violations(trail: MemoryTrail) -> None:
@@ -173,6 +174,54 @@ def test_a_function_guarded_before_is_recorded_with_its_verdict(
     assert [end["guard"]["outcome"] for end in ends] == ["coerced", "passed"]
     assert [each["code"] for each in ends[0]["guard"]["violations"]] == ["COERCED"]
     assert {event["tool_name"] for event in trail.events} == {"get_weather"}
+
+
+@pytest.mark.parametrize("recorded", [decorated, executed])
+@pytest.mark.parametrize(
+    ("degrees", "received"),
+    [
+        ("21", {"degrees": "21"}),
+        (None, {"degrees": None}),
+        (21, ABSENT),
+        ({"password": "hunter2"}, {"degrees": {"password": "[redacted]"}}),
+    ],
+)
+def test_every_way_to_record_keeps_what_a_replaced_output_was(
+    trail: MemoryTrail,
+    recorded: Callable[..., Callable[[Any], Any]],
+    degrees: Any,
+    received: Any,
+) -> None:
+    def get_weather(degrees: Any) -> Any:
+        return {"degrees": degrees}
+
+    guarded = guard(
+        get_weather,
+        WEATHER,
+        on_invalid="coerce-and-warn",
+        coercion_fallback={"degrees": 0},
+        on_coercion=silent,
+    )
+
+    recorded(trail, guarded)(degrees)
+
+    end = trail.events[1]
+    assert end["guard"].get("received", ABSENT) == received
+    assert "hunter2" not in json.dumps(end)
+    assert trail.models
+
+
+def test_an_adk_tool_may_return_what_cannot_be_written_as_json(trail: MemoryTrail) -> None:
+    endless: dict[str, Any] = {}
+    endless["degrees"] = endless
+    safe = {"degrees": 0}
+    guarded = guard(lambda degrees: endless, WEATHER, on_invalid="fallback", fallback_value=safe)
+
+    assert executed(trail, guarded)(21) == safe
+
+    end = trail.events[1]
+    assert end["guard"]["outcome"] == "fallback"
+    assert {"path": "$.guard.received", "reason": "not JSON: ValueError"} in end["removed"]
 
 
 def test_what_is_wrapped_around_a_guarded_function_still_runs(trail: MemoryTrail) -> None:

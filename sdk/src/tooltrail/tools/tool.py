@@ -241,6 +241,7 @@ class Tool:
             called = {"tool_name": self._name, "turn_id": str(ctx.id), "call_id": call_id}
             started_at, started_ns = datetime.now(UTC), perf_counter_ns()
             verdict: GuardOutcome | None = None
+            returned: Any = None
 
             def end(is_error: bool) -> AdkToolExecutionEnd:
                 # Not the wall clock: if it was set back meanwhile, the end would precede the start.
@@ -254,7 +255,9 @@ class Tool:
                 }
                 if verdict is None:
                     return AdkToolExecutionEnd.model_validate(members)
-                return GuardedToolExecutionEnd.model_validate(members | {"guard": _report(verdict)})
+                return GuardedToolExecutionEnd.model_validate(
+                    members | {"guard": _report(verdict, returned)}
+                )
 
             ctx.emit_tool_execution_start(
                 AdkToolExecutionStart(
@@ -266,6 +269,7 @@ class Tool:
                 if isawaitable(result):
                     result = await result
                 if self._guard is not None:
+                    returned = result
                     verdict = self._guard.enforce(result)
                     if verdict.error is not None:
                         raise verdict.error
@@ -317,12 +321,15 @@ class Tool:
         return f"Tool(name={self._name!r})"
 
 
-def _report(verdict: GuardOutcome) -> GuardReport:
-    return GuardReport(
-        strategy=verdict.strategy,
-        outcome=verdict.outcome,
-        violations=verdict.violations[:VIOLATIONS_MAX],
-    )
+def _report(verdict: GuardOutcome, returned: Any) -> GuardReport:
+    members: dict[str, Any] = {
+        "strategy": verdict.strategy,
+        "outcome": verdict.outcome,
+        "violations": verdict.violations[:VIOLATIONS_MAX],
+    }
+    if verdict.outcome != "passed":  # the caller gets something else
+        members["received"] = returned
+    return GuardReport(**members)
 
 
 class _ToolProblems(MemberProblems):
