@@ -33,7 +33,7 @@ WAITS, LATER = 500, 5_000
 _RUNS = 8
 _DAY = timedelta(days=1)
 
-BANDS = ("up to half", "up to 90 %", "up to all", "more than all")
+BANDS = ("up to 50 %", "50 to 90 %", "90 to 100 %", "more than 100 %")
 """How much of a limit was used."""
 
 

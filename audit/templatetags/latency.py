@@ -1,5 +1,7 @@
 """Durations and limits in templates: {% load latency %} {{ routed|routed_ms:0.95 }}."""
 
+from typing import NamedTuple
+
 from django import template
 
 from audit.events.end_meta import Routed
@@ -25,26 +27,37 @@ def run_query(run_id: str) -> str:
 
 
 @register.filter
-def upstream_query(tool_name: str, status: int) -> str:
-    """The terms of a query for a tool's failed calls with this upstream status."""
-    return f"tool:{quoted(tool_name)} state:failed upstream:{status}"
-
-
-@register.filter
 def within(query: str, stretch: str) -> str:
     """A query narrowed down to a period of time."""
     return f"{stretch} {query}"
 
 
+class UsedPart(NamedTuple):
+    """A part of a bar. `x` and `width` are percent, `band` is an index of `BANDS`."""
+
+    x: float
+    width: float
+    band: int
+
+
+class Used(NamedTuple):
+    """How much of a limit calls used, in words and as a bar."""
+
+    words: str
+    parts: list[UsedPart]
+
+
 @register.filter
-def used_of_it(row: LimitRow) -> tuple[str, list[tuple[float, float, int]]]:
-    """How much of a limit calls used: in words, and as (position, width, band) in percent."""
+def used_of_it(row: LimitRow) -> Used:
+    """How much of a limit calls used: the share of calls in each of `BANDS`."""
     words = ", ".join(
-        f"{figures.share(share)} {name}" for share, name in zip(row.shares, BANDS, strict=True)
+        f"{figures.share(share)} of calls used {name}"
+        for share, name in zip(row.shares, BANDS, strict=True)
+        if share
     )
     parts, at = [], 0.0
     for band, share in enumerate(row.shares):
         if share:
-            parts.append((at, share * 100, band))
+            parts.append(UsedPart(at, share * 100, band))
         at += share * 100
-    return words, parts
+    return Used(words, parts)

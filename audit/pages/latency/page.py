@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
+from audit.events.end_meta import Source
 from audit.pages.latency.bands import DOUBLING, bands
 from audit.queries.call_query import quoted
 from audit.queries.latency import SHARES, Latency, Spent, ToolFilter
@@ -94,7 +96,7 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
                 name,
                 value_text(value, "duration"),
                 slower,
-                "half of all calls" if share == 0.5 else f"{share:.0%} within".replace("%", " %"),
+                "median" if share == 0.5 else f"{share:.0%} are faster".replace("%", " %"),
                 "",
                 relative(value, before.duration_ms(share), "duration", more_is="worse"),
                 "accent",
@@ -112,7 +114,7 @@ def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
         [part.tokens for part in parts],
     )
     cache = Tile(
-        "From a cache",
+        "Cache hit rate",
         figures.share(now.cache_share),
         f"{within} cache:hit",
         figures.counted(now.cache_hits, "call"),
@@ -217,6 +219,46 @@ class LimitRow:
     shares: list[float]
     query: str
     """The query for the calls that exceeded their limit."""
+
+
+class UpstreamRow(NamedTuple):
+    """Failed calls of a tool with one error type and upstream status."""
+
+    tool: str
+    error_type: str
+    status: int
+    calls: int
+    query: str
+
+
+def upstream_rows(tools: dict[str, ToolSpent], within: str) -> list[UpstreamRow]:
+    """Return failed calls by tool, error type and upstream status, the most frequent first."""
+    rows = (
+        UpstreamRow(
+            tool,
+            error_type,
+            status,
+            calls,
+            f"{within} tool:{quoted(tool)} state:failed upstream:{status}",
+        )
+        for tool, spent in tools.items()
+        for (error_type, status), calls in spent.upstream.items()
+    )
+    return sorted(rows, key=lambda row: (-row.calls, row[:3]))
+
+
+class SourceRow(NamedTuple):
+    """A source that a tool's results come from."""
+
+    tool: str
+    name: str
+    source: Source
+
+
+def source_rows(sources: dict[tuple[str, str], Source]) -> list[SourceRow]:
+    """Return the sources, those with the most calls first."""
+    rows = (SourceRow(tool, name, source) for (tool, name), source in sources.items())
+    return sorted(rows, key=lambda row: (-row.source.calls, row[:2]))
 
 
 def limit_rows(tools: dict[str, ToolSpent], kind: str, within: str) -> list[LimitRow]:

@@ -1,6 +1,6 @@
 """Durations and tokens by tool and version, and figures that need single calls."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -12,14 +12,16 @@ from audit.pages.latency.page import (
     charts,
     error_rows,
     limit_rows,
+    source_rows,
     terms,
     tiles,
+    upstream_rows,
     version_rows,
 )
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import asked_range, range_bar
 from audit.queries.latency import SHARES, ToolFilter, latency
-from audit.queries.newest import BANDS, ENDS, newest
+from audit.queries.newest import newest
 from audit.queries.over_time import has_figures_before
 from audit.queries.time_range import TimeRange
 from audit.show.charts import range_query
@@ -30,6 +32,14 @@ ROWS_SHOWN = 100
 ERRORS_SHOWN = 8
 ROUTES_SHOWN, SOURCES_SHOWN, EARLY_SHOWN = 12, 12, 8
 FILTERS = {"tool": "Tool", "version": "Version"}
+
+
+class Filter(NamedTuple):
+    """A filter of the page: URL parameter, label and value."""
+
+    name: str
+    label: str
+    value: str
 
 
 @require_safe
@@ -80,30 +90,20 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
     early = [one for one in found.waits if one.verdict == "early"]
     verdicts = [one.verdict for one in found.waits]
     routes = sorted(found.told.routes.items(), key=lambda item: (-item[1].calls, item[0].tool_name))
-    sources = sorted(found.told.sources.items(), key=lambda item: (-item[1].calls, item[0]))
     context: dict[str, Any] = {
         "range": asked.range,
         "asked": asked,
         "found": found,
-        "ends": ENDS,
         "within": within,
         "by_tool": by_tool,
-        "bands": BANDS,
         "timeouts": limit_rows(found.tools, "timeout", by_tool),
         "budgets": limit_rows(found.tools, "budget", by_tool),
         "retried": retried[:ERRORS_SHOWN],
         "verdicts": {name: verdicts.count(name) for name in ("waited", "early", "none")},
         "early": early[:EARLY_SHOWN],
-        "upstream": sorted(
-            (
-                (name, error, status, count)
-                for name, tool in found.tools.items()
-                for (error, status), count in tool.upstream.items()
-            ),
-            key=lambda row: (-row[3], row[:3]),
-        )[:ERRORS_SHOWN],
+        "upstream": upstream_rows(found.tools, by_tool)[:ERRORS_SHOWN],
         "routes": routes[:ROUTES_SHOWN],
-        "sources": sources[:SOURCES_SHOWN],
+        "sources": source_rows(found.told.sources)[:SOURCES_SHOWN],
         "most_tokens": max((run.tokens for run in found.runs), default=0),
     }
     return render_page(request, "latency/latency_newest.html", "newest", context)
@@ -127,9 +127,9 @@ def _within(of: TimeRange, wanted: ToolFilter) -> str:
     return f"{range_query(of.start, of.end)} {terms(wanted)}".strip()
 
 
-def _filters(wanted: ToolFilter) -> list[tuple[str, str, str]]:
+def _filters(wanted: ToolFilter) -> list[Filter]:
     return [
-        (name, label, getattr(wanted, name))
+        Filter(name, label, getattr(wanted, name))
         for name, label in FILTERS.items()
         if getattr(wanted, name) is not None
     ]

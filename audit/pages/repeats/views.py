@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseBase
@@ -54,6 +54,11 @@ class Row[R: InTrace | Repeat]:
     arguments: str
     """Arguments of the newest call. Empty for members who may not see payloads."""
 
+    @property
+    def call_id(self) -> str:
+        """The id that all calls of the row share."""
+        return self.one.call_id
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
@@ -62,6 +67,19 @@ class ComparedRow:
     one: Compared
     query: str
     arguments: str
+
+    @property
+    def call_id(self) -> str:
+        """The id that all calls of the row share."""
+        return self.one.repeat.call_id
+
+
+class Differing(NamedTuple):
+    """A tool with repeats that returned different results."""
+
+    tool: str
+    different: int
+    compared: int
 
 
 @require_safe
@@ -122,7 +140,9 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
         "same": [row for row in rows if row.one.verdict == "same"],
         "different": [row for row in rows if row.one.verdict == "different"],
         "unknown": sum(one.verdict == "unknown" for one in compared),
-        "differing": [(name, count, by_tool[name]) for name, count in differing.items() if count],
+        "differing": [
+            Differing(name, count, by_tool[name]) for name, count in differing.items() if count
+        ],
         "compared": len(compared),
         "at_most": COMPARED,
         "results": RESULTS,
@@ -150,16 +170,16 @@ def polling_add(request: TenantRequest) -> HttpResponseBase:
     """Exclude a tool from the repeats, because it polls on purpose."""
     form = PollingToolForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Nothing was changed: say which tool.")
+        messages.error(request, "Nothing was changed. Enter a tool name.")
         return _back(request)
     name = form.cleaned_data["tool"]
     try:
         add_polling_tool(name)
     except TooManyPollingToolsError:
-        messages.error(request, f"Nothing was changed: {MAX_TOOLS} tools poll already.")
+        messages.error(request, f"Nothing was changed. At most {MAX_TOOLS} tools can be excluded.")
     else:
         record_action(request.tenant, request.user, "polling.add", name)
-        messages.success(request, f"{name} is meant to poll: it is left out.")
+        messages.success(request, f"{name} is excluded from repeats.")
     return _back(request)
 
 
@@ -169,10 +189,10 @@ def polling_remove(request: TenantRequest) -> HttpResponseBase:
     """Include a tool in the repeats again."""
     form = PollingToolForm(request.POST)
     if not form.is_valid() or not remove_polling_tool(form.cleaned_data["tool"]):
-        raise Http404("no such tool polls")
+        raise Http404("not a polling tool")
     name = form.cleaned_data["tool"]
     record_action(request.tenant, request.user, "polling.remove", name)
-    messages.success(request, f"{name} counts again.")
+    messages.success(request, f"{name} is included in repeats again.")
     return _back(request)
 
 

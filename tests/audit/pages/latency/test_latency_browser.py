@@ -60,7 +60,7 @@ def test_charts_are_drawn_and_lead_to_calls(page: Page, busy: Cast) -> None:
     )
     page.goto("/latency/?range=6h")
     expect(page.locator(".chart-canvas:has(canvas)")).to_have_count(3)
-    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+    expect(page.get_by_text("all 60 calls in the range")).to_be_visible()
     page.wait_for_load_state("networkidle")
     assert sum(sizes) <= MAX_TRANSFER_BYTES
     assert heard == []
@@ -99,25 +99,25 @@ def test_a_tool_is_chosen_and_left_again(page: Page, busy: Cast) -> None:
     page.goto("/latency/?range=6h")
     page.locator(".versions").get_by_role("link", name="v2", exact=True).click()
     expect(page.locator(".versions tbody tr")).to_have_count(1)
-    expect(page.get_by_text("of all 20 calls of the range")).to_be_visible()
+    expect(page.get_by_text("all 20 calls in the range")).to_be_visible()
     expect(page.locator(".chart-canvas:has(canvas)")).to_have_count(3)
-    page.get_by_role("link", name="Without version").click()
+    page.get_by_role("link", name="Remove version filter").click()
     expect(page.locator(".versions tbody tr")).to_have_count(3)
     page.locator(".versions").get_by_role("link", name="Calls").click()
     page.wait_for_url("**sort=calls*")
     expect(page.locator("th[aria-sort]")).to_have_text("Calls")
-    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+    expect(page.get_by_text("all 60 calls in the range")).to_be_visible()
 
 
 def test_refreshing_keeps_what_came_later(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     heard = complaints(page)
     page.goto("/latency/?range=6h")
-    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+    expect(page.get_by_text("all 60 calls in the range")).to_be_visible()
     with page.expect_response("**/latency/?range=6h"):
         page.get_by_role("link", name="Refresh").click()
     expect(page.locator(".htmx-request")).to_have_count(0)
-    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+    expect(page.get_by_text("all 60 calls in the range")).to_be_visible()
     assert heard == []
 
 
@@ -128,9 +128,9 @@ def test_without_a_script_a_link_leads_to_the_rest(
     page = context.new_page()
     sign_in(page, busy.viewer)
     page.goto("/latency/?range=6h")
-    page.get_by_role("link", name="Limits, retries").click()
-    expect(page.get_by_role("heading", name="the newest calls")).to_be_visible()
-    expect(page.get_by_text("of all 60 calls of the range")).to_be_visible()
+    page.get_by_role("link", name="Per-call details").click()
+    expect(page.get_by_role("heading", name="newest calls")).to_be_visible()
+    expect(page.get_by_text("all 60 calls in the range")).to_be_visible()
     context.close()
 
 

@@ -355,8 +355,8 @@ def test_whether_waits_were_honoured(acme: Cast) -> None:
     }
     assert found.tools["get_weather"].retries == 2
     page = text(signed_in(acme.viewer).get("/latency/newest").content.decode())
-    assert "Tried again too early 1" in page
-    assert "after 800 ms of 2.00 s" in page
+    assert "Retried too early 1" in page
+    assert "retried after 800 ms (requested 2.00 s)" in page
 
 
 def test_limits_and_upstreams_can_be_asked_for(acme: Cast) -> None:
@@ -400,7 +400,7 @@ def test_statements_are_few_and_a_part_is_no_whole_page(log: Log) -> None:
         whole = client.get("/latency/", {"range": "30d"})
     with statements(FRAME + 5):
         more = client.get("/latency/newest", {"range": "30d"})
-    assert b"What single calls tell" in more.content
+    assert b"Per-call details" in more.content
     part = client.get("/latency/", {"range": "30d"}, headers=PARTIAL)
     assert b"<html" in whole.content
     assert b"<html" not in part.content
@@ -472,9 +472,9 @@ def test_a_spreadsheet_calculates_nothing(acme: Cast) -> None:
 
 def test_an_empty_range_says_so_and_what_to_do(acme: Cast) -> None:
     client = signed_in(acme.viewer)
-    assert "No call ended in this range" in text(client.get("/latency/").content.decode())
+    assert "No completed calls in this range" in text(client.get("/latency/").content.decode())
     assert "Show all tools" in text(client.get("/latency/?tool=none").content.decode())
-    assert "No call ended" in text(client.get("/latency/newest").content.decode())
+    assert "No completed calls" in text(client.get("/latency/newest").content.decode())
 
 
 @pytest.mark.parametrize("value", [*HOSTILE, "x" * 5000, "\ud800"])

@@ -58,12 +58,12 @@ def test_a_loop_leads_to_its_calls_and_a_polling_tool_is_left_out(
     page.locator(".loops").get_by_role("link", name="4", exact=True).click()
     expect(page.locator(".call-rows tbody tr")).to_have_count(4)
     page.goto("/repeats/?range=1h")
-    page.get_by_label("Tool that polls").fill("poll_job")
-    page.get_by_role("button", name="Leave out").press("Enter")
+    page.get_by_label("Tool to exclude").fill("poll_job")
+    page.get_by_role("button", name="Exclude").press("Enter")
     page.wait_for_url("**/repeats/?range=1h")
     expect(page.locator(".loops tbody tr")).to_have_count(0)
-    expect(page.get_by_text("No trace asks the same three times")).to_be_visible()
-    page.get_by_role("button", name="Count poll_job again").click()
+    expect(page.get_by_text("No loops in this range")).to_be_visible()
+    page.get_by_role("button", name="Include poll_job").click()
     expect(page.locator(".loops tbody tr")).to_have_count(1)
     assert heard == []
 
@@ -75,7 +75,7 @@ def test_without_a_script_a_link_leads_to_the_results(
     page = context.new_page()
     sign_in(page, looping.viewer)
     page.goto("/repeats/?range=1h")
-    page.get_by_role("link", name="Do repeats give").click()
+    page.get_by_role("link", name="Compare results").click()
     expect(page.locator("section[aria-labelledby=different]")).to_contain_text("roll_dice")
     expect(page.locator(".range-says").first).not_to_contain_text("·")
     context.close()
@@ -106,9 +106,9 @@ def test_what_agents_wrote_does_not_run_and_fits_a_telephone(page: Page, acme: C
         assert page.evaluate("document.documentElement.scrollWidth") == 390, address
     for text in XSS[:3]:
         page.goto("/repeats/")
-        page.get_by_label("Tool that polls").fill(text)
-        page.get_by_role("button", name="Leave out").click()
-        expect(page.get_by_text("is meant to poll: it is left out")).to_be_visible()
+        page.get_by_label("Tool to exclude").fill(text)
+        page.get_by_role("button", name="Exclude").click()
+        expect(page.get_by_text("is excluded from repeats")).to_be_visible()
         assert page.locator(foreign).count() == 0
     assert page.evaluate("window.hacked") is None
     assert heard == []

@@ -211,7 +211,7 @@ def test_of_too_many_calls_the_newest_whole_hours_are_looked_at(
     assert 60 < len(calls) <= 120
     assert_equal(found, calls)
     page = signed_in(cast.viewer).get("/repeats/?range=7d").content.decode()
-    assert "more calls than are looked at" in page
+    assert "too many calls to analyze" in page
 
 
 def test_results_say_what_a_cache_would_do_and_which_tool_differs(cast: Cast) -> None:
@@ -224,8 +224,8 @@ def test_results_say_what_a_cache_would_do_and_which_tool_differs(cast: Cast) ->
     assert {name for name, verdict in verdicts if verdict == "different"} == {"roll_dice"}
     assert {name for name, verdict in verdicts if verdict == "same"} == {"search", "poll_job"}
     page = text(signed_in(cast.viewer).get("/repeats/results?range=7d").content.decode())
-    assert "roll_dice" in page.partition("Not deterministic")[2]
-    assert "search" in page.partition("Not deterministic")[0]
+    assert "roll_dice" in page.partition("Non-deterministic")[2]
+    assert "search" in page.partition("Non-deterministic")[0]
 
 
 def test_arguments_are_shown_to_those_who_may_see_them_and_it_is_on_record(acme: Cast) -> None:
@@ -278,9 +278,9 @@ def test_editors_say_which_tools_poll_and_it_is_on_record(acme: Cast) -> None:
     answer = editor.post("/repeats/polling", {"tool": "poll_job", "range": "7d"})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/repeats/?range=7d")
     page = text(viewer.get("/repeats/").content.decode())
-    assert "No call was made twice" in page
+    assert "No repeated calls" in page
     assert "poll_job" in page
-    assert "Count again" not in page
+    assert "Include" not in page
     assert editor.post("/repeats/polling", {"tool": "poll_job"}).status_code == 302
     with tenant_scope(acme.tenant.id):
         assert polling_tools() == ["poll_job"]
@@ -339,7 +339,7 @@ def test_a_spreadsheet_calculates_nothing(acme: Cast) -> None:
 
 def test_an_empty_range_says_so(acme: Cast) -> None:
     client = signed_in(acme.viewer)
-    assert "No call was made twice" in text(client.get("/repeats/").content.decode())
+    assert "No repeated calls" in text(client.get("/repeats/").content.decode())
     assert "Show all tools" in text(client.get("/repeats/?tool=none").content.decode())
     assert "None of the most frequent" in text(client.get("/repeats/results").content.decode())
 
