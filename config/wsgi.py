@@ -1,22 +1,17 @@
 """The WSGI entry point for granian. It exits with an unfit role or a newer schema."""
 
 import gc
-import os
 import sys
 import time
 
-from django.core.wsgi import get_wsgi_application
 from django.db import DatabaseError, connection
 from django.urls import get_resolver
 
 from config.health import why_unfit
-from config.http.slow_senders import SlowSenders
+from config.http.application import application as application
 
 _DATABASE_WITHIN_S = 20.0
 _TRY_EVERY_S = 0.2
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-application = SlowSenders(get_wsgi_application())
 
 
 def _refuse_if_unfit() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, connections
+from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 
 LAST_WITH_STEPS = "0299b53"
@@ -147,23 +148,22 @@ def watch(stop: Callable[[str], None], every_s: float = 5.0) -> None:
 
 
 @cache
-def _known() -> frozenset[tuple[str, str]]:
+def disk_migrations() -> dict[tuple[str, str], Migration]:
+    """Return the migrations on disk by app and name. They are read once."""
+    return MigrationLoader(None).disk_migrations
+
+
+def _known() -> set[tuple[str, str]]:
     """Return the migrations on disk, and those that one on disk replaces."""
-    loader = MigrationLoader(None)
-    replaced = {old for each in loader.disk_migrations.values() for old in each.replaces}
-    return frozenset(loader.disk_migrations) | replaced
-
-
-@cache
-def _replaced() -> tuple[frozenset[tuple[str, str]], ...]:
-    """Return, for each migration, those it replaces that are no longer on disk."""
-    disk = MigrationLoader(None).disk_migrations
-    return tuple(frozenset(each.replaces) - disk.keys() for each in disk.values())
+    return set(disk_migrations()).union(*(each.replaces for each in disk_migrations().values()))
 
 
 def _refuse_too_old(applied: set[tuple[str, str]]) -> None:
     # Django continues if all or none of them are applied. Otherwise it needs the missing ones.
-    for replaced in _replaced():
+    for migration in disk_migrations().values():
+        replaced = (
+            frozenset(migration.replaces) - disk_migrations().keys()
+        )  # those no longer on disk
         if (done := replaced & applied) and replaced - applied:
             app, name = max(done)
             raise SchemaError(

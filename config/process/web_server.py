@@ -7,6 +7,7 @@ a fault in native code): the server was down for 6 to 8 s, until the supervisor 
 
 import argparse
 import gc
+import importlib
 import multiprocessing
 import os
 import sys
@@ -19,6 +20,8 @@ from django.urls import get_resolver
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels, logger
 from granian.server.mp import MPServer
+
+from config.postgresql.schema import disk_migrations
 
 _START_S = 5.5
 """A process that ends by itself within this time cannot start. Granian has the same value."""
@@ -52,7 +55,7 @@ def cannot_start(exit_code: int | None, lived_s: float) -> bool:
 
 
 def load() -> None:
-    """Import Django, our applications and all views, so that each web process starts with them.
+    """Import the application, all views and the migrations, so that each web process has them.
 
     A web process is a fork: it serves after 0.1 s instead of 2 to 5 s, and shares this memory.
     Nothing here may open a connection or start a thread, neither of which a fork can use.
@@ -62,6 +65,8 @@ def load() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     _ = get_resolver().url_patterns
+    importlib.import_module("config.http.application")
+    disk_migrations()
     gc.collect()
     gc.freeze()  # a collection in a fork would copy each memory page it visits
 

@@ -135,15 +135,15 @@ def test_a_migration_that_one_on_disk_replaces_is_known(
     monkeypatch.setattr(schema, "MigrationLoader", lambda _connection: written)
     monkeypatch.setattr(schema, "_applied", lambda _using: [(1, *UNKNOWN)])
     monkeypatch.setattr(schema, "_tolerated", lambda _using: set())
-    schema._known.cache_clear()
+    schema.disk_migrations.cache_clear()
     try:
         schema.Schema().check()
         del written.disk_migrations["audit", squashed.name]
-        schema._known.cache_clear()
+        schema.disk_migrations.cache_clear()
         with pytest.raises(schema.SchemaError, match="9999_of_a_newer"):
             schema.Schema().check()
     finally:
-        schema._known.cache_clear()
+        schema.disk_migrations.cache_clear()
 
 
 def test_an_error_of_older_code_on_a_newer_schema_is_a_503(installation: Installation) -> None:

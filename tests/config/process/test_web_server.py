@@ -1,0 +1,23 @@
+"""What the parent of the web processes prepares for them."""
+
+import subprocess
+import sys
+
+_FORK = """
+import sys
+from config.process import web_server
+web_server.load()
+loaded = set(sys.modules)
+from config import health
+health.why_unfit = lambda: None  # it needs a database, so it runs in each web process
+import config.wsgi
+print(*sorted(sys.modules.keys() - loaded))
+"""
+
+
+def test_a_web_process_imports_only_its_entry_point() -> None:
+    """A fork that imports more needs longer until it serves: 0.6 s with migrations and files."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FORK], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["config.wsgi"]
