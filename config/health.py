@@ -25,7 +25,7 @@ from config.postgresql.database import ROLE_QUERY, unfit_role
 from config.postgresql.schema import SCHEMA, SchemaError
 
 if TYPE_CHECKING:
-    from audit.ledger.standing import Everywhere
+    from audit.ledger.status import AllLedgersStatus
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 PARTITIONS_AHEAD_MIN = 3
@@ -154,14 +154,14 @@ class _Ledgers:
 
     def __init__(self) -> None:
         self._until = 0.0
-        self._known: Everywhere | None = None
+        self._known: AllLedgersStatus | None = None
 
-    def now(self) -> "Everywhere":
+    def now(self) -> "AllLedgersStatus":
         if self._known is None or time.monotonic() >= self._until:
             # Imported late: it needs models, and this module is loaded before django.setup().
-            from audit.ledger.standing import everywhere
+            from audit.ledger.status import all_ledgers_status
 
-            self._known = everywhere(timezone.now())
+            self._known = all_ledgers_status(timezone.now())
             self._until = time.monotonic() + INBOX_KNOWN_S
         return self._known
 

@@ -23,7 +23,7 @@ from audit.ledger.entry_view import stored_batch
 from audit.ledger.folding import grow
 from audit.ledger.missing import Missing, erased_by
 from audit.ledger.recompute import Remade, StoredBatch, remake
-from audit.ledger.standing import standing
+from audit.ledger.status import ledger_status
 from audit.ledger.tree import StoredTree
 from audit.log.payload import LogPayloadError
 from audit.models import (
@@ -57,7 +57,7 @@ def start_check(asked_by: str, now: datetime) -> LedgerCheck | None:
         asked_by=asked_by,
         created_at=now,
         state=JobState.WAITING,
-        size=standing(tenant_id).folded,
+        size=ledger_status(tenant_id).folded,
         next_index=0,
         erased_count=0,
         checkpoint_count=0,
@@ -132,7 +132,7 @@ class _Reading:
                 self._read_on()
                 self.findings += self.missing.told()
             # The current size, as entries may have arrived since the check began.
-            self.findings += actions.strays(self._tenant_id, standing(self._tenant_id).size)
+            self.findings += actions.strays(self._tenant_id, ledger_status(self._tenant_id).size)
 
     def _leaves(self) -> Iterator[bytes]:
         check = self._check

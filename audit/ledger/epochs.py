@@ -17,7 +17,7 @@ from audit.ledger import private_files, signer_state
 from audit.ledger.entries import append_entry
 from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
-from audit.ledger.standing import standing
+from audit.ledger.status import ledger_status
 from audit.models import LedgerCheckpoint
 from audit.sql.run import run
 from config.postgresql.aliases import OWNER
@@ -41,7 +41,7 @@ def begin_epoch(
     with private_files.locked():
         state = signer_state.load(tenant.id)
         with tenant_scope(tenant.id):
-            published = standing(tenant.id).epoch
+            published = ledger_status(tenant.id).epoch
             epoch = max(
                 -1 if state is None else state.epoch, -1 if published is None else published
             )

@@ -42,7 +42,7 @@ def fold_slice(tenant_id: UUID, *, batches: int = BATCHES) -> Folded:
     """
     with tenant_scope(tenant_id, using=KEEPER):
         run("lock_tiles", using=KEEPER)
-        ((_, size, *_),) = run("ledger_standing", using=KEEPER)
+        ((_, size, *_),) = run("ledger_status", using=KEEPER)
         read = run(
             "leaves_from",
             using=KEEPER,

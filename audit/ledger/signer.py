@@ -24,7 +24,7 @@ from audit.ledger import keys, private_files, signer_state
 from audit.ledger.folding import LogBrokenError, fold_slice
 from audit.ledger.keys import StoredKey
 from audit.ledger.signer_state import SignerState, origin_of
-from audit.ledger.standing import Standing, standing
+from audit.ledger.status import LedgerStatus, ledger_status
 from audit.ledger.tree import StoredTree
 from audit.sql.run import run
 from config.postgresql.aliases import KEEPER
@@ -65,14 +65,14 @@ def sign(tenant_id: UUID, now: datetime) -> None:
     with private_files.locked():
         state = signer_state.load(tenant_id)
         with tenant_scope(tenant_id, using=KEEPER):
-            stands = standing(tenant_id, using=KEEPER)
-            if _is_quiet(tenant_id, state, stands):
+            status = ledger_status(tenant_id, using=KEEPER)
+            if _is_quiet(tenant_id, state, status):
                 return
             signing = keys.of_this_machine(now)
-            state = _checked(tenant_id, state, stands)
-            if (stands.epoch, stands.signed_size) != (state.epoch, state.size):
+            state = _checked(tenant_id, state, status)
+            if (status.epoch, status.signed_size) != (state.epoch, state.size):
                 _publish(tenant_id, state, signing)
-            checkpoint = _due(tenant_id, state, stands, now)
+            checkpoint = _due(tenant_id, state, status, now)
         if checkpoint is not None:
             signers = [SigningKey(state.origin, key.private) for key in signing]
             note = checkpoint.sign(signers).decode()
@@ -81,27 +81,27 @@ def sign(tenant_id: UUID, now: datetime) -> None:
             )
             signer_state.save(tenant_id, state)
             _publish(tenant_id, state, signing)
-        if stands.refusal is not None:
+        if status.refusal is not None:
             _note(tenant_id, None, now)
 
 
-def _is_quiet(tenant_id: UUID, state: SignerState | None, stands: Standing) -> bool:
+def _is_quiet(tenant_id: UUID, state: SignerState | None, status: LedgerStatus) -> bool:
     """Whether there is nothing new, and the published checkpoint is the last signed one."""
     if state is None:
-        return stands.size == 0 and stands.epoch is None
-    published = (stands.epoch, stands.signed_size, stands.signed_root)
+        return status.size == 0 and status.epoch is None
+    published = (status.epoch, status.signed_size, status.signed_root)
     return (
-        stands.refusal is None
-        and stands.size == stands.folded == state.size
+        status.refusal is None
+        and status.size == status.folded == state.size
         and published == (state.epoch, state.size, state.root)
         and state.origin == origin_of(tenant_id, state.epoch)
     )
 
 
-def _checked(tenant_id: UUID, state: SignerState | None, stands: Standing) -> SignerState:
+def _checked(tenant_id: UUID, state: SignerState | None, status: LedgerStatus) -> SignerState:
     """The state, after proving that the log begins with it. Raises RefusedError."""
     if state is None:
-        if stands.epoch is not None:
+        if status.epoch is not None:
             raise RefusedError(
                 "checkpoints were published, but what was signed last is not known here: its file"
                 " is lost, or another machine signs"
@@ -110,14 +110,14 @@ def _checked(tenant_id: UUID, state: SignerState | None, stands: Standing) -> Si
     origin = origin_of(tenant_id, state.epoch)
     if state.origin != origin:
         raise RefusedError(f"the log was signed as {state.origin}, and is {origin} by the settings")
-    for size, what in ((stands.size, "the log has"), (stands.folded, "its tiles have")):
+    for size, what in ((status.size, "the log has"), (status.folded, "its tiles have")):
         if size < state.size:
             raise RefusedError(f"{what} {size:,} entries, and {state.size:,} were signed")
-    if stands.size < stands.folded:
+    if status.size < status.folded:
         raise RefusedError(
-            f"the log has {stands.size:,} entries, and its tiles have {stands.folded:,}"
+            f"the log has {status.size:,} entries, and its tiles have {status.folded:,}"
         )
-    tree = StoredTree(tenant_id, stands.folded, using=KEEPER)
+    tree = StoredTree(tenant_id, status.folded, using=KEEPER)
     try:
         proof = tree.consistency(state.size)
         verify_consistency(state.size, state.root, tree.size, tree.root(), proof)
@@ -128,14 +128,16 @@ def _checked(tenant_id: UUID, state: SignerState | None, stands: Standing) -> Si
     return state
 
 
-def _due(tenant_id: UUID, state: SignerState, stands: Standing, now: datetime) -> Checkpoint | None:
-    if stands.folded == state.size:
+def _due(
+    tenant_id: UUID, state: SignerState, status: LedgerStatus, now: datetime
+) -> Checkpoint | None:
+    if status.folded == state.size:
         return None
     # If the clock was set back, do not wait until it reaches the old time again.
     if state.signed_at is not None and timedelta(0) <= now - state.signed_at < SIGN_EVERY:
         return None
-    root = StoredTree(tenant_id, stands.folded, using=KEEPER).root()
-    return Checkpoint(state.origin, stands.folded, root)
+    root = StoredTree(tenant_id, status.folded, using=KEEPER).root()
+    return Checkpoint(state.origin, status.folded, root)
 
 
 def _publish(tenant_id: UUID, state: SignerState, signing: Sequence[StoredKey]) -> None:

@@ -41,7 +41,7 @@ _TOKENS = "prompt_tokens::numeric + completion_tokens"
 """A numeric: executors may send any numbers, and a sum of bigints would overflow."""
 _NUMBERS = {"duration": "duration_us", "tokens": _TOKENS, "upstream": "upstream_status"}
 _OVERDUE, _CRASHED = sql.PARTS["call_is_overdue"], sql.PARTS["call_is_crashed"]
-_STANDINGS = {
+_STATES = {
     "conflict": "pair_conflict",
     "retry": "attempt > 1",
     "orphan": "start_batch_id IS NULL",
@@ -111,7 +111,7 @@ class Conditions:
             case "state":
                 return f"state = {self._parameter(value)}"
             case "condition":
-                return _STANDINGS[value]
+                return _STATES[value]
             case "cache":
                 return f"cache_hit = {self._parameter(value == 'hit')}"
             case "violation":

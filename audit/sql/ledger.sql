@@ -1,4 +1,4 @@
--- ledger_standing --
+-- ledger_status --
 -- The state of a tenant's ledger: size of the log, folded entries, last signed checkpoint, and the
 -- signer's refusal. All are read at one moment, so the log is shorter than its tiles only if it was
 -- truncated.

@@ -18,7 +18,7 @@ from tooltrail.ledger.lines import to_base64
 from audit.events.batch_ids import batch_day
 from audit.ledger import private_files, signer
 from audit.ledger.folding import fold_slice
-from audit.ledger.standing import Standing, standing
+from audit.ledger.status import LedgerStatus, ledger_status
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
@@ -50,17 +50,17 @@ def append(tenant: Tenant, hashes: list[bytes]) -> None:
         )
 
 
-def stands(tenant: Tenant) -> Standing:
-    """How the tenant's ledger stands."""
+def status_of(tenant: Tenant) -> LedgerStatus:
+    """Return the status of the tenant's ledger."""
     with tenant_scope(tenant.id):
-        return standing(tenant.id)
+        return ledger_status(tenant.id)
 
 
-def keep(tenant: Tenant, now: datetime) -> Standing:
+def keep(tenant: Tenant, now: datetime) -> LedgerStatus:
     """Let the worker do what it does, until nothing is left to fold; how things stand then."""
     while signer.keep(tenant.id, now, seconds=5.0):
         pass
-    return stands(tenant)
+    return status_of(tenant)
 
 
 def as_owner(statement: str, parameters: list[Any]) -> int:
@@ -88,7 +88,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def sign(tenant: Tenant) -> Standing:
+def sign(tenant: Tenant) -> LedgerStatus:
     """All that came is signed, by the key of the session; for tests of something else."""
     _ensure_key(settings.LEDGER_DIR)
     return keep(tenant, datetime.now(UTC))

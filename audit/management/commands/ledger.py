@@ -15,7 +15,7 @@ from audit.ledger import keys
 from audit.ledger.epochs import NoEpochError, announce_keys, begin_epoch
 from audit.ledger.private_files import PrivateFileError
 from audit.ledger.signer import keep
-from audit.ledger.standing import standing
+from audit.ledger.status import ledger_status
 from config.postgresql.aliases import KEEPER, OWNER
 from tenants.actions import operator
 from tenants.models import Tenant
@@ -76,18 +76,18 @@ class Command(BaseCommand):
         documents = {}
         for tenant in Tenant.objects.order_by("slug"):
             with tenant_scope(tenant.id):
-                stands = standing(tenant.id)
+                status = ledger_status(tenant.id)
             documents[tenant.slug] = {
-                "entries": stands.size,
-                "folded": stands.folded,
-                "signed": stands.signed_size or 0,
-                "signed_at": stands.signed_at and stands.signed_at.isoformat(),
-                "refusal": stands.refusal,
+                "entries": status.size,
+                "folded": status.folded,
+                "signed": status.signed_size or 0,
+                "signed_at": status.signed_at and status.signed_at.isoformat(),
+                "refusal": status.refusal,
             }
             if not is_json:
                 self.stdout.write(
-                    f"{tenant.slug}: {stands.size:,} entries, {stands.signed_size or 0:,} signed"
-                    + (f": REFUSED: {stands.refusal}" if stands.refusal else "")
+                    f"{tenant.slug}: {status.size:,} entries, {status.signed_size or 0:,} signed"
+                    + (f": REFUSED: {status.refusal}" if status.refusal else "")
                 )
         if is_json:
             self.stdout.write(json.dumps(documents))
@@ -99,7 +99,7 @@ class Command(BaseCommand):
         new, old = keys.rotate(now, overlap)
         for tenant in Tenant.objects.order_by("slug"):
             with tenant_scope(tenant.id):
-                is_signed = standing(tenant.id).epoch is not None
+                is_signed = ledger_status(tenant.id).epoch is not None
             if is_signed:
                 announce_keys(tenant, new, old, operator(), now)
         document = {
@@ -129,14 +129,14 @@ class Command(BaseCommand):
         while keep(tenant.id, now, seconds=_SLICE_S):
             pass
         with tenant_scope(tenant.id):
-            stands = standing(tenant.id)
+            status = ledger_status(tenant.id)
         if options["json"]:
-            document = {"epoch": state.epoch, "origin": state.origin, "size": stands.signed_size}
+            document = {"epoch": state.epoch, "origin": state.origin, "size": status.signed_size}
             self.stdout.write(json.dumps(document))
         else:
             self.stdout.write(
-                f"{tenant.slug}: epoch {state.epoch}, {state.origin}: {stands.signed_size or 0:,}"
+                f"{tenant.slug}: epoch {state.epoch}, {state.origin}: {status.signed_size or 0:,}"
                 " entries signed"
             )
-        if stands.refusal:
-            raise CommandError(f"still not signed: {stands.refusal}", returncode=1)
+        if status.refusal:
+            raise CommandError(f"still not signed: {status.refusal}", returncode=1)

@@ -99,7 +99,7 @@ def list_open(request: HttpRequest, asked: Query[OpenAsked]) -> dict[str, Any]:
         "calls": [
             {
                 **document(call, violations.get(call.invocation_id)),
-                **_standing(call, heard.get(call.producer_id or ""), now),
+                **_open_state(call, heard.get(call.producer_id or ""), now),
             }
             for call in calls
         ],
@@ -210,7 +210,7 @@ def _read_cursor(place: list[str]) -> Cursor[UUID]:
     return parse_cursor("\n".join(place), UUID)
 
 
-def _standing(call: ListedCall, heard_at: datetime | None, now: datetime) -> dict[str, Any]:
+def _open_state(call: ListedCall, heard_at: datetime | None, now: datetime) -> dict[str, Any]:
     is_orphan = call.state != "open"
     return {
         "condition": "orphan" if is_orphan else condition_of(call, heard_at, now),

@@ -23,7 +23,7 @@ from audit.ledger.entry_view import EntryView, entry_at
 from audit.ledger.proof_download import proof_file
 from audit.ledger.proofs import AlteredError, UnsignedError
 from audit.ledger.signer_state import origin_of
-from audit.ledger.standing import standing
+from audit.ledger.status import ledger_status
 from audit.log.payload import LogPayloadError
 from audit.models import LedgerCheckpoint
 from audit.pages.ledger import schemas
@@ -66,13 +66,13 @@ class ConsistencyAsked(Asked):
 @reads(router, "/ledger", schemas.Ledger, tag="ledger")
 def read_ledger(request: HttpRequest) -> dict[str, Any]:
     """How the ledger stands: its entries, how many are signed, and whether the signer refuses."""
-    stands, newest = standing(current_tenant_id()), proofs.newest_checkpoint()
+    status, newest = ledger_status(current_tenant_id()), proofs.newest_checkpoint()
     return {
         "origin": origin_of(current_tenant_id(), 0) if newest is None else newest.origin,
-        "entries": stands.size,
+        "entries": status.size,
         "signed": 0 if newest is None else newest.size,
         "signed_at": newest and utc(newest.signed_at),
-        "refusal": stands.refusal,
+        "refusal": status.refusal,
         "witnesses": [],
     }
 

@@ -20,7 +20,7 @@ from audit.ledger.erased import erased_of
 from audit.ledger.proof_download import proof_file
 from audit.ledger.proofs import AlteredError, Inclusion, UnsignedError
 from audit.ledger.signer_state import origin_of
-from audit.ledger.standing import Standing, standing, unsigned_since
+from audit.ledger.status import LedgerStatus, ledger_status, unsigned_since
 from audit.models import LedgerCheck, LedgerCheckpoint
 from audit.queries.call_list import call_day
 from audit.tasks import check_ledger
@@ -62,19 +62,19 @@ def ledger_page(request: TenantRequest) -> HttpResponseBase:
     if (wanted := _number(request.GET.get("entry", ""))) is not None:
         return redirect("ledger_entry", wanted)
     now = timezone.now()
-    stands, newest = standing(request.tenant.id), proofs.newest_checkpoint()
+    status, newest = ledger_status(request.tenant.id), proofs.newest_checkpoint()
     before = _place(request.GET.get("before", ""))
     page = proofs.checkpoint_page(before, PAGE_SIZE)
     origin = origin_of(request.tenant.id, 0) if newest is None else newest.origin
-    waiting_since = unsigned_since(request.tenant.id, stands)
+    waiting_since = unsigned_since(request.tenant.id, status)
     context: dict[str, Any] = {
-        "stands": stands,
+        "status": status,
         "newest": newest,
         "newest_root": "" if newest is None else to_base64(bytes(newest.root)),
         "age_us": None if newest is None else _us(now - newest.signed_at),
-        "unsigned": max(0, stands.size - (0 if newest is None else newest.size)),
+        "unsigned": max(0, status.size - (0 if newest is None else newest.size)),
         "waiting_us": None if waiting_since is None else _us(now - waiting_since),
-        "signer": _signer(stands, waiting_since, now),
+        "signer": _signer(status, waiting_since, now),
         "origin": origin,
         "checkpoints": _listed(page.checkpoints, page.behind),
         "older": page.older and "{}-{}".format(*page.older),
@@ -230,10 +230,10 @@ def _check_context(check: LedgerCheck | None) -> dict[str, Any]:
     }
 
 
-def _signer(stands: Standing, waiting_since: datetime | None, now: datetime) -> Signer:
-    if stands.refusal is not None:
-        return Signer("failed", "Refuses to sign", stands.refusal)
-    if stands.size == 0 and stands.epoch is None:
+def _signer(status: LedgerStatus, waiting_since: datetime | None, now: datetime) -> Signer:
+    if status.refusal is not None:
+        return Signer("failed", "Refuses to sign", status.refusal)
+    if status.size == 0 and status.epoch is None:
         return Signer("open", "Nothing to sign yet", "")
     if waiting_since is not None and now - waiting_since > LATE:
         return Signer("violation", "Late", "No worker that holds the key has signed lately.")

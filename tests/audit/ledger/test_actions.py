@@ -25,7 +25,7 @@ from tests.support.ledger_log import (
     as_owner,
     keep,
     own_folder,
-    stands,
+    status_of,
 )
 from tests.support.pages import signed_in
 
@@ -108,7 +108,7 @@ def test_actions_enter_in_their_order_among_events_and_once(acme: Cast) -> None:
     for _ in range(3):
         enter(acme)
     assert [one.ledger_index for one in on_record(acme)] == [0, 1, 2, 5, 6]
-    assert (stands(acme.tenant).size, stands(acme.tenant).signed_size) == (7, 3)
+    assert (status_of(acme.tenant).size, status_of(acme.tenant).signed_size) == (7, 3)
 
 
 def test_many_enter_batch_by_batch(acme: Cast) -> None:
@@ -159,7 +159,7 @@ def test_a_worker_killed_at_any_step_has_entered_nothing(
         with pytest.raises(Killed):
             enter_actions(acme.tenant.id, datetime.now(UTC))
     assert [one.ledger_index for one in on_record(acme)] == [None, None, None]
-    assert stands(acme.tenant).size == 0
+    assert status_of(acme.tenant).size == 0
     enter(acme)
     assert [one.ledger_index for one in on_record(acme)] == [0, 1, 2]
     with tenant_scope(acme.tenant.id):

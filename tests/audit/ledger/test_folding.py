@@ -27,7 +27,7 @@ from tests.support.ledger_log import (
     append,
     as_owner,
     leaves,
-    stands,
+    status_of,
 )
 
 
@@ -133,7 +133,7 @@ class Killed(BaseException):
     """Nothing of ours catches it: the process is gone at that point."""
 
 
-@pytest.mark.parametrize("name", ["lock_tiles", "ledger_standing", "leaves_from", "grow_tiles"])
+@pytest.mark.parametrize("name", ["lock_tiles", "ledger_status", "leaves_from", "grow_tiles"])
 @pytest.mark.parametrize("is_after", [False, True])
 def test_a_worker_killed_at_any_statement(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, name: str, is_after: bool
@@ -154,7 +154,7 @@ def test_a_worker_killed_at_any_statement(
         patched.setattr(folding, "run", run)
         with pytest.raises(Killed):
             fold_slice(acme.tenant.id)
-    assert stands(acme.tenant).folded == 300
+    assert status_of(acme.tenant).folded == 300
     assert fold_slice(acme.tenant.id).size == 700
     with tenant_scope(acme.tenant.id):
         assert StoredTree(acme.tenant.id, 700).root() == root_of(hashes)
@@ -189,4 +189,4 @@ def test_a_tile_that_lost_its_end_is_noticed(acme: Cast) -> None:
 def test_a_tenant_without_events_has_no_tiles(acme: Cast) -> None:
     folded = fold_slice(acme.tenant.id)
     assert (folded.size, folded.has_more) == (0, False)
-    assert stands(acme.tenant).signed_size is None
+    assert status_of(acme.tenant).signed_size is None

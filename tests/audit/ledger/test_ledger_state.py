@@ -10,7 +10,7 @@ from django.db import OperationalError
 from django.test import Client
 from procrastinate.contrib.django import app
 
-from audit.ledger.standing import everywhere
+from audit.ledger.status import all_ledgers_status
 from audit.tasks import keep_ledger, keep_ledgers
 from tests.support.factories import Cast
 from tests.support.ledger_log import (
@@ -19,7 +19,7 @@ from tests.support.ledger_log import (
     keep,
     leaves,
     own_folder,
-    stands,
+    status_of,
 )
 
 NOW = datetime.now(UTC)
@@ -34,19 +34,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_refusals_and_waiting_entries_are_told(acme: Cast) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
-    before = everywhere(NOW).refused
+    before = all_ledgers_status(NOW).refused
     as_owner("UPDATE ledger_head SET size = 2 WHERE tenant_id = %s", [acme.tenant.id])
     keep(acme.tenant, NOW + timedelta(minutes=1))
-    assert everywhere(NOW).refused == before + 1
+    assert all_ledgers_status(NOW).refused == before + 1
     as_owner("UPDATE ledger_head SET size = 3 WHERE tenant_id = %s", [acme.tenant.id])
     keep(acme.tenant, NOW + timedelta(minutes=2))
-    assert everywhere(NOW).refused == before
+    assert all_ledgers_status(NOW).refused == before
     append(acme.tenant, leaves(1))
     as_owner(
         "UPDATE batch SET received_at = now() - interval '10 years' WHERE tenant_id = %s",
         [acme.tenant.id],
     )
-    assert everywhere(NOW).unsigned_s > 300_000_000
+    assert all_ledgers_status(NOW).unsigned_s > 300_000_000
     keep(acme.tenant, NOW + timedelta(minutes=3))
 
 
@@ -60,7 +60,7 @@ def test_the_workers_tasks_sign(acme: Cast, globex: Cast) -> None:
     for cast in (acme, globex):
         append(cast.tenant, leaves(3))
     keep_ledger(str(acme.tenant.id))
-    assert (stands(acme.tenant).signed_size, stands(globex.tenant).signed_size) == (3, None)
+    assert (status_of(acme.tenant).signed_size, status_of(globex.tenant).signed_size) == (3, None)
 
 
 def test_what_is_wrong_with_one_tenants_ledger_stops_no_other(

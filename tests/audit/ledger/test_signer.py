@@ -38,7 +38,7 @@ from tests.support.ledger_log import (
     leaves,
     own_folder,
     restore_backup,
-    stands,
+    status_of,
 )
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -75,12 +75,12 @@ def own_entries(tenant: Tenant) -> list[dict[str, Any]]:
 
 def test_what_came_is_signed(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
-    stood = keep(acme.tenant, NOW)
-    assert (stood.size, stood.folded, stood.signed_size, stood.refusal) == (2, 2, 2, None)
+    status = keep(acme.tenant, NOW)
+    assert (status.size, status.folded, status.signed_size, status.refusal) == (2, 2, 2, None)
     (note,) = notes(acme.tenant)
     checkpoint = opened(acme.tenant, note)
     assert checkpoint.origin == f"localhost/log/{acme.tenant.id}"
-    assert (checkpoint.size, checkpoint.root) == (2, stood.signed_root)
+    assert (checkpoint.size, checkpoint.root) == (2, status.signed_root)
 
 
 def test_a_log_that_grows_all_the_time_is_signed_now_and_then(acme: Cast) -> None:
@@ -125,8 +125,8 @@ def test_another_machine_has_no_key_and_folds_only(acme: Cast, folder: Path) -> 
     append(acme.tenant, leaves(5))
     with pytest.raises(keys.NoKeyError, match="another machine signs"):
         keep(acme.tenant, NOW + LATER)
-    stood = stands(acme.tenant)
-    assert (stood.folded, stood.signed_size, stood.refusal) == (10, 5, None)
+    status = status_of(acme.tenant)
+    assert (status.folded, status.signed_size, status.refusal) == (10, 5, None)
 
 
 class Killed(BaseException):
@@ -174,7 +174,7 @@ def test_a_worker_killed_at_any_step(
     sizes = [checkpoint.size for checkpoint in checkpoints]
     assert sizes == ([300, 700, 750] if before.size == 700 else [300, 750])
     assert before.note in notes(acme.tenant)
-    assert stands(acme.tenant).refusal is None
+    assert status_of(acme.tenant).refusal is None
     everything = leaves(300) + leaves(400, b"more") + leaves(50, b"meanwhile")
     assert all(each.root == root_of(everything[: each.size]) for each in checkpoints)
 
@@ -220,16 +220,16 @@ def test_a_restored_older_database_is_refused(acme: Cast, caplog: pytest.LogCapt
     restore_backup(acme.tenant, 300)
     with caplog.at_level(logging.WARNING):
         for minute in range(2, 5):
-            stood = keep(acme.tenant, NOW + minute * LATER)
-    assert stood.refusal == "the log has 300 entries, and 500 were signed"
+            status = keep(acme.tenant, NOW + minute * LATER)
+    assert status.refusal == "the log has 300 entries, and 500 were signed"
     told = [record.getMessage() for record in caplog.records]
-    assert told == [f"ledger of tenant {acme.tenant.id}: nothing is signed: {stood.refusal}"]
+    assert told == [f"ledger of tenant {acme.tenant.id}: nothing is signed: {status.refusal}"]
     # New entries in the place of those that were lost make it no better.
     append(acme.tenant, leaves(200, b"others"))
     append(acme.tenant, leaves(1, b"one more"))
-    stood = keep(acme.tenant, NOW + 9 * LATER)
-    assert stood.refusal is not None
-    assert "does not begin with the 500 entries" in stood.refusal
+    status = keep(acme.tenant, NOW + 9 * LATER)
+    assert status.refusal is not None
+    assert "does not begin with the 500 entries" in status.refusal
     assert len(notes(acme.tenant)) == 1
 
 
@@ -240,8 +240,8 @@ def test_a_log_that_is_as_it_was_again_is_signed_again(acme: Cast) -> None:
     assert keep(acme.tenant, NOW + LATER).refusal is not None
     as_owner("UPDATE ledger_head SET size = 300 WHERE tenant_id = %s", [acme.tenant.id])
     append(acme.tenant, leaves(1, b"more"))
-    stood = keep(acme.tenant, NOW + 2 * LATER)
-    assert (stood.refusal, stood.signed_size) == (None, 301)
+    status = keep(acme.tenant, NOW + 2 * LATER)
+    assert (status.refusal, status.signed_size) == (None, 301)
 
 
 @pytest.mark.parametrize("level", [0, 1])
@@ -255,9 +255,9 @@ def test_a_rewritten_tile_is_refused(acme: Cast, level: int) -> None:
     )
     assert changed == 1
     append(acme.tenant, leaves(200, b"more"))
-    stood = keep(acme.tenant, NOW + LATER)
+    status = keep(acme.tenant, NOW + LATER)
     # Of tiles that are full only their roots are read: a leaf in them is `checks`' to find.
-    assert (stood.refusal is None) == (level == 0)
+    assert (status.refusal is None) == (level == 0)
 
 
 def test_a_lost_state_is_refused_until_an_epoch_begins(acme: Cast, folder: Path) -> None:
@@ -266,12 +266,12 @@ def test_a_lost_state_is_refused_until_an_epoch_begins(acme: Cast, folder: Path)
     last = notes(acme.tenant)[-1]
     (folder / f"{acme.tenant.id}.json").unlink()
     append(acme.tenant, leaves(5, b"more"))
-    stood = keep(acme.tenant, NOW + LATER)
-    assert stood.refusal is not None
-    assert "what was signed last is not known here" in stood.refusal
+    status = keep(acme.tenant, NOW + LATER)
+    assert status.refusal is not None
+    assert "what was signed last is not known here" in status.refusal
     call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "disk", stdout=StringIO())
-    stood = stands(acme.tenant)
-    assert (stood.epoch, stood.size, stood.signed_size, stood.refusal) == (1, 306, 306, None)
+    status = status_of(acme.tenant)
+    assert (status.epoch, status.size, status.signed_size, status.refusal) == (1, 306, 306, None)
     (entry,) = own_entries(acme.tenant)
     assert entry["type"] == Kind.EPOCH.name.lower()
     assert entry["previous"]["note"] == last
@@ -291,9 +291,9 @@ def test_another_host_name_is_refused(acme: Cast, monkeypatch: pytest.MonkeyPatc
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
     monkeypatch.setattr(settings, "LEDGER_HOST", "tools.example")
-    stood = keep(acme.tenant, NOW + LATER)
-    assert stood.refusal is not None
-    assert "is tools.example/log/" in stood.refusal
+    status = keep(acme.tenant, NOW + LATER)
+    assert status.refusal is not None
+    assert "is tools.example/log/" in status.refusal
 
 
 def test_an_epoch_after_a_restore(acme: Cast) -> None:
@@ -309,8 +309,8 @@ def test_an_epoch_after_a_restore(acme: Cast) -> None:
     said = StringIO()
     call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "restored", stdout=said)
     assert "epoch 1" in said.getvalue()
-    stood = stands(acme.tenant)
-    assert (stood.epoch, stood.size, stood.signed_size, stood.refusal) == (1, 701, 701, None)
+    status = status_of(acme.tenant)
+    assert (status.epoch, status.size, status.signed_size, status.refusal) == (1, 701, 701, None)
     checkpoint = opened(acme.tenant, notes(acme.tenant)[-1], epoch=1)
     assert checkpoint.origin == f"localhost/log/{acme.tenant.id}/1"
     (entry,) = own_entries(acme.tenant)
@@ -325,7 +325,7 @@ def test_an_epoch_after_a_restore(acme: Cast) -> None:
     later = NOW + timedelta(days=4_000)
     assert keep(acme.tenant, later).signed_size == 704
     call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "two", stdout=StringIO())
-    assert stands(acme.tenant).epoch == 2
+    assert status_of(acme.tenant).epoch == 2
 
 
 def test_no_epoch_where_nothing_was_signed(acme: Cast) -> None:

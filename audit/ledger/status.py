@@ -1,4 +1,4 @@
-"""The state of ledgers in the database: entries in the log, folded entries, signed entries."""
+"""The status of ledgers in the database: entries in the log, folded entries, signed entries."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,8 +13,8 @@ from tenants.scope import tenant_scope
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The state of a tenant's ledger in the database."""
+class LedgerStatus:
+    """The status of a tenant's ledger in the database."""
 
     size: int
     """Entries in the log."""
@@ -29,25 +29,25 @@ class Standing:
     """Why the signer refuses the log; None if it does not."""
 
 
-def standing(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> Standing:
-    """Read the state of a tenant's ledger at one moment. Needs the tenant's scope."""
+def ledger_status(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> LedgerStatus:
+    """Read the status of a tenant's ledger at one moment. Needs the tenant's scope."""
     ((size, folded, epoch, signed_size, root, signed_at, refusal),) = run(
-        "ledger_standing", tenant_id=tenant_id, using=using
+        "ledger_status", tenant_id=tenant_id, using=using
     )
-    return Standing(size, folded, epoch, signed_size, root, signed_at, refusal)
+    return LedgerStatus(size, folded, epoch, signed_size, root, signed_at, refusal)
 
 
-def unsigned_since(tenant_id: UUID, stands: Standing) -> datetime | None:
+def unsigned_since(tenant_id: UUID, status: LedgerStatus) -> datetime | None:
     """When the first unsigned entry arrived; None if all are signed. Needs the scope."""
     unsigned = Batch.objects.for_tenant(tenant_id).filter(
-        first_index__gte=stands.signed_size or 0, event_count__gt=0
+        first_index__gte=status.signed_size or 0, event_count__gt=0
     )
     return unsigned.order_by("first_index").values_list("received_at", flat=True).first()
 
 
 @dataclass(frozen=True, slots=True)
-class Everywhere:
-    """The state of all ledgers, for an installation's operator."""
+class AllLedgersStatus:
+    """The status of all ledgers, for an installation's operator."""
 
     refused: int
     """How many tenants have a log that the signer refuses."""
@@ -55,16 +55,16 @@ class Everywhere:
     """Age in seconds of the oldest unsigned entry of all tenants."""
 
 
-def everywhere(now: datetime) -> Everywhere:
-    """The state of all tenants' ledgers. Two queries per tenant, in its scope."""
+def all_ledgers_status(now: datetime) -> AllLedgersStatus:
+    """The status of all tenants' ledgers. Two queries per tenant, in its scope."""
     refused, unsigned_s = 0, 0.0
     for tenant_id in Tenant.objects.values_list("id", flat=True):
         with tenant_scope(tenant_id):
-            stands = standing(tenant_id)
+            status = ledger_status(tenant_id)
             since = None
-            if stands.size != stands.signed_size:
-                since = unsigned_since(tenant_id, stands)
-        refused += stands.refusal is not None
+            if status.size != status.signed_size:
+                since = unsigned_since(tenant_id, status)
+        refused += status.refusal is not None
         if since is not None:
             unsigned_s = max(unsigned_s, (now - since).total_seconds())
-    return Everywhere(refused, unsigned_s)
+    return AllLedgersStatus(refused, unsigned_s)
