@@ -20,7 +20,7 @@ class DraftExistsError(Exception):
     """The tool has a draft already."""
 
     def __init__(self, draft: ToolDraft) -> None:
-        super().__init__(f"{draft.saved_by} works on a draft of this tool already.")
+        super().__init__(f"This tool already has a draft, saved by {draft.saved_by}.")
         self.draft = draft
 
 
@@ -28,8 +28,8 @@ class StaleDraftError(Exception):
     """The draft has changed since it was read; `draft` is the stored one, or None if deleted."""
 
     def __init__(self, draft: ToolDraft | None) -> None:
-        said = f"{draft.saved_by} saved it meanwhile." if draft else "It is there no longer."
-        super().__init__(f"The draft is not the one you read: {said}")
+        said = f"{draft.saved_by} has saved it." if draft else "It no longer exists."
+        super().__init__(f"The draft has changed since you opened it: {said}")
         self.draft = draft
 
 
@@ -37,7 +37,7 @@ class ReasonNeededError(Exception):
     """The draft is known to break something, and no reason was given."""
 
     def __init__(self) -> None:
-        super().__init__("It breaks something: say why it is published all the same.")
+        super().__init__("The draft has breaking changes. Enter a reason to publish it anyway.")
 
 
 def find_draft(tool: Tool) -> ToolDraft | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from audit.effect.statistics import Interval, ShareTest, compare_percentiles, compare_shares
 from audit.index import histogram
@@ -22,13 +22,21 @@ PERCENTILE_CALLS_MIN: Final = 150
 """The same for p95: with fewer calls the bootstrap finds false differences (docs/adr/0019)."""
 SHARE: Final = 0.95
 
-LENGTHS: Final[dict[str, tuple[str, timedelta]]] = {
-    "6h": ("6 h", timedelta(hours=6)),
-    "24h": ("24 h", timedelta(days=1)),
-    "7d": ("7 d", timedelta(days=7)),
-    "30d": ("30 d", timedelta(days=30)),
+
+class Length(NamedTuple):
+    """A length that a window may have."""
+
+    label: str
+    duration: timedelta
+
+
+LENGTHS: Final = {
+    "6h": Length("6 h", timedelta(hours=6)),
+    "24h": Length("24 h", timedelta(days=1)),
+    "7d": Length("7 d", timedelta(days=7)),
+    "30d": Length("30 d", timedelta(days=30)),
 }
-"""Lengths of a window, by their names in a URL: label and length."""
+"""Lengths of a window, by their names in a URL."""
 DEFAULT: Final = "7d"
 
 Which = Literal["named", "all"]

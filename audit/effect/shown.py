@@ -22,13 +22,13 @@ Look = Literal["good", "bad", ""]
 
 _NAMES: Final = {
     "error_rate": "Failed",
-    "violation_rate": "Break their schema",
-    "p95_ms": "p95 of durations",
+    "violation_rate": "Schema violations",
+    "p95_ms": "p95 duration",
 }
 _LINES: Final[tuple[tuple[str, str, Unit, Callable[[Calls], float | None]], ...]] = (
     ("failed", "Failed", "share", lambda calls: _rate(calls.failed, calls)),
-    ("violating", "Break their schema", "share", lambda calls: _rate(calls.violating, calls)),
-    ("p95", "p95 of durations", "duration", lambda calls: calls.p95_ms),
+    ("violating", "Schema violations", "share", lambda calls: _rate(calls.violating, calls)),
+    ("p95", "p95 duration", "duration", lambda calls: calls.p95_ms),
 )
 _MINUS: Final = "\N{MINUS SIGN}"
 
@@ -105,7 +105,7 @@ def _row(one: Compared) -> Row:
 def _says(one: Compared) -> tuple[str, Look]:
     match one.verdict:
         case Verdict.NOT_ENOUGH:
-            return f"Not enough data: fewer than {one.needs} calls on a side", ""
+            return f"Not enough data: fewer than {one.needs} calls before or after", ""
         case Verdict.SAME:
             return "No significant difference", ""
         case Verdict.LOWER:

@@ -104,7 +104,7 @@ def test_a_draft_of_somebody_is_not_overwritten(acme: Cast, client: Client) -> N
     tool = _register(acme)
     assert client.post(_change(tool), _typed(description="Better.")).status_code == 302
     answer = client.post(_change(tool), _typed(description="Best."))
-    assert "works on a draft of this tool already" in answer.content.decode()
+    assert "This tool already has a draft" in answer.content.decode()
     with tenant_scope(acme.tenant.id):
         assert ToolDraft.objects.get().description == "Better."
 

@@ -77,7 +77,7 @@ def test_a_draft_begins_as_the_current_version(acme: Cast, tool: Tool) -> None:
     page = editor.get(address).content.decode()
     assert json.loads(field(page, "output_schema")) == CONTRACT["output_schema"]
     again = editor.post(f"{address}/begin", follow=True).content.decode()
-    assert "works on a draft of this tool already" in again
+    assert "This tool already has a draft" in again
 
 
 def test_a_draft_begins_as_an_old_version_or_as_nothing(acme: Cast, tool: Tool) -> None:
@@ -197,7 +197,7 @@ def test_a_draft_is_discarded_as_it_was_read(acme: Cast, drafted: Tool) -> None:
     editor = client(acme.editor)
     address = f"/tools/{drafted.pk}/draft/discard"
     answer = editor.post(address, {"revision": "7"}, follow=True)
-    assert "not the one you read" in answer.content.decode()
+    assert "The draft has changed since you opened it" in answer.content.decode()
     assert draft_of(acme, drafted) is not None
     editor.post(address, {"revision": "1", "reason": "No use."})
     assert draft_of(acme, drafted) is None

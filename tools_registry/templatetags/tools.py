@@ -16,6 +16,11 @@ _LOOKS = {
     State.DEPRECATED: "state is-violation",
     State.RETIRED: "is-plain",
 }
+_STATES = {
+    Verdict.COMPATIBLE: "ok",
+    Verdict.BREAKING: "failed",
+    Verdict.UNKNOWN: "violation",
+}
 _WORDS = {
     Verdict.COMPATIBLE: "compatible for {}",
     Verdict.BREAKING: "breaks {}",
@@ -33,6 +38,12 @@ def version_state(state: State) -> SafeString:
 def change_line(change: ToolChange) -> SafeString:
     """The kind of change in bold, and details beyond version and reason."""
     return format_html("<b>{}</b> {}", ChangeKind(change.kind).label, _told(change))
+
+
+@register.filter
+def verdict_state(verdict: Verdict) -> str:
+    """The name of the state whose colour and shape a verdict has."""
+    return _STATES[verdict]
 
 
 @register.filter

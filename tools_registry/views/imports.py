@@ -25,7 +25,6 @@ from tools_registry.exchange.reading import (
 from tools_registry.exchange.summary import STATUSES, count
 from tools_registry.models import ImportState, ToolImport
 from tools_registry.tasks import import_tools
-from tools_registry.views.tools import LOOKS
 
 ROWS_MAX, STEPS_MAX, SENT_MAX = 300, 12, 10
 
@@ -206,7 +205,5 @@ def _row(one: dict[str, Any]) -> dict[str, Any]:
         "one": one,
         "steps": one["steps"][:STEPS_MAX],
         "more_steps": len(one["steps"]) - STEPS_MAX,
-        "verdicts": [
-            (LOOKS[one[whom]], one[whom], whom) for whom in ("callers", "consumers") if one[whom]
-        ],
+        "verdicts": {whom: one[whom] for whom in ("callers", "consumers") if one[whom]},
     }

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from tenants.access import TenantRequest, has_role, tenant_page
 from tenants.models import Role
 from tools_registry.changes import timeline, version_states
-from tools_registry.contract_diff import ContractChange, Side, Verdict, compare_contracts
+from tools_registry.contract_diff import ContractChange, Side, compare_contracts
 from tools_registry.drafts import find_draft
 from tools_registry.forms import DescriptionForm
 from tools_registry.json_diff import JSONChange
@@ -24,7 +24,6 @@ from tools_registry.versions import find_version
 from tools_registry.views.version_actions import possible_deeds
 
 CHANGES_SHOWN, DIFFERENCES_SHOWN, VALUE_LENGTH = 20, 300, 160
-LOOKS = {Verdict.COMPATIBLE: "ok", Verdict.BREAKING: "failed", Verdict.UNKNOWN: "violation"}
 _CONCERNED = {Side.INPUT: "callers", Side.OUTPUT: "consumers", Side.REST: "nobody"}
 
 
@@ -101,7 +100,6 @@ def tool_diff(request: TenantRequest, pk: UUID) -> HttpResponseBase:
                 "side": side,
                 "concerned": _CONCERNED[side],
                 "verdict": diff.verdict(side),
-                "look": LOOKS[diff.verdict(side)],
                 "rows": [_difference(one) for one in by_side[side]],
                 "more": sum(one.side is side for one in diff.changes) - len(by_side[side]),
             }
@@ -181,7 +179,6 @@ def _before(versions: list[ToolVersion], shown: ToolVersion) -> int | None:
 def _difference(one: ContractChange) -> dict[str, Any]:
     return {
         "one": one,
-        "look": LOOKS[one.verdict],
         "before": _text(one.change.before),
         "after": _text(one.change.after),
     }

@@ -50,7 +50,7 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     draft = find_draft(tool)
     if draft is None:
-        messages.error(request, "There is no draft to publish.")
+        messages.error(request, "Nothing was published: the tool has no draft.")
         return redirect("draft_review", tool.pk)
     form = PublishForm(request.POST, revision=draft.revision)
     if not form.is_valid():
@@ -69,7 +69,7 @@ def draft_publish(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     except (StaleDraftError, AlreadyPublishedError) as error:
         messages.error(request, str(error))
         return redirect("draft_review", tool.pk)
-    messages.success(request, f"Version {version.number} is published, and the current one.")
+    messages.success(request, f"Version {version.number} published and now current.")
     return redirect(version)
 
 
@@ -80,10 +80,10 @@ def _breaking(diff: ContractDiff | None, replay: Replay | None, newly_violating:
         if one.verdict is not Verdict.COMPATIBLE:
             said = f"{one.side.capitalize()}: {one.reason.rstrip('.')}"
             places.setdefault(said, {})[one.change.path] = None
-    lines = [f"{said} at {_listed(list(paths))}." for said, paths in places.items()]
+    lines = [f"{said} ({_listed(list(paths))})." for said, paths in places.items()]
     if replay is not None and newly_violating:
         read, new = counted(replay.read_count, "call"), count(newly_violating)
-        lines.append(f"Of {read} replayed, {new} would newly violate.")
+        lines.append(f"Replay: new violations in {new} of {read}.")
     return lines
 
 
@@ -97,7 +97,7 @@ def _newly_violating(replay: Replay | None, draft: ToolDraft) -> int:
 def _listed(paths: list[str]) -> str:
     more = len(paths) - PLACES_MAX
     return ", ".join(paths[:PLACES_MAX]) + (
-        f" and {counted(more, 'place')} more" if more > 0 else ""
+        f" and {counted(more, 'more path')}" if more > 0 else ""
     )
 
 
@@ -133,4 +133,6 @@ def _page(
     }
     if replay is not None:
         context |= replay_context(replay, tool, draft, request.membership)
+        is_known = context["is_of_draft"] and context["has_judged"]
+        context["is_safe"] = is_known and not context["breaking"]
     return render(request, "tools/draft_review.html", context, status=status)

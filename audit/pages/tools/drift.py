@@ -53,17 +53,17 @@ VALUE_LENGTH = 120
 
 _SIDES: dict[Side, str] = {"args": "Arguments", "output": "Outputs"}
 _KINDS = {
-    "type": "Other type",
-    "value": "Other value",
+    "type": "Unexpected type",
+    "value": "Unexpected value",
     "undeclared": "Undeclared",
     "unseen": "Never seen",
 }
 _WHY = {
-    "erased": "their payload is no longer in the log",
-    "nothing": "nothing was returned, or nothing sent",
-    "incomplete": "the executor cut or left out what it is about",
-    "replaced": "their guard gave something else, and did not say in place of what",
-    "costly": "judging them takes too much work",
+    "erased": "payload no longer in the log",
+    "nothing": "no value sent or returned",
+    "incomplete": "value truncated or omitted by the executor",
+    "replaced": "output replaced by the guard, original not recorded",
+    "costly": "too expensive to validate",
 }
 
 
@@ -127,7 +127,7 @@ def drift_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     form = ReplayForm(request.POST, now=timezone.now(), zone=timezone.get_current_timezone())
     if not form.is_valid():
         said = " ".join(str(text) for texts in form.errors.values() for text in texts)
-        messages.error(request, f"Nothing was looked at: {said}")
+        messages.error(request, f"Nothing was analyzed. {said}")
         return redirect("tool_drift", tool.pk)
     calls = ReplayRange(tool.name, form.wanted.start, form.wanted.end)
     look = job.start_look(tool, calls, form.cleaned_data["limit"], request.user.get_username())
@@ -144,7 +144,7 @@ def drift_cancel(request: TenantRequest, pk: UUID, look_id: UUID) -> HttpRespons
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     looks = DriftLook.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
     if not looks.filter(id=look_id).exists():
-        raise Http404("no such look")
+        raise Http404("no such analysis")
     job.cancel_look(tool.id, look_id, timezone.now())
     return redirect("tool_drift", tool.pk)
 
@@ -156,14 +156,14 @@ def drift_draft(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     look = job.last_look(tool)
     if look is None or not look.read_count:
-        messages.error(request, "Nothing was observed yet that a draft could be made of.")
+        messages.error(request, "No draft created: no calls have been analyzed yet.")
         return redirect("tool_drift", tool.pk)
     version = find_version(tool, look.base_number) if look.base_number else None
     try:
         contract = _proposed(tool, version, loads(look.found))
         create_draft(tool, contract, Publisher(request.user), base_number=look.base_number or 0)
     except ValidationError as error:
-        messages.error(request, f"No draft was made: {explain(error)}")
+        messages.error(request, f"No draft created: {explain(error)}")
         return redirect("tool_drift", tool.pk)
     except DraftExistsError as error:
         messages.warning(request, str(error))
@@ -177,7 +177,7 @@ def _has_more(look: DriftLook) -> bool:
     try:
         return job.run_slice(look.tenant_id, look.id, seconds=job.AT_ONCE_SECONDS)
     except LogPayloadError as error:
-        job.fail_look(look.tenant_id, look.id, f"A payload of the log {error}.")
+        job.fail_look(look.tenant_id, look.id, f"A payload in the log cannot be read: it {error}.")
         return False
 
 

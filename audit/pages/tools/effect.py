@@ -49,11 +49,11 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
         "version": version,
         "before": before,
         "length": length,
-        "length_name": LENGTHS[length][0],
+        "length_name": LENGTHS[length].label,
         "which": which,
     }
     zone = timezone.get_current_timezone()
-    of = windows(version.created_at, LENGTHS[length][1], timezone.now(), zone)
+    of = windows(version.created_at, LENGTHS[length].duration, timezone.now(), zone)
     if of is None:
         return found
     counted = count_calls(of, version.tool.name, before, version)

@@ -89,7 +89,7 @@ def read_effect(
     version = find_version(tool, asked.version) if tool else None
     if version is None:
         raise ProblemError("not_found", "There is no such tool or version.")
-    of = windows(version.created_at, LENGTHS[asked.range][1], timezone.now(), UTC)
+    of = windows(version.created_at, LENGTHS[asked.range].duration, timezone.now(), UTC)
     if of is None:
         raise ProblemError("not_found", "This version was published just now.")
     before = version_before(version)

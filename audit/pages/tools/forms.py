@@ -15,15 +15,15 @@ class ReplayForm(forms.Form):
     """Which calls are replayed: the newest `limit` calls of a range."""
 
     limit = forms.IntegerField(
-        label="The newest calls, at most",
+        label="Newest calls (max.)",
         min_value=1,
         max_value=CALLS_MAX,
         initial=10_000,
         widget=forms.NumberInput(attrs={"class": "form-control"}),
     )
     range = forms.ChoiceField(
-        label="Started within the last",
-        choices=[*((name, label) for name, (label, _) in LENGTHS.items()), ("own", "from … to …")],
+        label="Range",
+        choices=[*((name, label) for name, (label, _) in LENGTHS.items()), ("own", "Custom range")],
         initial="7d",
         widget=forms.Select(attrs={"class": "form-select"}),
     )
@@ -50,7 +50,7 @@ class ReplayForm(forms.Form):
         if cleaned.get("range") == "own":
             asked = {"from": cleaned.get("since", ""), "to": cleaned.get("until", "")}
             if not asked["from"]:
-                raise forms.ValidationError("Say from when.")
+                raise forms.ValidationError("Enter a start of the range.")
         else:
             asked = {"range": cleaned.get("range", "")}
         found = read_range(asked, now=self._now, zone=self._zone)
@@ -67,7 +67,7 @@ class PublishForm(forms.Form):
     reason = forms.CharField(
         max_length=REASON_MAX_LENGTH,
         required=False,
-        help_text="Stays on the tool's record.",
+        help_text="Recorded in the tool's history.",
         widget=forms.Textarea(attrs={"class": "form-control", "rows": 3}),
     )
 

@@ -36,11 +36,11 @@ SAMPLES_SHOWN = 20
 
 _SIDES: dict[Side, str] = {"output": "Outputs", "args": "Arguments"}
 _WHY = {
-    "erased": "their payload is no longer in the log",
-    "nothing": "nothing was returned, or nothing sent",
-    "incomplete": "the executor cut or left out what it is about",
-    "replaced": "their guard gave something else, and did not say in place of what",
-    "costly": "judging them takes too much work",
+    "erased": "payload no longer in the log",
+    "nothing": "no value sent or returned",
+    "incomplete": "value truncated or omitted by the executor",
+    "replaced": "output replaced by the guard, original not recorded",
+    "costly": "too expensive to validate",
 }
 
 
@@ -81,11 +81,11 @@ def replay_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     draft = find_draft(tool)
     form = ReplayForm(request.POST, now=timezone.now(), zone=timezone.get_current_timezone())
     if draft is None:
-        messages.error(request, "There is no draft to replay calls against.")
+        messages.error(request, "Nothing was replayed: the tool has no draft.")
         return redirect("draft_review", tool.pk)
     if not form.is_valid():
         said = " ".join(str(text) for texts in form.errors.values() for text in texts)
-        messages.error(request, f"Nothing was replayed: {said}")
+        messages.error(request, f"Nothing was replayed. {said}")
         return redirect("draft_review", tool.pk)
     calls = ReplayRange(tool.name, form.wanted.start, form.wanted.end)
     try:
@@ -193,7 +193,7 @@ def _samples(
     words: Mapping[tuple[Side, UUID], list[Broken]],
 ) -> list[Sample]:
     found: dict[UUID, Sample] = {}
-    for what, name in (("new", "newly violates"), ("gone", "newly passes"), ("cured", "cured")):
+    for what, name in (("new", "new violation"), ("gone", "newly passing"), ("cured", "cured")):
         for _, pk in kind.samples.get(what, ()):
             call = calls.get(UUID(pk))
             if call is not None and call.invocation_id not in found:

@@ -67,7 +67,7 @@ def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> No
         assert draft.output_schema == json.loads(TAKEN_AWAY)
 
     page.get_by_role("button", name="Review and publish").click()
-    expect(page.get_by_text("This draft was not replayed as it is now")).to_be_visible()
+    expect(page.get_by_text("Not replayed since the last change")).to_be_visible()
     page.get_by_role("button", name="Replay").click()
     pk = replay_of(acme, page)
     expect(page.get_by_role("progressbar")).to_be_visible()
@@ -78,14 +78,14 @@ def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> No
     outputs.get_by_text("3 calls").click()
     expect(outputs.get_by_text('Required field "celsius" is missing').first).to_be_visible()
     page.get_by_role("link", name="Review and publish").click()
-    expect(page.get_by_text("Of 7 calls replayed, 3 would newly violate.")).to_be_visible()
-    publishing = page.get_by_role("button", name="Publish all the same")
+    expect(page.get_by_text("Replay: new violations in 3 of 7 calls.")).to_be_visible()
+    publishing = page.get_by_role("button", name="Publish anyway")
     page.get_by_label("Reason").evaluate("field => field.removeAttribute('required')")
     publishing.click()
-    expect(page.get_by_text("say why it is published all the same")).to_be_visible()
+    expect(page.get_by_text("Enter a reason to publish it anyway")).to_be_visible()
     page.get_by_label("Reason").fill("Stations without a thermometer are gone.")
     publishing.click()
-    expect(page.get_by_text("Version 2 is published, and the current one.").first).to_be_visible()
+    expect(page.get_by_text("Version 2 published and now current.").first).to_be_visible()
     with tenant_scope(acme.tenant.id):
         assert timeline(tool, size=1)[0].reason == "Stations without a thermometer are gone."
     # A refused form is answered 422, which the browser says; nothing else may be wrong.
@@ -111,12 +111,12 @@ def test_all_of_it_works_without_a_script(
     page.get_by_role("button", name="Review and publish").click()
     page.get_by_role("button", name="Replay").click()
     run_replay(acme, replay_of(acme, page))
-    page.get_by_role("link", name="Look again").click()
+    page.get_by_role("link", name="Refresh").click()
     expect(page.get_by_role("region", name="Outputs").locator("dd").first).to_contain_text("1")
     page.get_by_role("link", name="Review and publish").click()
     page.get_by_label("Reason").fill("It must.")
-    page.get_by_role("button", name="Publish all the same").click()
-    expect(page.get_by_text("Version 2 is published, and the current one.").first).to_be_visible()
+    page.get_by_role("button", name="Publish anyway").click()
+    expect(page.get_by_text("Version 2 published and now current.").first).to_be_visible()
     context.close()
 
 

@@ -63,7 +63,13 @@ def test_a_replay_is_asked_for_watched_and_read(acme: Cast, tool: Tool) -> None:
     page = editor.get(f"/tools/{tool.pk}/replays/{pk}").content.decode()
     assert "every 1s" not in page
     shown = text(page)
-    for said in ("Newly violate 2", "Still violate 1", "Pass 3", "$.celsius", "MISSING_REQUIRED"):
+    for said in (
+        "New violations 2",
+        "Still violating 1",
+        "Passing 3",
+        "$.celsius",
+        "MISSING_REQUIRED",
+    ):
         assert said in shown
     assert 'Required field "celsius" is missing' in shown
     assert len(re.findall(r'href="/calls/\d{4}-\d\d-\d\d/[0-9a-f-]{36}"', page)) >= 2
@@ -86,7 +92,7 @@ def test_a_viewer_reads_figures_and_no_words(acme: Cast, tool: Tool) -> None:
         page = signed_in(acme.viewer).get(path).content.decode()
         assert "secret weather" not in page
         assert "ENUM_MISMATCH" in page
-        assert "Your role does not show payloads" in page
+        assert "Your role can't view payloads" in page
         assert "Replay calls" not in text(page)
 
 
@@ -95,7 +101,7 @@ def test_a_viewer_reads_figures_and_no_words(acme: Cast, tool: Tool) -> None:
     [
         ({"limit": "0"}, "greater than or equal to 1"),
         ({"limit": "100001"}, "less than or equal to 100000"),
-        ({"range": "own"}, "Say from when"),
+        ({"range": "own"}, "Enter a start of the range"),
         ({"range": "own", "since": "yesterday"}, "Times are written as"),
         ({"range": "never"}, "not one of the available choices"),
     ],
@@ -119,7 +125,10 @@ def test_a_range_of_ones_own_bounds_the_replay(acme: Cast, tool: Tool) -> None:
 def test_without_a_draft_nothing_is_replayed_or_published(acme: Cast) -> None:
     tool = publish_contract(acme)
     editor = signed_in(acme.editor)
-    for deed, said in (("replays", "no draft to replay"), ("draft/publish", "no draft to publish")):
+    for deed, said in (
+        ("replays", "the tool has no draft"),
+        ("draft/publish", "the tool has no draft"),
+    ):
         answer = editor.post(f"/tools/{tool.pk}/{deed}", ASKED, follow=True)
         assert said in text(answer.content.decode())
 
@@ -136,12 +145,12 @@ def test_what_breaks_is_published_with_a_reason_which_stays(acme: Cast, tool: To
     run_replay(acme, start(acme, tool))
     editor = signed_in(acme.editor)
     review, deed = f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/draft/publish"
-    assert "2 would newly violate" in text(editor.get(review).content.decode())
+    assert "new violations in 2" in text(editor.get(review).content.decode())
     answer = editor.post(deed, {"revision": "1", "reason": "  "})
     assert answer.status_code == 422
-    assert "say why it is published all the same" in text(answer.content.decode())
+    assert "Enter a reason to publish it anyway" in text(answer.content.decode())
     answer = editor.post(deed, {"revision": "9", "reason": "It must."}, follow=True)
-    assert "not the one you read" in text(answer.content.decode())
+    assert "The draft has changed since you opened it" in text(answer.content.decode())
     answer = editor.post(deed, {"revision": "1", "reason": "The new station measures it."})
     assert answer.headers["Location"] == f"/tools/{tool.pk}/2"
     with tenant_scope(acme.tenant.id):
@@ -164,7 +173,7 @@ def test_what_breaks_nothing_is_published_without_one(acme: Cast) -> None:
     editor = signed_in(acme.editor)
     review = text(editor.get(f"/tools/{tool.pk}/draft/review").content.decode())
     assert "Only results come that could have come before" in review
-    assert "Nothing is known to break" in review
+    assert "No breaking changes found" in review
     answer = editor.post(f"/tools/{tool.pk}/draft/publish", {"revision": "1"})
     assert answer.headers["Location"] == f"/tools/{tool.pk}/2"
 
@@ -175,8 +184,8 @@ def test_a_replay_of_nothing_says_nothing_about_the_draft(acme: Cast) -> None:
         create_draft(tool, contract_with(LOOSE | {"maxProperties": 50}), Publisher(acme.editor))
     run_replay(acme, start(acme, tool))
     review = text(signed_in(acme.editor).get(f"/tools/{tool.pk}/draft/review").content.decode())
-    assert "No call could be judged" in review
-    assert "Nothing is known to break" not in review
+    assert "No call could be validated" in review
+    assert "No breaking changes found" not in review
 
 
 def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) -> None:
@@ -188,7 +197,7 @@ def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) 
     assert answer.status_code == 422
     shown = text(answer.content.decode())
     assert "Results may come that could not have come before" in shown
-    assert "say why it is published all the same" in shown
+    assert "Enter a reason to publish it anyway" in shown
 
 
 def test_an_old_replay_says_that_the_draft_has_changed(acme: Cast, tool: Tool) -> None:
@@ -202,7 +211,7 @@ def test_an_old_replay_says_that_the_draft_has_changed(acme: Cast, tool: Tool) -
     page = text(signed_in(acme.editor).get(f"/tools/{tool.pk}/replays/{pk}").content.decode())
     assert "have changed since" in page
     review = text(signed_in(acme.editor).get(f"/tools/{tool.pk}/draft/review").content.decode())
-    assert "This draft was not replayed as it is now" in review
+    assert "Not replayed since the last change" in review
 
 
 def test_a_version_that_is_one_already_is_not_published_twice(acme: Cast) -> None:
