@@ -62,7 +62,7 @@ class HealthMiddleware:
             )
         if request.path == "/metrics":
             if not may_read_metrics(request):
-                return HttpResponse("not for you\n", "text/plain", HTTPStatus.FORBIDDEN)
+                return HttpResponse("Not authorized.\n", "text/plain", HTTPStatus.FORBIDDEN)
             return HttpResponse(metrics.exposition(_gauges()), content_type=METRICS_TYPE)
         return self.get_response(request)
 
@@ -108,24 +108,27 @@ def _gauges() -> dict[str, tuple[str, float]]:
         waiting = _INBOX.count()
         ledgers = _LEDGERS.now()
     except DatabaseError:
-        return {"tooltrail_database_up": ("Whether the database answers.", 0)}
+        return {"tooltrail_database_up": ("1 if the database is reachable, else 0.", 0)}
     return {
-        "tooltrail_database_up": ("Whether the database answers.", 1),
-        "tooltrail_partition_days_ahead": ("Days after today that have partitions.", ahead),
+        "tooltrail_database_up": ("1 if the database is reachable, else 0.", 1),
+        "tooltrail_partition_days_ahead": (
+            "Days after today that have partitions.",
+            ahead,
+        ),
         "tooltrail_inbox_open": (
-            "Refused lines nobody has dealt with yet, a thousand a tenant at most.",
+            "Rejected events not handled yet, counted up to 1,000 per tenant.",
             waiting,
         ),
         "tooltrail_ledger_refused": (
-            "Tenants of whose log nothing is signed: it is not the one that was.",
+            "Tenants for which signing is refused: the log differs from what was signed.",
             ledgers.refused,
         ),
         "tooltrail_ledger_unsigned_seconds": (
-            "How long an entry of a log has waited to be signed, of all tenants' the longest.",
+            "Age of the oldest ledger entry of any tenant that is not signed yet.",
             ledgers.unsigned_s,
         ),
-        "tooltrail_jobs_due": ("Jobs the worker should have begun.", jobs),
-        "tooltrail_job_lag_seconds": ("How long the first of them has waited.", lag),
+        "tooltrail_jobs_due": ("Jobs that are due and not started.", jobs),
+        "tooltrail_job_lag_seconds": ("How long the oldest due job has waited.", lag),
     }
 
 
@@ -184,7 +187,9 @@ def why_not_ready() -> list[str]:
         # Anybody may read this, so the driver's text, which names hosts and users, is left out.
         return ["the database cannot be reached"]
     if ahead < PARTITIONS_AHEAD_MIN:
-        reasons.append(f"partitions exist {ahead} days ahead, not {PARTITIONS_AHEAD_MIN}")
+        reasons.append(
+            f"partitions exist for {ahead} days ahead; at least {PARTITIONS_AHEAD_MIN} are needed"
+        )
     return reasons
 
 

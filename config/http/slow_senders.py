@@ -97,7 +97,11 @@ class SlowSenders:
                     over.setdefault((wait.address, wait.port), []).append(now - wait.began_at)
             for (address, port), waited_s in over.items():
                 if cut := cut_off(address, port, len(waited_s), min(waited_s)):
-                    _log.warning("%s sends bodies too slowly: cut off (%d)", address, cut)
+                    _log.warning(
+                        "%s sends request bodies too slowly; closed its connections: %d",
+                        address,
+                        cut,
+                    )
 
 
 class TimedBody:

@@ -68,10 +68,10 @@ class ConnectionPool:
         if self._failed_at is None:
             return self._opened()
         if not self._trying.acquire(blocking=False):
-            raise psycopg.OperationalError("the database is away, and is being tried")
+            raise psycopg.OperationalError("the database is unreachable; a thread is connecting")
         try:
             if self._failed_at is not None and time.monotonic() < self._failed_at + _TRY_AGAIN_S:
-                raise psycopg.OperationalError("the database was away a moment ago")
+                raise psycopg.OperationalError("the database was unreachable a moment ago")
             return self._opened()
         finally:
             self._trying.release()

@@ -41,7 +41,7 @@ def initialise(
     """
     with psycopg.connect(admin_url, autocommit=True) as connection:
         if connection.info.server_version < OLDEST_VERSION * 10_000:
-            raise TooOldError(f"PostgreSQL {OLDEST_VERSION} or newer is needed")
+            raise TooOldError(f"PostgreSQL {OLDEST_VERSION} or newer is required")
         for role in ROLES:
             known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
             is_new = known.fetchone() is None

@@ -139,7 +139,7 @@ class EmbeddedPostgres:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._runner.own(folder)
             if folder.stat().st_uid != self._runner.uid:
-                raise EmbeddedPostgresError(f"{folder} belongs to somebody else")
+                raise EmbeddedPostgresError(f"{folder} belongs to another user")
 
     def _initialise(self) -> None:
         password_file = self.root / "superuser-password"
@@ -186,13 +186,13 @@ class EmbeddedPostgres:
         folder = str(self.socket_folder).replace("'", "''")
         return "\n".join(
             [
-                "# Written anew at every start; ALTER SYSTEM changes settings to stay.",
+                "# Rewritten at every start. For lasting changes use ALTER SYSTEM.",
                 "listen_addresses = ''",
                 f"unix_socket_directories = '{folder}'",
                 "unix_socket_permissions = 0700",
                 "timezone = 'UTC'",
                 "log_timezone = 'UTC'",
-                "log_min_error_statement = panic  # a statement may hold what agents said",
+                "log_min_error_statement = panic  # a statement may contain payloads",
                 "log_checkpoints = off",
                 *self.settings,
                 "",

@@ -45,4 +45,4 @@ class OlderCodeMayGoOn(RunSQL):
         self.name = name
 
     def describe(self) -> str:
-        return f"Let older code go on beside {self.name}"
+        return f"Allow older code to run with {self.name}"

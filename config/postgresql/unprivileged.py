@@ -74,8 +74,8 @@ def runner_for(owner: int | None, must_reach: Iterable[Path]) -> Runner:
         return Runner(uid, enter=enter)
     if owner == uid:
         raise CannotRunError(
-            "user namespaces are refused here and the data belongs to root;"
-            " allow them, set DATABASE_URL, or give var/postgres to another user"
+            "the data belongs to root, and user namespaces are not allowed here;"
+            " allow them, set DATABASE_URL, or change the owner of var/postgres"
         )
     account = _system_user() if owner is None else pwd.getpwuid(owner)
     for path in must_reach:
@@ -111,8 +111,8 @@ def _system_user() -> pwd.struct_passwd:
     useradd = shutil.which("useradd")
     if useradd is None:
         raise CannotRunError(
-            f"PostgreSQL does not run as root and there is no user {' or '.join(SYSTEM_USERS)};"
-            " make one, run as an ordinary user, or set DATABASE_URL"
+            f"PostgreSQL does not run as root, and no user {' or '.join(SYSTEM_USERS)} exists;"
+            " create one, run as an ordinary user, or set DATABASE_URL"
         )
     name = SYSTEM_USERS[0]
     done = subprocess.run(  # noqa: S603
@@ -122,7 +122,7 @@ def _system_user() -> pwd.struct_passwd:
         check=False,
     )
     if done.returncode:
-        raise CannotRunError(f"the user {name} cannot be made: {done.stderr.strip()}")
+        raise CannotRunError(f"cannot create the user {name}: {done.stderr.strip()}")
     return pwd.getpwnam(name)
 
 
@@ -138,6 +138,6 @@ def _check_reach(account: pwd.struct_passwd, path: Path) -> None:
         )
         if reached.returncode:
             raise CannotRunError(
-                f"the user {account.pw_name}, whom PostgreSQL runs as, cannot enter {folder};"
-                " open it, move the project, or set DATABASE_URL"
+                f"PostgreSQL runs as {account.pw_name}, which has no access to {folder};"
+                " grant access, move the project, or set DATABASE_URL"
             )

@@ -58,12 +58,12 @@ def owner_address() -> Iterator[str]:
     if env.text("DATABASE_URL", ""):
         url = env.text("DATABASE_OWNER_URL", "")
         if not url:
-            raise BackupError("set DATABASE_OWNER_URL: a dump is the owner's")
+            raise BackupError("set DATABASE_OWNER_URL: only the owner can dump all rows")
         yield url
         return
     address = instance.embedded_url(database.OWNER)
     if address is None:
-        raise BackupError(f"there is no database in {instance.VAR}: manage.py up makes it")
+        raise BackupError(f"no database in {instance.VAR}; run manage.py up to create it")
     try:
         with running():
             yield address
@@ -123,7 +123,7 @@ def restore(file: Path, url: str, progress: Progress) -> Done:
             options = ["--no-owner", "--exit-on-error", f"--jobs={_JOBS}", str(file)]
             _run(program, url, options, "processing data for table", tables, progress)
     except BackupError as error:
-        raise BackupError(f"{error}; the database is half full: make it anew") from error
+        raise BackupError(f"{error}; the database is incomplete: recreate it") from error
     with _connected(url) as connection:
         connection.execute("ANALYZE")
     return Done(tables, file.stat().st_size, server)
@@ -148,10 +148,9 @@ def _programs(name: str, server: int) -> list[tuple[int, str]]:
             found[path] = int(version[1])
     fitting = {path: major for path, major in found.items() if major >= server}
     if not fitting:
-        others = ", ".join(f"{path} is of {major}" for path, major in found.items())
+        others = ", ".join(f"{path} is version {major}" for path, major in found.items())
         raise BackupError(
-            f"{name} of PostgreSQL {server} or newer is needed on the PATH"
-            f" ({others or 'there is none'})"
+            f"{name} of PostgreSQL {server} or newer must be on the PATH ({others or 'none found'})"
         )
     return sorted((major, path) for path, major in fitting.items())
 
@@ -170,8 +169,8 @@ def _reader(file: Path, server: int) -> tuple[str, int, str]:
             return program, major, listed.stdout
         refusal = _reason(listed.stderr.splitlines())
     if "unsupported version" in refusal:
-        raise BackupError(f"{file} was written by a newer pg_dump; its pg_restore is needed")
-    raise BackupError(f"{file} is no dump: {refusal}")
+        raise BackupError(f"{file} was written by a newer pg_dump; put its pg_restore on the PATH")
+    raise BackupError(f"{file} is not a dump: {refusal}")
 
 
 def _fill_older(program: str, file: Path, url: str, tables: int, progress: Progress) -> None:
@@ -205,7 +204,7 @@ def _check_target(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         raise BackupError(f"the database is not empty: it has {tables} tables")
     known = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
     if missing := [role for role in database.ROLES if role not in known]:
-        raise BackupError(f"no role {', '.join(missing)}: run manage.py database init first")
+        raise BackupError(f"missing roles {', '.join(missing)}: run manage.py database init first")
 
 
 def _count_tables(connection: psycopg.Connection[tuple[object, ...]]) -> int:

@@ -48,12 +48,12 @@ class CommandLine(ManagementUtility):
         """Return the list of commands, grouped by audience."""
         groups = {
             "Commands": _ours(),
-            "Django's, for operators": FOR_OPERATORS,
-            "Django's, for developers": FOR_DEVELOPERS,
+            "Django commands for operators": FOR_OPERATORS,
+            "Django commands for developers": FOR_DEVELOPERS,
         }
         if commands_only:
             return "\n".join(name for names in groups.values() for name in names)
-        lines = ["manage.py COMMAND --help explains a command; --version names this version."]
+        lines = ["Run manage.py COMMAND --help for help on a command, --version for the version."]
         for title, names in groups.items():
             lines += ["", f"{title}:", *(f"  {name}" for name in names)]
         return "\n".join(lines)

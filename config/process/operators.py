@@ -68,8 +68,8 @@ def running() -> Iterator[None]:
         return
     if not instance.load_secrets():
         raise NoDatabaseError(
-            f"there is no installation in {instance.VAR}: set TOOLTRAIL_VAR to its folder, or"
-            " DATABASE_URL to its database; manage.py up makes a new one"
+            f"no installation in {instance.VAR}: set TOOLTRAIL_VAR to its folder or DATABASE_URL to"
+            " its database, or run manage.py up to create one"
         )
     from config.process.up import UpError, lock  # it imports models, which need django.setup()
 

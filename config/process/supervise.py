@@ -129,7 +129,7 @@ class Child:
             self._process = None
             if now - self._started_at > _LIVED_S:
                 self._restart_delay_s = 0.0
-            _say(f"the {self.name} ended with {_reason(code)}; starting it again")
+            _say(f"the {self.name} exited with {_reason(code)}; restarting it")
             self._restart_at = now + self._restart_delay_s
             self._restart_delay_s = min(max(1.0, self._restart_delay_s * 2), _RESTART_MAX_S)
         if self._restart_at is None or now < self._restart_at:
@@ -194,9 +194,9 @@ class Supervisor:
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while not answers(host, port):
             if (code := self.children[0].poll()) is not None:
-                self._stop_because(f"the web server ended with {_reason(code)}")
+                self._stop_because(f"the web server exited with {_reason(code)}")
             if time.monotonic() > deadline:
-                self._stop_because(f"not ready after {_READY_TIMEOUT_S:.0f} s")
+                self._stop_because(f"the web server is not ready after {_READY_TIMEOUT_S:.0f} s")
             self._look()
             if self._exit_code is not None:
                 return False
@@ -226,7 +226,7 @@ class Supervisor:
         if self.postgres is not None and self._exit_code is None:
             self.postgres.trim_log()
             if self.postgres.running_pid() is None:
-                _say("the database ended; starting it again")
+                _say("the database exited; restarting it")
                 try:
                     self.postgres.start()
                 except EmbeddedPostgresError as error:
@@ -332,7 +332,7 @@ def main() -> int:
     parser.add_argument("--demo", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--embedded", action="store_true")
-    parser.add_argument("--new", action="store_true", help="there is no tenant at all")
+    parser.add_argument("--new", action="store_true", help="no tenant exists")
     parser.add_argument("--lock", type=int, required=True, help="descriptor of the held lock")
     options = parser.parse_args()
     os.set_inheritable(options.lock, False)  # the lock must end with us, not with a remaining child

@@ -109,17 +109,17 @@ def _prepare(options: Options, say: Callable[[str], None]) -> Tenant | None:
     name = DEMO if options.demo else options.dev_tenant
     if not env.text("DATABASE_URL", ""):
         is_first = not instance.POSTGRES.data.exists()
-        say(f"{'making' if is_first else 'starting'} the database in {instance.POSTGRES.root}")
+        say(f"{'creating' if is_first else 'starting'} the database in {instance.POSTGRES.root}")
         instance.POSTGRES.start()
         database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
     alias = OWNER if OWNER in connections else "default"
-    with schema.lock(alias, lambda: say("another process prepares the database: waiting")):
+    with schema.lock(alias, lambda: say("another process is preparing the database; waiting")):
         schema.SCHEMA.check(alias)
         _migrate(alias, say)
         if OWNER in connections:
             partitions.apply(partitions.missing(timezone.now().date()))
         if missing := why_not_ready():
-            raise UpError(f"not fit to serve: {'; '.join(missing)}")
+            raise UpError(f"not ready to serve: {'; '.join(missing)}")
         tenant = _provision(name)
     _collect_static(say)
     say("starting the web server")
@@ -151,7 +151,7 @@ def lock() -> int:
     except BlockingIOError:
         pid, _, address = path.read_text().strip().partition(" ")
         where = f" at http://{address} (pid {pid})" if address else ""
-        raise UpError(f"Tooltrail already runs on {instance.VAR}{where}") from None
+        raise UpError(f"Tooltrail is already running in {instance.VAR}{where}") from None
     os.ftruncate(descriptor, 0)
     return descriptor
 

@@ -42,7 +42,7 @@ class WebServer(MPServer):
                 code = ended.inner.exitcode
                 if cannot_start(code, time.monotonic() - ended.birth):
                     return  # the index stays in the list, so granian exits with code 1
-                logger.error("a web process ended with exit code %s; starting another", code)
+                logger.error("a web process exited with exit code %s; starting another", code)
                 self.interrupt_children.pop(0)
                 self._respawn_workers([index], spawn_target, target_loader)
             if self.reload_signal:

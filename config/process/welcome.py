@@ -10,13 +10,13 @@ import sys
 from config.instance import SECRETS, load_secrets
 
 _WELCOME = """
-Tooltrail runs at {url}
+Tooltrail is running at {url}
 
   sign in    {user} / {password}
   API key    {api_key}
-             (both are in {secrets}, and stay the same)
+             (both are stored in {secrets} and do not change)
 
-{what_comes}Record a call of your own, from another terminal in this folder:
+{what_comes}To record a call of your own, run in another terminal, in this folder:
 
   export TOOLTRAIL_URL={url}
   export TOOLTRAIL_API_KEY={api_key}
@@ -25,14 +25,14 @@ Tooltrail runs at {url}
 Ctrl-C stops everything.
 """
 _DEMO_COMES = """\
-The demo's executor now makes a day of calls, in about a minute, and then a few a minute:
+The demo executor now makes a day's calls in about a minute, then a few calls per minute:
   {url}/traces/
 
 """
 _WELCOME_NEW = """
-Tooltrail runs at {url}
+Tooltrail is running at {url}
 
-It has no tenant yet. From another terminal in this folder, with the same environment:
+There is no tenant yet. Create one in another terminal, in this folder and environment:
 
   uv run manage.py tenant create "Name" --admin you
   uv run manage.py changepassword you
@@ -40,7 +40,7 @@ It has no tenant yet. From another terminal in this folder, with the same enviro
 Ctrl-C stops everything.
 """
 _WELCOME_BACK = """
-Tooltrail runs at {url}
+Tooltrail is running at {url}
 Ctrl-C stops everything.
 """
 

@@ -281,7 +281,7 @@ def test_an_operator_who_interrupts_it_goes_on_by_repeating(
         "tools_registry.management.commands.registry.Progress", lambda *_: interrupted, raising=True
     )
     said = io.StringIO()
-    with pytest.raises(CommandError, match="3 of 5 tools are through"):
+    with pytest.raises(CommandError, match="interrupted after 3 of 5 tools"):
         call_command("registry", "import", acme.tenant.slug, str(file), stdout=said)
     assert said.getvalue().endswith("3 added\n")
     assert exported_registry(acme.tenant)["count"] == 3

@@ -27,31 +27,39 @@ _SLICE_S = 5.0
 class Command(BaseCommand):
     """For the operator, on the machine whose worker signs: the command reads the private key."""
 
-    help = "Show what is signed of each tenant's ledger, change the key, begin an epoch."
+    help = "Show the status of each tenant's ledger, rotate the signing key, start an epoch."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`status`, `rotate-key [--overlap-days N]`, `new-epoch SLUG --reason TEXT`; `--json`."""
         commands = parser.add_subparsers(dest="command", required=True)
-        status = commands.add_parser("status", help="size, last checkpoint and refusal of each")
+        status = commands.add_parser(
+            "status", help="per tenant: entries, signed entries, why signing is refused"
+        )
         rotate = commands.add_parser(
             "rotate-key",
-            help="make a new key; the old one signs, too, until the overlap is over",
+            help="create a new key; the old one also signs until the overlap ends",
         )
-        rotate.add_argument("--overlap-days", type=int, default=keys.OVERLAP.days, metavar="N")
+        rotate.add_argument(
+            "--overlap-days",
+            type=int,
+            default=keys.OVERLAP.days,
+            metavar="N",
+            help="days in which both keys sign (%(default)s)",
+        )
         epoch = commands.add_parser(
             "new-epoch",
-            help="go on after a restore: another log, with an entry naming what was signed last",
+            help="after a restore: start a new log with an entry that names the last checkpoint",
         )
         epoch.add_argument("slug")
-        epoch.add_argument("--reason", required=True, help="for whoever reads the entry")
+        epoch.add_argument("--reason", required=True, help="recorded in the entry")
         epoch.add_argument(
             "--previous",
             type=Path,
             metavar="FILE",
-            help="the last checkpoint, where the signer's own is lost; an auditor may have it",
+            help="the last checkpoint, if the signer lost its own; an auditor may have a copy",
         )
         for each in (status, rotate, epoch):
-            each.add_argument("--json", action="store_true", help="the result as JSON")
+            each.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the subcommand.
@@ -61,7 +69,7 @@ class Command(BaseCommand):
         exit code 1 if the signer refuses to sign (`status`, `new-epoch`).
         """
         if KEEPER not in connections:
-            raise CommandError("set DATABASE_KEEPER_URL: the ledger is the keeper's")
+            raise CommandError("set DATABASE_KEEPER_URL: only that role can sign ledgers")
         try:
             if options["command"] == "status":
                 self._status(is_json=options["json"])
@@ -87,12 +95,12 @@ class Command(BaseCommand):
             if not is_json:
                 self.stdout.write(
                     f"{tenant.slug}: {status.size:,} entries, {status.signed_size or 0:,} signed"
-                    + (f": REFUSED: {status.refusal}" if status.refusal else "")
+                    + (f": SIGNING REFUSED: {status.refusal}" if status.refusal else "")
                 )
         if is_json:
             self.stdout.write(json.dumps(documents))
         if refused := [slug for slug, each in documents.items() if each["refusal"]]:
-            raise CommandError(f"not signed: {', '.join(refused)}", returncode=1)
+            raise CommandError(f"ledgers not signed: {', '.join(refused)}", returncode=1)
 
     def _rotate(self, overlap: timedelta, is_json: bool) -> None:
         now = timezone.now()
@@ -110,16 +118,20 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(document))
         else:
             self.stdout.write(
-                f"The new key is {document['public_key']}; "
-                + (f"{len(old)} older sign until the overlap is over" if old else "it signs alone")
+                f"New key: {document['public_key']}\n"
+                + (
+                    f"Older keys that also sign until the overlap ends: {len(old)}"
+                    if old
+                    else "It is the only key that signs."
+                )
             )
 
     def _begin(self, options: dict[str, Any]) -> None:
         if OWNER not in connections:
-            raise CommandError("set DATABASE_OWNER_URL: tiles are made anew, as the owner")
+            raise CommandError("set DATABASE_OWNER_URL: only the owner can rebuild tiles")
         tenant = Tenant.objects.filter(slug=options["slug"]).first()
         if tenant is None:
-            raise CommandError(f"there is no tenant {options['slug']!r}")
+            raise CommandError(f"unknown tenant {options['slug']!r}")
         try:
             previous = options["previous"] and options["previous"].read_text()
         except (OSError, UnicodeDecodeError) as error:

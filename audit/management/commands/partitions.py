@@ -20,17 +20,19 @@ class Command(BaseCommand):
     The index accepts only calls of days with partitions; `--import` opens it for older days.
     """
 
-    help = "Plan or make the day partitions from 35 days back to 14 days ahead."
+    help = "List or create the missing day partitions, from 35 days ago to 14 days ahead."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`plan` lists the missing partitions, `apply` creates and lists them."""
-        parser.add_argument("action", choices=["plan", "apply"])
+        parser.add_argument(
+            "action", choices=["plan", "apply"], help="plan lists them, apply creates them"
+        )
         parser.add_argument(
             "--import",
             dest="since",
             type=date.fromisoformat,
             metavar="YYYY-MM-DD",
-            help="also every day from this one on, so that older calls can be sent",
+            help="also the days from this date on, so that older calls can be sent",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,18 +42,20 @@ class Command(BaseCommand):
         if a table is in use and not all partitions were created.
         """
         if OWNER not in connections:
-            raise CommandError("set DATABASE_OWNER_URL: partitions are the owner's")
+            raise CommandError("set DATABASE_OWNER_URL: only the owner can create partitions")
         today = timezone.now().date()
         back = partitions.DAYS_BACK
         if (since := options["since"]) is not None:
             back = max(back, (today - since).days)
             if back > _BACK_MAX:
-                raise CommandError(f"--import goes back {_BACK_MAX} days at most, not {back}")
+                raise CommandError(f"--import can go back at most {_BACK_MAX} days, not {back}")
         told = missing = partitions.missing(today, back=back)
         if options["action"] == "apply":
             told = partitions.apply(missing)
         for partition in told:
             self.stdout.write(partition.name)
-        self.stdout.write(f"{len(told)} {'made' if options['action'] == 'apply' else 'missing'}")
+        self.stdout.write(f"{len(told)} {'created' if options['action'] == 'apply' else 'missing'}")
         if len(told) < len(missing):
-            raise CommandError(f"{missing[len(told)].table} is in use: make the others later")
+            raise CommandError(
+                f"{missing[len(told)].table} is in use; run apply again later for the rest"
+            )

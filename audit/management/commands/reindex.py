@@ -18,19 +18,18 @@ class Command(BaseCommand):
     """Read each tenant's log again and rebuild the index from it, or list where they differ."""
 
     help = (
-        "Read the log again, in the order of the ledger, and make the index what it says: calls,"
-        " violations, traces, rollups, producers and gaps. With --check nothing is"
-        " changed: exits with 1 and names what differs. Not from the log, and left as it is:"
-        " calls of which an event was erased (and then all producers and gaps), days without"
-        " partitions or before those that are kept, the inbox, the registry, what people did."
-        " Executors may keep sending; they wait while rows are repaired."
+        "Rebuild the index from the log, in ledger order: calls, violations, traces, rollups,"
+        " producers and gaps. With --check, change nothing: list the differences, and exit with 1"
+        " if there are any. Left unchanged: calls with an erased event (and then all producers"
+        " and gaps), days without partitions or past retention, the inbox, the registry and the"
+        " audit log. Executors may keep sending; they wait while rows are repaired."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`[--check] [--tenant SLUG] [--json]`."""
-        parser.add_argument("--check", action="store_true", help="compare, and change nothing")
-        parser.add_argument("--tenant", metavar="SLUG", help="this one alone")
-        parser.add_argument("--json", action="store_true", help="the result as JSON")
+        parser.add_argument("--check", action="store_true", help="compare only; change nothing")
+        parser.add_argument("--tenant", metavar="SLUG", help="only this tenant")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Rebuild or check the index.
@@ -39,12 +38,12 @@ class Command(BaseCommand):
         code 1 if index and log still differ, or the log is faulty.
         """
         if OWNER not in connections:
-            raise CommandError("set DATABASE_OWNER_URL: the index is the owner's")
+            raise CommandError("set DATABASE_OWNER_URL: only the owner can rebuild the index")
         tenants = Tenant.objects.using(OWNER).order_by("slug")
         if options["tenant"] is not None:
             tenants = tenants.filter(slug=options["tenant"])
             if not tenants:
-                raise CommandError(f"there is no tenant {options['tenant']!r}")
+                raise CommandError(f"unknown tenant {options['tenant']!r}")
         reports: dict[str, Report] = {}
         for tenant in tenants:
             progress = Progress(self.stderr, tenant.slug, "events")
@@ -74,11 +73,11 @@ class Command(BaseCommand):
         if report.kept_calls or report.not_compared:
             self.stdout.write(
                 f"  {report.erased:,} events erased, {report.unreadable:,} unreadable:"
-                f" {report.kept_calls:,} calls left as they are;"
+                f" {report.kept_calls:,} calls left unchanged;"
                 f" not compared: {', '.join(report.not_compared)}"
             )
         if report.index_from is not None:
-            self.stdout.write(f"  no index is kept before {report.index_from}: not compared")
+            self.stdout.write(f"  not compared: days before {report.index_from} (past retention)")
         for fault in report.log_faults:
             self.stdout.write(f"  log: {fault}")
         for table, count in counts.items():

@@ -16,8 +16,9 @@ class Command(BaseCommand):
     """Back up the embedded or an external database while executors keep sending."""
 
     help = (
-        "Write the whole database into FILE, as of one moment, with pg_dump. The installation may"
-        " be running or not. FILE can be read by its owner alone; keep var/secrets.json beside it."
+        "Back up the whole database to FILE: a consistent snapshot, made with pg_dump. The"
+        " installation may be running. Only the file's owner can read it. Keep a copy of"
+        " var/secrets.json beside it; the backup does not contain it."
     )
     requires_system_checks = []
 
@@ -25,13 +26,13 @@ class Command(BaseCommand):
         """`FILE [--force] [--json]`."""
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-        parser.add_argument("--json", action="store_true", help="the result as JSON")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Write the backup. Raises CommandError with the reason if it fails."""
         file: Path = options["file"]
         if file.exists() and not options["force"]:
-            raise CommandError(f"{file} exists; --force replaces it")
+            raise CommandError(f"{file} already exists; use --force to replace it")
         try:
             with owner_address() as url:
                 done = dump(url, file, Progress(self.stderr, "backup", "tables"))

@@ -15,21 +15,25 @@ from config.postgresql import database
 class Command(BaseCommand):
     """Create the database and its three roles, and print their URLs."""
 
-    help = "Make database and roles on any PostgreSQL from 15 on; prints the three addresses."
+    help = "Create the database and its roles on PostgreSQL 15 or newer, and print their URLs."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`init --admin-url URL [--name NAME] [--rotate]`."""
         commands = parser.add_subparsers(dest="command", required=True)
-        init = commands.add_parser("init", help="make the roles and a database")
+        init = commands.add_parser("init", help="create the roles and the database")
         init.add_argument(
-            "--admin-url", required=True, help="a superuser's: postgresql://postgres@host/postgres"
+            "--admin-url",
+            required=True,
+            help="URL of a superuser, such as postgresql://postgres@host/postgres",
         )
-        init.add_argument("--name", default=database.DATABASE, help="of the database")
+        init.add_argument(
+            "--name", default=database.DATABASE, help="name of the database (%(default)s)"
+        )
         init.add_argument(
             "--rotate",
             action="store_true",
-            help="give existing roles new passwords: whoever uses the old ones is locked out",
+            help="set new passwords for existing roles; the old passwords stop working",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -61,9 +65,9 @@ class Command(BaseCommand):
             if address.get("user") != role or not address.get("password"):
                 names = ", ".join(users) or "(none)"
                 raise CommandError(
-                    f"the server's roles {', '.join(database.ROLES)} exist already, for the"
+                    f"the roles {', '.join(database.ROLES)} already exist on this server, for the"
                     f" databases {names}: set {', '.join(database.VARIABLES)} to keep"
-                    " their passwords, or use --rotate, which locks out whoever uses the old ones"
+                    " their passwords, or use --rotate to replace them; the old ones stop working"
                 )
             passwords[role] = str(address["password"])
         return passwords
@@ -78,7 +82,8 @@ class Command(BaseCommand):
                 psycopg.connect(login).close()
             except psycopg.OperationalError as error:
                 raise CommandError(
-                    f"{variable} does not open this server as {role}, and nothing was changed"
-                    f" ({str(error).splitlines()[0]}): give the server's own, or use --rotate,"
-                    " which locks out whoever uses the present one"
+                    f"{variable} cannot connect to this server as {role}"
+                    f" ({str(error).splitlines()[0]}). Nothing was changed. Set it to the URL for"
+                    " this server, or use --rotate to replace the password; the old one stops"
+                    " working"
                 ) from error

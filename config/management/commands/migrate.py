@@ -21,7 +21,7 @@ class Command(migrate.Command):
             return
 
         def say() -> None:
-            self.stderr.write("another process migrates this database: waiting")
+            self.stderr.write("another process is migrating this database; waiting")
 
         with schema.lock(options["database"], say):
             for attempt in range(1, _ATTEMPTS + 1):

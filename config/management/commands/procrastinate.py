@@ -35,5 +35,5 @@ class Command(procrastinate.Command):
 
 
 def _stop(reason: str) -> None:
-    _log.error("the worker stops: %s", reason)
+    _log.error("stopping the worker: %s", reason)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -16,21 +16,21 @@ class Command(BaseCommand):
     """Fill the embedded database of a new `var/`, or an empty external one."""
 
     help = (
-        "Fill an empty database from FILE, which `backup` wrote: the embedded one of a new var/,"
-        " or the one that DATABASE_OWNER_URL names after `database init`."
+        "Restore FILE, written by `backup`, into an empty database: the embedded one of a new"
+        " var/, or the one in DATABASE_OWNER_URL, created by `database init`."
     )
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`FILE [--json]`."""
         parser.add_argument("file", type=Path, metavar="FILE")
-        parser.add_argument("--json", action="store_true", help="the result as JSON")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Restore the backup. Raises CommandError with the reason if it fails."""
         file: Path = options["file"]
         if not file.is_file():
-            raise CommandError(f"there is no file {file}")
+            raise CommandError(f"file not found: {file}")
         try:
             with owner_address() as url:
                 done = restore(file, url, Progress(self.stderr, "restore", "tables"))
@@ -40,6 +40,6 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({"file": str(file), **asdict(done)}))
         else:
             self.stdout.write(
-                f"{done.tables} tables restored. Next: manage.py up, which applies newer"
-                " migrations; manage.py reindex --check proves log and index."
+                f"{done.tables} tables restored. Next: run manage.py up, which applies newer"
+                " migrations, then manage.py reindex --check, which compares index and log."
             )

@@ -11,22 +11,24 @@ from config.process import up
 class Command(BaseCommand):
     """Start database, web server and worker; with --demo also a tenant full of calls."""
 
-    help = "Start everything: database, web server, worker. Ctrl-C stops it."
+    help = "Start the database, the web server and the worker. Ctrl-C stops everything."
     requires_system_checks = []  # tests and deployments run them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Every option has a default, so the command asks nothing."""
         first_tenant = parser.add_mutually_exclusive_group()
         first_tenant.add_argument(
-            "--demo", action="store_true", help="a tenant whose executor makes real calls"
+            "--demo", action="store_true", help="start with a demo tenant and sample traffic"
         )
         first_tenant.add_argument(
-            "--dev-tenant", metavar="NAME", help="a tenant with an admin and a key, and no calls"
+            "--dev-tenant", metavar="NAME", help="start with an empty tenant, an admin and a key"
         )
-        parser.add_argument("--host", default="127.0.0.1")
-        parser.add_argument("--port", type=_port, default=8000, help="0 takes any free one")
+        parser.add_argument("--host", default="127.0.0.1", help="listen address (%(default)s)")
         parser.add_argument(
-            "--json", action="store_true", help="print one line of JSON when ready, and no more"
+            "--port", type=_port, default=8000, help="port (%(default)s); 0: any free one"
+        )
+        parser.add_argument(
+            "--json", action="store_true", help="print only one line of JSON, when ready"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,5 +49,5 @@ class Command(BaseCommand):
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65_535:
-        raise ArgumentTypeError("a number from 0 to 65535")
+        raise ArgumentTypeError("must be a number from 0 to 65535")
     return int(text)

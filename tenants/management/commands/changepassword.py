@@ -24,7 +24,7 @@ class Command(changepassword.Command):
         if options["stdin"]:
             self._given = sys.stdin.readline().rstrip("\r\n")
             if not self._given:
-                raise CommandError("standard input has no password")
+                raise CommandError("no password on standard input")
         message: str | None = super().handle(*args, **options)
         return message
 

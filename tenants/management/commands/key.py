@@ -18,27 +18,29 @@ _NAME_MAX = ApiKey._meta.get_field("name").max_length or 0
 class Command(BaseCommand):
     """For operators and automation; admins create, rotate and revoke keys on the tenant's pages."""
 
-    help = "Make an API key of a tenant (prints it, once), list its keys, revoke one."
+    help = "Create an API key (printed once), list a tenant's keys, or revoke a key."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`create SLUG --name NAME --scope SCOPE`, `list SLUG`, `revoke SLUG KEY_ID`; `--json`."""
         commands = parser.add_subparsers(dest="command", required=True)
-        create = commands.add_parser("create", help="make a key and print it, once")
+        create = commands.add_parser("create", help="create a key and print it once")
         listing = commands.add_parser("list", help="print id, name, scopes and state of each key")
-        revoke = commands.add_parser("revoke", help="close a key for good")
+        revoke = commands.add_parser("revoke", help="revoke a key permanently")
         for each in (create, listing, revoke):
             each.add_argument("tenant", metavar="SLUG")
-            each.add_argument("--json", action="store_true", help="the result as JSON")
-        create.add_argument("--name", required=True, help="for people, 100 characters at most")
+            each.add_argument("--json", action="store_true", help="print the result as JSON")
+        create.add_argument("--name", required=True, help="display name, at most 100 characters")
         create.add_argument(
             "--scope",
             action="append",
             required=True,
             choices=Scope.values,
-            help="what it opens; may be given several times",
+            help="what the key may do; repeat for several scopes",
         )
         create.add_argument(
-            "--expires", metavar="TIME", help="RFC 3339, such as 2027-01-31 or 2027-01-31T12:00Z"
+            "--expires",
+            metavar="TIME",
+            help="expiry, RFC 3339, such as 2027-01-31 or 2027-01-31T12:00Z",
         )
         revoke.add_argument("key_id", metavar="KEY_ID")
 
@@ -46,7 +48,7 @@ class Command(BaseCommand):
         """Raises CommandError for an unknown tenant or key and an invalid expiry or name."""
         tenant = Tenant.objects.filter(slug=options["tenant"]).first()
         if tenant is None:
-            raise CommandError(f"there is no tenant {options['tenant']!r}")
+            raise CommandError(f"unknown tenant {options['tenant']!r}")
         with tenant_scope(tenant.pk):
             if options["command"] == "create":
                 self._create(tenant, options)
@@ -58,7 +60,7 @@ class Command(BaseCommand):
     def _create(self, tenant: Tenant, options: dict[str, Any]) -> None:
         name = options["name"].strip()
         if not name or len(name) > _NAME_MAX:
-            raise CommandError("--name takes 1 to 100 characters")
+            raise CommandError("--name must have 1 to 100 characters")
         try:
             scopes = [Scope(scope) for scope in options["scope"]]
             key, text = create_key(tenant, name, scopes, expires_at=_instant(options["expires"]))
@@ -80,12 +82,12 @@ class Command(BaseCommand):
     def _revoke(self, tenant: Tenant, options: dict[str, Any]) -> None:
         key = ApiKey.objects.filter(tenant=tenant, key_id=options["key_id"]).first()
         if key is None:
-            raise CommandError(f"{tenant.slug} has no key {options['key_id']!r}")
+            raise CommandError(f"tenant {tenant.slug} has no key {options['key_id']!r}")
         if key.revoked_at is None:
             revoke_key(key)
             record_action(tenant, operator(), "key.revoke", str(key))
             key = ApiKey.objects.get(tenant=tenant, pk=key.pk)
-        said = f"{key} is revoked: within 5 seconds it opens nothing"
+        said = f"{key} is revoked and stops working within 5 seconds"
         self._say(_of(key), said, is_json=options["json"])
 
     def _say(self, document: Any, *lines: str, is_json: bool) -> None:
@@ -113,4 +115,4 @@ def _instant(text: str | None) -> datetime | None:
         at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (OverflowError, ValueError):
-        raise ValueError(f"--expires takes a time such as 2027-01-31, not {text!r}") from None
+        raise ValueError(f"--expires must be a time such as 2027-01-31, not {text!r}") from None

@@ -22,34 +22,34 @@ from tenants.scope import tenant_scope
 class Command(BaseCommand):
     """Create, list, suspend and delete tenants; all else is managed on the tenant's pages."""
 
-    help = "Make a tenant (prints its id), list all, suspend one or let it go on, delete one."
+    help = "Create, list, suspend, resume or delete tenants."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """`create NAME`, `list`, `suspend SLUG`, `resume SLUG`, `delete SLUG`; each `--json`."""
         commands = parser.add_subparsers(dest="command", required=True)
-        create = commands.add_parser("create", help="make a tenant and print its id")
+        create = commands.add_parser("create", help="create a tenant and print its id")
         create.add_argument("name")
-        create.add_argument("--slug", help="default: made from the name")
+        create.add_argument("--slug", help="default: derived from the name")
         create.add_argument(
             "--admin",
             metavar="USERNAME",
-            help="this user becomes its admin; a new one gets a password with changepassword",
+            help="make this user its admin; set a new user's password with changepassword",
         )
         listing = commands.add_parser("list", help="print id, slug, name and state of each tenant")
-        listing.add_argument("--deleted", action="store_true", help="the tombstones instead")
+        listing.add_argument("--deleted", action="store_true", help="list the tombstones instead")
         suspend = commands.add_parser(
-            "suspend", help="refuse its keys and members; nothing is deleted"
+            "suspend", help="reject its keys and members; nothing is deleted"
         )
-        resume = commands.add_parser("resume", help="let a suspended tenant go on")
+        resume = commands.add_parser("resume", help="resume a suspended tenant")
         delete = commands.add_parser(
             "delete",
-            help="delete everything of it, for good; asks for its name, leaves a tombstone",
+            help="permanently delete a tenant and all its data; a tombstone remains",
         )
-        delete.add_argument("--yes", metavar="NAME", help="its name, instead of being asked")
+        delete.add_argument("--yes", metavar="NAME", help="the tenant's name, instead of a prompt")
         for each in (suspend, resume, delete):
             each.add_argument("slug")
         for each in (create, listing, suspend, resume, delete):
-            each.add_argument("--json", action="store_true", help="the result as JSON")
+            each.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Raises CommandError for a slug that is taken, invalid or unknown, and a wrong name."""
@@ -60,7 +60,7 @@ class Command(BaseCommand):
         else:
             tenant = Tenant.objects.filter(slug=options["slug"]).first()
             if tenant is None:
-                raise CommandError(f"there is no tenant {options['slug']!r}")
+                raise CommandError(f"unknown tenant {options['slug']!r}")
             if options["command"] == "delete":
                 self._delete(tenant, options)
             else:
@@ -106,31 +106,31 @@ class Command(BaseCommand):
                 Tenant.objects.filter(pk=tenant.pk).update(suspended_at=wanted)
                 record_action(tenant, operator(), f"tenant.{verb}", tenant.name)
             tenant.suspended_at = wanted
-        done = "is suspended: within 5 seconds its keys are refused" if wanted else "goes on"
+        done = "suspended; its keys are rejected within 5 seconds" if wanted else "resumed"
         self._say(_of_tenant(tenant), f"{tenant.slug} {done}", is_json=options["json"])
 
     def _delete(self, tenant: Tenant, options: dict[str, Any]) -> None:
         if OWNER not in connections:
-            raise CommandError("set DATABASE_OWNER_URL: only the owner deletes")
+            raise CommandError("set DATABASE_OWNER_URL: only the owner can delete a tenant")
         given = options["yes"]
         if given is None:
             self.stderr.write(
-                f"This deletes everything of {tenant.name}: its log, its pages, its members'"
-                " access. Nothing brings it back but a backup.",
+                f"This permanently deletes {tenant.name}: all its data and its members' access."
+                " Only a backup can restore it.",
                 str,
             )
             try:
-                given = input("Its name, to delete it: ")
+                given = input("Enter the tenant's name to confirm: ")
             except EOFError:
-                raise CommandError("nobody to ask: give its name with --yes") from None
+                raise CommandError("cannot prompt for the name; pass it with --yes") from None
         if given != tenant.name:
-            raise CommandError(f"{given!r} is not its name: nothing was deleted")
+            raise CommandError(f"{given!r} is not the tenant's name; nothing was deleted")
         progress = Progress(self.stderr, tenant.slug, "rows")
         stone = _of_tombstone(delete_tenant(tenant, operator(), progress))
         self._say(
             stone,
-            f"{stone['name']} is deleted; its ledger had {stone['ledger_size']:,} events and the"
-            f" root {stone['ledger_root']}",
+            f"{stone['name']} deleted; its ledger had {stone['ledger_size']:,} events and the root"
+            f" {stone['ledger_root']}",
             is_json=options["json"],
         )
 

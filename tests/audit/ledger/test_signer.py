@@ -331,7 +331,7 @@ def test_an_epoch_after_a_restore(acme: Cast) -> None:
 def test_no_epoch_where_nothing_was_signed(acme: Cast) -> None:
     with pytest.raises(CommandError, match="nothing was ever signed"):
         call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "x")
-    with pytest.raises(CommandError, match="there is no tenant 'nobody'"):
+    with pytest.raises(CommandError, match="unknown tenant 'nobody'"):
         call_command("ledger", "new-epoch", "nobody", "--reason", "x")
 
 
@@ -385,7 +385,7 @@ def test_a_lost_key_is_replaced(acme: Cast, folder: Path) -> None:
     (folder / "signing-keys.json").unlink()
     said = StringIO()
     call_command("ledger", "rotate-key", stdout=said)
-    assert "it signs alone" in said.getvalue()
+    assert "It is the only key that signs." in said.getvalue()
     assert keep(acme.tenant, datetime.now(UTC)).signed_size == 4
     opened(acme.tenant, notes(acme.tenant)[-1])
 

@@ -198,7 +198,7 @@ class TestAsRootWithoutNamespaces:
     def test_a_closed_folder_is_named(self, folder: Path) -> None:
         closed = folder / "closed"
         closed.mkdir(mode=0o700)
-        with pytest.raises(EmbeddedPostgresError, match=f"cannot enter {closed}"):
+        with pytest.raises(EmbeddedPostgresError, match=f"no access to {closed}"):
             EmbeddedPostgres(closed / "var" / "postgres").start()
 
     def test_data_of_root_is_not_given_away(self, folder: Path) -> None:

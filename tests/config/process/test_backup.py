@@ -184,11 +184,11 @@ def test_what_is_in_the_way_is_said_in_a_line_and_nothing_is_lost(
         assert "Traceback" not in done.stderr
         return done.stderr
 
-    assert "exists; --force" in refusal("backup", str(file))
+    assert "already exists; use --force" in refusal("backup", str(file))
     assert "has no tables" in refusal("backup", str(file), "--force")
     assert file.read_text() == "not a dump"
-    assert "is no dump" in refusal("restore", str(file))
-    assert "there is no file" in refusal("restore", str(tmp_path / "nowhere"))
+    assert "is not a dump" in refusal("restore", str(file))
+    assert "file not found" in refusal("restore", str(tmp_path / "nowhere"))
     assert "set DATABASE_OWNER_URL" in refusal("backup", str(tmp_path / "x"), DATABASE_OWNER_URL="")
     wrong = addresses["DATABASE_OWNER_URL"].replace("tooltrail_owner:", "tooltrail_owner:x")
     said = refusal("backup", str(tmp_path / "x"), DATABASE_OWNER_URL=wrong)
@@ -226,9 +226,9 @@ def test_a_program_is_chosen_that_fits_the_server(
     assert found(16, 18, 17) == "wheel-18"
     assert found(None, 18, 15) == "wheel-18"
     assert found(18, None, 18) == "path-18"
-    with pytest.raises(BackupError, match=r"18 or newer is needed .*path-16 is of 16"):
+    with pytest.raises(BackupError, match=r"18 or newer must be .*path-16 is version 16"):
         found(16, None, 18)
-    with pytest.raises(BackupError, match="there is none"):
+    with pytest.raises(BackupError, match="none found"):
         found(None, None, 18)
 
 

@@ -112,7 +112,7 @@ def test_addresses_of_another_server_do_not_become_this_ones(
     done = manage(*second, TOOLTRAIL_VAR=str(installation.var), **stale)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert "DATABASE_URL does not open this server as tooltrail_app" in done.stderr
+    assert "DATABASE_URL cannot connect to this server as tooltrail_app" in done.stderr
     assert done.stderr.count("\n") == 1
     for url in first.values():
         psycopg.connect(url).close()

@@ -28,7 +28,7 @@ print(supervisor.wait_until_ready("127.0.0.1", 1), supervisor.run())
 supervisor.stop()
 """)
     assert done.stdout == "False 1\n"
-    assert done.stderr == "tooltrail: the web server ended with exit code 3; stopping\n"
+    assert done.stderr == "tooltrail: the web server exited with exit code 3; stopping\n"
 
 
 def test_what_ignores_a_request_to_stop_is_killed_with_all_it_started() -> None:
@@ -63,5 +63,5 @@ for lived_s in (60, 60, 60, 0, 0):
 """)
     assert done.stdout.split() == ["2.0", "4.0", "8.0", "1.0", "1.0"]
     assert done.stderr.splitlines()[0] == (
-        "tooltrail: the worker ended with exit code 0; starting it again"
+        "tooltrail: the worker exited with exit code 0; restarting it"
     )

@@ -62,7 +62,7 @@ def test_a_first_start_a_second_and_what_both_print(installation: Installation) 
     assert set(facts) == {"url", "user", "password", "api_key", "tenant_id"}
     assert status_code(facts["url"] + "/login") == HTTPStatus.OK
     assert calls(facts) == 0
-    assert "already runs" in installation.refusal()
+    assert "already running" in installation.refusal()
     assert end(first) == 0
     assert installation.processes() == []
 
@@ -129,13 +129,13 @@ def test_whatever_dies_is_started_again_and_ends_with_us(installation: Installat
         old = until(partial(installation.processes, word))
         min(old, key=psutil.Process.create_time).kill()
         until(partial(_others, installation, word, {one.pid for one in old}))
-        said = f"the {name} ended with signal SIGKILL; starting it again"
+        said = f"the {name} exited with signal SIGKILL; restarting it"
         assert said in installation.errors.read_text()
     postmaster = installation.postgres.running_pid()
     assert postmaster is not None
     os.kill(postmaster, signal.SIGKILL)
     until(lambda: installation.postgres.running_pid() not in (None, postmaster))
-    assert "the database ended; starting it again" in installation.errors.read_text()
+    assert "the database exited; restarting it" in installation.errors.read_text()
     until(lambda: _answers(facts["url"]))
 
     process.kill()

@@ -25,8 +25,8 @@ class Command(BaseCommand):
     """Export a tenant's registry as JSON, or import tools."""
 
     help = (
-        "Export a tenant's registry as JSON, or import one: an export, or definitions of OpenAI,"
-        " Anthropic or MCP."
+        "Export a tenant's registry as JSON, or import tools from an export or from definitions"
+        " of OpenAI, Anthropic or MCP."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -34,20 +34,22 @@ class Command(BaseCommand):
         commands = parser.add_subparsers(dest="command", required=True)
         export = commands.add_parser("export", help="write the registry to a file")
         export.add_argument("slug")
-        export.add_argument("file", nargs="?", default="-", help="- is standard output")
-        taken = commands.add_parser("import", help="take over a file, of any size")
+        export.add_argument("file", nargs="?", default="-", help="output file; -: standard output")
+        taken = commands.add_parser("import", help="import tools from a file of any size")
         taken.add_argument("slug")
-        taken.add_argument("file", help="- is standard input")
-        taken.add_argument("--publish", action="store_true", help="not as drafts; needs --reason")
-        taken.add_argument("--reason", default="", help="goes on record with every change")
-        taken.add_argument("--dry-run", action="store_true", help="only say what would be done")
-        taken.add_argument("--json", action="store_true", help="what became of each, as JSON")
+        taken.add_argument("file", help="input file; -: standard input")
+        taken.add_argument(
+            "--publish", action="store_true", help="publish instead of drafting; needs --reason"
+        )
+        taken.add_argument("--reason", default="", help="recorded with every change")
+        taken.add_argument("--dry-run", action="store_true", help="only show what would change")
+        taken.add_argument("--json", action="store_true", help="print the results as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Raises CommandError for an unknown slug, an unreadable file and a missing reason."""
         tenant = Tenant.objects.filter(slug=options["slug"]).first()
         if tenant is None:
-            raise CommandError(f"there is no tenant {options['slug']!r}")
+            raise CommandError(f"unknown tenant {options['slug']!r}")
         if options["command"] == "export":
             self._export(tenant, options["file"])
         else:
@@ -63,7 +65,7 @@ class Command(BaseCommand):
 
     def _import(self, tenant: Tenant, options: dict[str, Any]) -> None:
         if options["publish"] and not options["dry_run"] and not options["reason"].strip():
-            raise CommandError("publishing asks for a --reason")
+            raise CommandError("--publish needs a --reason")
         try:
             data = (
                 sys.stdin.buffer.read()
@@ -79,8 +81,8 @@ class Command(BaseCommand):
             told.extend(self._through(tenant, document, way, is_dry_run=options["dry_run"]))
         except KeyboardInterrupt:
             self._tell(told, as_json=options["json"])
-            said = f"interrupted: {len(told):,} of {len(document.entries):,} tools are through;"
-            more = "run it again for the rest: what is here already changes nothing"
+            said = f"interrupted after {len(told):,} of {len(document.entries):,} tools;"
+            more = "run the command again for the rest: imported tools do not change"
             raise CommandError(f"{said} {more}", returncode=130) from None
         self._tell(told, as_json=options["json"])
 
@@ -109,4 +111,4 @@ class Command(BaseCommand):
                 for line in [*one["problems"], *one["steps"], *one["notes"]]:
                     self.stdout.write(f"    {line}")
         found = [f"{number:,} {status}" for status, number in counts.items() if number]
-        self.stdout.write(", ".join(found) or "no tools are in it")
+        self.stdout.write(", ".join(found) or "the file has no tools")
