@@ -19,7 +19,7 @@ from audit.pages.latency.page import (
     version_rows,
 )
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.range_bar import asked_range, range_bar
+from audit.pages.show.range_bar import asked_range, invalid_range, range_bar
 from audit.queries.latency import SHARES, ToolFilter, latency
 from audit.queries.newest import newest
 from audit.queries.over_time import has_figures_before
@@ -48,6 +48,8 @@ def latency_page(request: TenantRequest) -> HttpResponse:
     """Show durations and tokens of the URL's range."""
     now = timezone.now()
     asked, wanted = asked_range(request, now), ToolFilter.read(request.GET)
+    if asked.problem:
+        return invalid_range(request, asked, "latency/latency.html", "Latency & tokens")
     order = request.GET.get("sort", "")
     order = order if order in ORDERS else "p95"
     found = latency(asked.range, wanted)
@@ -79,6 +81,10 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
     """Show figures that need single calls, from the newest calls of the range."""
     now = timezone.now()
     asked, wanted = asked_range(request, now), ToolFilter.read(request.GET)
+    if asked.problem:
+        heading = "Latency & tokens: the newest calls"
+        page = "latency/latency_newest.html"
+        return invalid_range(request, asked, page, heading, has_picker=False)
     found = newest(asked.range, wanted)
     within = _within(asked.range, wanted)
     # `within` may already name a single tool, and a term must not occur twice.

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.calls.call_list import CallRow, call_rows
-from audit.pages.show.range_bar import asked_range, range_bar
+from audit.pages.show.range_bar import asked_range, invalid_range, range_bar
 from audit.queries.call_list import Budget, call_page
 from audit.queries.call_query import parse
 from audit.queries.losses import losses
@@ -32,6 +32,8 @@ def home(request: TenantRequest) -> HttpResponse:
     """Show the figures of the URL's range, each compared with the range before."""
     now = timezone.now()
     asked = asked_range(request, now)
+    if asked.problem:
+        return invalid_range(request, asked, "overview/overview.html", "Overview")
     found = over_time(asked.range)
     before = found.previous.calls > 0 and has_figures_before(asked.range.previous.start)
     context: dict[str, Any] = {

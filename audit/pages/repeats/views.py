@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from audit.exports.repeats import FORMS, documents
 from audit.pages.repeats.forms import PollingToolForm
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.range_bar import asked_range, range_bar
+from audit.pages.show.range_bar import asked_range, invalid_range, range_bar
 from audit.queries.call_query import quoted
 from audit.queries.latency import ToolFilter
 from audit.queries.polling import (
@@ -88,6 +88,8 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
     """Show the identical calls of the URL's range."""
     now = timezone.now()
     asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
+    if asked.problem:
+        return invalid_range(request, asked, "repeats/repeats.html", "Repeats")
     polling = polling_tools()
     found = find_repeats(asked.range, tool, polling)
     looping, frequent = found.loops[:LOOPS_SHOWN], found.repeats[:REPEATS_SHOWN]
@@ -121,6 +123,10 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
     """Show whether the most frequent repeats gave equal results, so that a cache would help."""
     now = timezone.now()
     asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
+    if asked.problem:
+        heading = "Repeats: do they give the same result?"
+        page = "repeats/repeat_results.html"
+        return invalid_range(request, asked, page, heading, has_picker=False)
     polling = polling_tools()
     found = find_repeats(asked.range, tool, polling)
     compared = compare_results(asked.range, found, tool, polling)

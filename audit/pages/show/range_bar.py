@@ -3,15 +3,11 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from audit.queries.time_range import (
-    LENGTHS,
-    Asked,
-    TimeRange,
-    read,
-)
+from audit.queries.time_range import LENGTHS, Asked, TimeRange, read
+from config.http.htmx import render_page
 
 _OF_THE_BAR = {"range", "from", "to", "pause"}
 _REFRESH_S = ((timedelta(hours=1), 10), (timedelta(days=1), 30), (timedelta(days=400), 60))
@@ -30,7 +26,7 @@ def asked_range(request: HttpRequest, now: datetime) -> Asked:
 def range_bar(request: HttpRequest, asked: Asked) -> dict[str, Any]:
     """Return the context of `components/_range.html` and of a page that refreshes itself."""
     of = asked.range
-    is_live = bool(of.name) and "pause" not in request.GET
+    is_live = bool(of.name) and not asked.problem and "pause" not in request.GET
     return {
         "asked": asked,
         "range": of,
@@ -40,6 +36,22 @@ def range_bar(request: HttpRequest, asked: Asked) -> dict[str, Any]:
         "kept": [(name, value) for name, value in request.GET.items() if name not in _OF_THE_BAR],
         "refresh_s": next(s for length, s in _REFRESH_S if of.length <= length) if is_live else 0,
     }
+
+
+def invalid_range(
+    request: HttpRequest, asked: Asked, page: str, heading: str, *, has_picker: bool = True
+) -> HttpResponse:
+    """Answer an invalid range with the reason and without figures. Nothing is searched.
+
+    `page` is the template of the page, whose stylesheets and scripts the picker's answer needs.
+    """
+    context = {
+        **range_bar(request, asked),
+        "page": page,
+        "heading": heading,
+        "has_picker": has_picker,
+    }
+    return render_page(request, "components/invalid_range.html", "figures", context)
 
 
 def _field(of: TimeRange, at: datetime) -> str:

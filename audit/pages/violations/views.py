@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from audit.events.findings import OUTCOME
 from audit.exports.violations import FORMS, document
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.range_bar import asked_range, range_bar
+from audit.pages.show.range_bar import asked_range, invalid_range, range_bar
 from audit.queries.call_query import quoted
 from audit.queries.violations import (
     ViolationFilter,
@@ -68,6 +68,8 @@ def violation_list(request: TenantRequest) -> HttpResponse:
     """Show the violations of the URL's range by kind."""
     now = timezone.now()
     asked, wanted = asked_range(request, now), ViolationFilter.read(request.GET)
+    if asked.problem:
+        return invalid_range(request, asked, "violations/violation_list.html", "Violations")
     found = violations(asked.range, wanted)
     within = range_query(asked.range.start, asked.range.end)
     shown = found.kinds[:KINDS_SHOWN]

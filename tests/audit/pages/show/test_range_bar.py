@@ -1,0 +1,51 @@
+"""Pages of figures whose address names a range that cannot be read."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.support.factories import Cast, make_call, send_events
+from tests.support.pages import PARTIAL, signed_in, text
+
+PAGES = [
+    "/",
+    "/latency/",
+    "/latency/newest",
+    "/violations/",
+    "/repeats/",
+    "/repeats/results",
+]
+INVALID = [
+    ("range=bogus", "There is no such range. There are: 15m, 1h"),
+    ("from=2026-11-20&to=2026-11-19", "The range ends before it begins."),
+    ("from=<b>", "Times are written as"),
+]
+
+
+@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize(("query", "reason"), INVALID)
+def test_an_invalid_range_shows_the_reason_and_no_figures(
+    acme: Cast, address: str, query: str, reason: str
+) -> None:
+    send_events(acme.tenant, make_call(tool_name="unmistakable"))
+    client = signed_in(acme.viewer)
+    with CaptureQueriesContext(connection) as statements:
+        page = client.get(f"{address}?{query}")
+    part = client.get(f"{address}?{query}", headers=PARTIAL)
+    for answer in (page, part):
+        shown = text(answer.content.decode())
+        assert answer.status_code == 200
+        assert "Invalid range" in shown
+        assert reason in shown
+        assert "Nothing was searched." in shown
+        assert "unmistakable" not in shown
+        assert "aria-current" not in answer.content.decode().partition('id="figures"')[2]
+    assert not [each for each in statements.captured_queries if "invocation" in each["sql"]]
+    assert part.content.strip().startswith(b"<div")
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_valid_range_shows_figures(acme: Cast, address: str) -> None:
+    send_events(acme.tenant, make_call())
+    shown = text(signed_in(acme.viewer).get(f"{address}?range=1h").content.decode())
+    assert "Invalid range" not in shown
