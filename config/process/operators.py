@@ -22,7 +22,13 @@ from config.process import command_line
 
 WRITES = {"changepassword", "key", "ledger", "partitions", "registry", "reindex", "tenant"}
 """Commands that use tables from migrations. They reject a schema newer than the code."""
-NEEDS_DATABASE = WRITES | {"migrate", "shell", "showmigrations", "sqlmigrate"}
+NEEDS_DATABASE = WRITES | {
+    "migrate",
+    "procrastinate healthchecks",
+    "shell",
+    "showmigrations",
+    "sqlmigrate",
+}
 _HELP = {"-h", "--help", "--version"}
 
 
@@ -33,6 +39,8 @@ class NoDatabaseError(Exception):
 def run(arguments: Sequence[str]) -> None:
     """Run a command line of manage.py. A database error ends it with one line."""
     name = arguments[1] if len(arguments) > 1 else ""
+    if name == "procrastinate":  # its worker waits for the database; its checks answer at once
+        name = " ".join(arguments[1:3])
     try:
         if name not in NEEDS_DATABASE or _HELP & set(arguments):
             command_line.run(list(arguments))

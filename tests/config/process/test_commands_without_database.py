@@ -25,6 +25,7 @@ COMMANDS = (
     ("ledger", "status"),
     ("partitions", "plan"),
     ("migrate", "--check"),
+    ("procrastinate", "healthchecks"),
 )
 NOBODY = dict.fromkeys(
     ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_KEEPER_URL"),
