@@ -14,9 +14,16 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
+from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods, require_POST
 
-from tenants.access import SESSION_TENANT, TenantRequest, open_session, tenant_page
+from tenants.access import (
+    SESSION_TENANT,
+    TenantRequest,
+    enter_tenant,
+    open_session,
+    tenant_page,
+)
 from tenants.actions import record_action, record_look
 from tenants.forms import ROLE_HELP, InvitationForm, KeyForm, PasswordForm, RoleForm, RotationForm
 from tenants.invitations import invite, open_invitations, revoke
@@ -276,9 +283,20 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 
 @_form_methods
+def password_change(request: HttpRequest) -> HttpResponseBase:
+    """Change the signed-in user's password. The user needs no tenant."""
+    user = request.user
+    if not isinstance(user, User) or enter_tenant(request) is not None:
+        return _password_change_of_member(request)
+    response = _PASSWORD_CHANGE(request)
+    if response.status_code == HTTPStatus.FOUND:
+        record_session(user, "password.change")
+    add_never_cache_headers(response)
+    return response
+
+
 @tenant_page()
-def password_change(request: TenantRequest) -> HttpResponseBase:
-    """Change the signed-in user's password."""
+def _password_change_of_member(request: TenantRequest) -> HttpResponseBase:
     response = _PASSWORD_CHANGE(request)
     if response.status_code == HTTPStatus.FOUND:
         name = request.user.get_username()

@@ -12,8 +12,11 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from tests.support.factories import PASSWORD, Cast
+from tenants.models import Action, Tenant
+from tenants.scope import tenant_scope
+from tests.support.factories import PASSWORD, Cast, make_user
 
 # Run behind a proxy that speaks TLS, as the documented variables say, on the test's database.
 _DEPLOYED = """
@@ -107,6 +110,36 @@ def test_a_changed_password_ends_the_other_sessions(acme: Cast) -> None:
     assert _change(here, "a wholly different one 7").status_code == 302
     assert here.get(reverse("trace_list")).status_code == 200
     assert elsewhere.get(reverse("trace_list")).status_code == 302
+
+
+def test_an_account_without_a_tenant_changes_its_password() -> None:
+    user = make_user("stray")
+    client = Client()
+    client.force_login(user)
+    address = reverse("password_change")
+    assert address in client.get("/", follow=True).content.decode()
+    page = client.get(address)
+    assert page.status_code == 200
+    assert "no-store" in page.headers["Cache-Control"]
+    new = "a wholly different one 7"
+    assert _change(client, "short").status_code == 200
+    assert _change(client, new).status_code == 302
+    assert client.get(address).status_code == 200, "still signed in"
+    assert Client().login(username=user.username, password=new)
+    assert Client().get(address).status_code == 302, "only who is signed in"
+
+
+def test_a_member_of_a_suspended_tenant_changes_the_password_and_it_is_recorded_there(
+    acme: Cast,
+) -> None:
+    Tenant.objects.filter(pk=acme.tenant.pk).update(suspended_at=timezone.now())
+    client = Client()
+    client.force_login(acme.viewer)
+    assert client.get("/traces/").status_code == 403
+    assert _change(client, "a wholly different one 7").status_code == 302
+    with tenant_scope(acme.tenant.id):
+        recorded = Action.objects.filter(tenant_id=acme.tenant.id, verb="password.change")
+        assert [each.subject for each in recorded] == [acme.viewer.username]
 
 
 @pytest.mark.parametrize(
