@@ -63,6 +63,8 @@ class Listing:
     """The least a member must be, for a page."""
     needs_payloads: bool = False
     """Whether it is closed to who sees no payloads."""
+    needs_tenant: bool = True
+    """Whether it is closed to a user without a tenant."""
     answers: Mapping[str, int] = READ
     """To whom it opens: the status by method; any other method gets 405. HEAD is as GET."""
     scopes: Mapping[str, Scope] = field(default_factory=dict[str, Scope])
@@ -448,7 +450,7 @@ ROUTES: dict[str, Visit] = {
     "settings/preferences": Listing(
         "/settings/preferences", data=lambda world: {"time_zone": "No/Where"}, answers=FORM
     ),
-    "settings/password": Listing("/settings/password", answers=FORM),
+    "settings/password": Listing("/settings/password", needs_tenant=False, answers=FORM),
     "favicon.ico": Open("/favicon.ico", "leads to the icon", answers={"GET": 302}),
     "theme": Open("/theme", "light or dark, in a cookie", answers=DEED),
     # Django's admin
