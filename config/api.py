@@ -67,14 +67,14 @@ def answer_unavailable(request: HttpRequest, error: Exception) -> HttpResponse:
 
 @api.exception_handler(ProblemError)
 def answer_problem(request: HttpRequest, error: ProblemError) -> HttpResponse:
-    """What an operation refuses."""
+    """A request that an operation rejected."""
     return problem(error.code, error.detail, **error.more)
 
 
 @api.exception_handler(Http404)
 def answer_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
-    """404 without saying what Django knows of it."""
-    return problem("not_found", "There is nothing here.")
+    """404 without Django's message."""
+    return problem("not_found", "Not found.")
 
 
 @api.exception_handler(ValidationError)

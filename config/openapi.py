@@ -16,42 +16,43 @@ from config.version import VERSION
 
 PREFIX = "/api/v1/"
 _TAGS = {
-    "events": "Send what executors recorded. The contract of an event is docs/events.md.",
-    "figures": "Sums of a range of time, as on the pages of the same name.",
-    "calls": "Single executions of tools, and their payloads.",
+    "events": "Send the events of executors. docs/events.md describes their format.",
+    "figures": "Totals for a time range, as on the pages of the same name.",
+    "calls": "Single executions of tools, with their payloads.",
     "traces": "The calls that share a trace id.",
-    "losses": "What may be missing: producers and their numbering, refused lines.",
-    "reports": "Reports that were made and kept.",
-    "actions": "What people and programs did: who, what, when, and which entry says so.",
-    "ledger": "Proofs that nothing was altered: docs/ledger.md says how to check them.",
+    "losses": "Possible losses: producers with sequence gaps, and rejected events.",
+    "reports": "Stored reports.",
+    "actions": "The audit log: actions of people and programs, each with its ledger entry.",
+    "ledger": "Proofs that nothing was altered. docs/ledger.md explains how to check them.",
     "tools": "The registry of tools and their versions.",
 }
 ABOUT = """\
-Everything is one tenant's: the one whose API key is sent as `Authorization: Bearer tt_…`. Reading
-takes the scope `read`; payloads, and texts that quote them, take `payloads` besides.
+An API key belongs to one tenant, and every request sees only that tenant's data. Send the key as
+`Authorization: Bearer tt_…`. Reading needs the scope `read`; payloads, and texts that quote them,
+also need `payloads`.
 
-Lists are paged: `next` of an answer is the `cursor` of the next request, null at the end; the
-header `Link` holds its address, relative to the server's. Rows that come meanwhile neither shift
-nor repeat others.
+Lists are paged. Pass `next` of a response as `cursor` of the next request; it is null on the last
+page. The `Link` header has the relative URL of the next page. New rows neither shift nor repeat
+the rows of later pages.
 
-Times are RFC 3339 in UTC. Whatever is refused is an `application/problem+json` (RFC 9457) whose
-`code` stays the same; a parameter nobody knows is refused, too. Texts of executors are handed on
-as they came: whoever shows them escapes them."""
+Times are RFC 3339 in UTC. An error is an `application/problem+json` (RFC 9457) with a stable
+`code`. Unknown parameters are rejected. Texts from executors are returned unchanged: escape them
+before you show them."""
 _PROBLEM = {
     "title": "Problem",
-    "description": "Why a request was refused (RFC 9457).",
+    "description": "Why a request was rejected (RFC 9457).",
     "type": "object",
     "required": ["type", "title", "status", "detail", "code", "message"],
     "properties": {
-        "type": {"type": "string", "description": "Where the kind of problem is explained."},
-        "title": {"type": "string", "description": "The kind of problem in a few words."},
-        "status": {"type": "integer", "description": "The answer's status."},
+        "type": {"type": "string", "description": "URL that explains this kind of problem."},
+        "title": {"type": "string", "description": "Short name of the kind of problem."},
+        "status": {"type": "integer", "description": "HTTP status."},
         "detail": {"type": "string", "description": "What is wrong with this request."},
-        "code": {"type": "string", "enum": list(KINDS), "description": "The kind, for programs."},
-        "message": {"type": "string", "description": "`detail`, by its older name."},
-        "parameter": {"type": "string", "description": "Which parameter is wrong."},
-        "position": {"type": "integer", "description": "Where in `q` it is wrong."},
-        "length": {"type": "integer", "description": "How many characters of `q` that concerns."},
+        "code": {"type": "string", "enum": list(KINDS), "description": "Stable code for programs."},
+        "message": {"type": "string", "description": "Same as `detail`; older name."},
+        "parameter": {"type": "string", "description": "The invalid parameter."},
+        "position": {"type": "integer", "description": "Start of the error in `q`."},
+        "length": {"type": "integer", "description": "Length of the error in `q`, in characters."},
     },
 }
 
@@ -74,7 +75,7 @@ def description() -> dict[str, Any]:
                 parameter.pop("examples", None)
     made["paths"][otlp.PATH] = {"post": otlp.OPERATION}
     for scheme in made["components"]["securitySchemes"].values():
-        scheme |= {"bearerFormat": "tt_…", "description": "An API key of the tenant."}
+        scheme |= {"bearerFormat": "tt_…", "description": "API key of a tenant."}
     return made
 
 

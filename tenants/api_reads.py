@@ -41,9 +41,9 @@ class Paged(Asked):
     """Those of a list."""
 
     cursor: str = ""
-    """`next` of the answer before this one; left out for the first page."""
+    """`next` of the previous response; omit it for the first page."""
     limit: int = Field(100, ge=1, le=1000)
-    """How many rows at most."""
+    """Maximum number of rows."""
 
 
 class Answer(BaseModel):
@@ -56,7 +56,7 @@ class Page(Answer):
     """A page of a list."""
 
     next: str | None
-    """The `cursor` of the page behind this one, null at the end."""
+    """The `cursor` of the next page; null on the last page."""
 
 
 def reads(
@@ -79,10 +79,10 @@ def reads(
         @wraps(view)
         def operation(request: HttpRequest, **parameters: Any) -> HttpResponse:
             if unknown := sorted(request.GET.keys() - known):
-                offered = f" There are: {', '.join(sorted(known))}." if known else ""
+                offered = f" Parameters: {', '.join(sorted(known))}." if known else ""
                 raise ProblemError(
                     "parameter",
-                    f"There is no parameter {unknown[0]!r}.{offered}",
+                    f"Unknown parameter {unknown[0]!r}.{offered}",
                     parameter=unknown[0],
                 )
             with tenant_scope(cast(ApiRequest, request).auth.tenant_id):
@@ -148,7 +148,7 @@ def unseal[T](of: str, cursor: str, read: Callable[[list[str]], T]) -> T | None:
         return read(place)
     except (ValueError, LookupError, OverflowError) as error:
         raise ProblemError(
-            "cursor", "cursor is the next of an earlier answer of this list, or left out."
+            "cursor", "cursor must be the next of an earlier response of this list."
         ) from error
 
 

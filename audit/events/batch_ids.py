@@ -29,7 +29,7 @@ def batch_day(batch_id: UUID) -> date:
     try:
         return (EPOCH + timedelta(milliseconds=milliseconds)).date()
     except OverflowError:
-        raise ValueError("the time in the id is beyond the calendar") from None
+        raise ValueError("the time in the id is out of range") from None
 
 
 def choose_batch_id(key: str | None, now: datetime) -> BatchId:
@@ -45,12 +45,12 @@ def choose_batch_id(key: str | None, now: datetime) -> BatchId:
     since_epoch = timedelta(milliseconds=batch_id.int >> 80)
     age = (now - EPOCH) - since_epoch
     if not -WINDOW_AHEAD <= age <= WINDOW_BACK:
-        return _replaced("the time in the Idempotency-Key is not of the last 35 days")
+        return _replaced("the time in the Idempotency-Key is not within the last 35 days")
     return BatchId(batch_id)
 
 
 def _replaced(reason: str) -> BatchId:
     return BatchId(
         new_id(),
-        f"{reason}: sent again, this request would be checked event by event",
+        f"{reason}: a retry of this request is checked event by event",
     )

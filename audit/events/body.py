@@ -71,13 +71,13 @@ def read_sent(stream: Stream, length: int | None = None) -> bytes:
     ends early. `config.http.slow_senders` limits the time.
     """
     if length is not None and length > MAX_COMPRESSED_BYTES:
-        raise LimitExceededError("too_large", f"the body is over {MAX_COMPRESSED_BYTES} bytes")
+        raise LimitExceededError("too_large", f"the body exceeds {MAX_COMPRESSED_BYTES} bytes")
     parts: list[bytes] = []
     size = 0
     while data := stream.read(_CHUNK):
         size += len(data)
         if size > MAX_COMPRESSED_BYTES:
-            raise LimitExceededError("too_large", f"the body is over {MAX_COMPRESSED_BYTES} bytes")
+            raise LimitExceededError("too_large", f"the body exceeds {MAX_COMPRESSED_BYTES} bytes")
         parts.append(data)
     if length is not None and size < length:
         raise UnreadableBodyError(f"the body ends after {size} of {length} bytes")
@@ -96,9 +96,13 @@ def inflate(sent: bytes, encoding: str) -> bytes:
     for part in _INFLATE[encoding](taken):
         size += len(part)
         if size > MAX_INFLATED_BYTES:
-            raise LimitExceededError("too_large", f"the body inflates beyond {MAX_INFLATED_BYTES}")
+            raise LimitExceededError(
+                "too_large", f"the body inflates beyond {MAX_INFLATED_BYTES} bytes"
+            )
         if size > RATIO_FREE_BYTES and size > taken.size * MAX_RATIO:
-            raise LimitExceededError("ratio", f"the body inflates over {MAX_RATIO} times its size")
+            raise LimitExceededError(
+                "ratio", f"the body inflates beyond {MAX_RATIO} times its size"
+            )
         parts.append(part)
     return b"".join(parts)
 
@@ -114,7 +118,7 @@ def split_lines(body: bytes) -> list[Line]:
         raise LimitExceededError("too_many_lines", f"more than {MAX_LINES} lines")
     lines = [Line(number, raw) for number, raw in enumerate(parts, 1) if raw and raw.strip()]
     if not lines:
-        raise UnreadableBodyError("the body holds no line")
+        raise UnreadableBodyError("the body has no lines")
     if len(lines) > MAX_LINES:
         raise LimitExceededError("too_many_lines", f"more than {MAX_LINES} lines")
     for line in lines:

@@ -199,11 +199,11 @@ def _what(started_us: int, event: wire.CallEvent) -> str:
 
 def _untimely(candidate: Candidate, now_us: int) -> tuple[str, str] | None:
     if candidate.started_us > now_us + CLOCKS_DIFFER_US:
-        return "in_future", "started_at lies more than a day ahead of the server's clock"
+        return "in_future", "started_at is more than a day ahead of the server's clock"
     if candidate.kind is not Kind.END:
         return None
     if candidate.ended_us > now_us + CLOCKS_DIFFER_US:
-        return "in_future", "ended_at lies more than a day ahead of the server's clock"
+        return "in_future", "ended_at is more than a day ahead of the server's clock"
     if candidate.ended_us < candidate.started_us - CLOCKS_DIFFER_US:
-        return "ended_before_started", "ended_at lies more than a day before started_at"
+        return "ended_before_started", "ended_at is more than a day before started_at"
     return None

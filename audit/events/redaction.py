@@ -58,12 +58,12 @@ class Redaction:
     ) -> None:
         for rules, what in ((names, "names"), (patterns, "patterns")):
             if len(rules) > MAX_RULES:
-                raise ValueError(f"{MAX_RULES} {what} at most, not {len(rules)}")
+                raise ValueError(f"at most {MAX_RULES} {what} are allowed, not {len(rules)}")
             if too_long := [rule for rule in rules if len(rule) > MAX_LENGTH]:
                 raise ValueError(f"longer than {MAX_LENGTH} characters: {too_long[0][:40]}…")
         for name in names:
             if not re.search("[A-Za-z0-9]", name):
-                raise ValueError(f"a name has letters or digits: {name}")
+                raise ValueError(f"a name needs letters or digits: {name}")
         for pattern in patterns:
             if Redactor(patterns={"": pattern}, defaults=False).is_secret_text(""):
                 raise ValueError(f"this would remove every text: {pattern}")

@@ -107,12 +107,12 @@ _EVENTS_REQUEST: dict[str, Any] = {
             "in": "header",
             "name": "Idempotency-Key",
             "schema": _TEXT,
-            "description": "A UUIDv7 that stays with the batch.",
+            "description": "A UUIDv7. Use the same one when you retry a batch.",
         },
     ],
     "requestBody": {
         "required": True,
-        "description": "An event a line; all their members are in docs/events.md.",
+        "description": "One event per line. docs/events.md describes all members.",
         "content": {
             MEDIA_TYPES[0]: {"schema": {"type": "array", "items": _EVENT}},
             # The same bytes: client generators do not support NDJSON (docs/api.md).
@@ -134,11 +134,11 @@ router = Router()
     openapi_extra=_EVENTS_REQUEST,
 )
 def receive_events(request: HttpRequest) -> HttpResponse:
-    """Take in tool call events: NDJSON, one event a line; 200 once they are stored.
+    """Receive tool call events as NDJSON, one event per line. Returns 200 once they are stored.
 
-    `Content-Encoding` is gzip, zstd or none, `Idempotency-Key` a UUIDv7 that stays with the
-    batch however often it is sent. A line that is no event costs that line alone: it is named
-    under `rejected` and kept in the inbox.
+    `Content-Encoding` can be gzip, zstd or absent. `Idempotency-Key` is a UUIDv7 that stays the
+    same when the batch is retried. Only invalid lines are rejected: they are listed in
+    `rejected` and kept in the inbox.
     """
     counted = metrics.Request()
     status = 503  # an exception here means that the database is away
@@ -157,12 +157,12 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
     if encoding not in ENCODINGS:
         return problem(
             "encoding",
-            "Send the body as gzip, zstd or as it is.",
+            "Send the body as gzip, zstd or uncompressed.",
             headers={"Accept-Encoding": ", ".join(ENCODINGS)},
         )
     stream, length = body_stream(request)
     if length is None and encoding == "identity":
-        return problem("length_required", "Send Content-Length, or the body as gzip or zstd.")
+        return problem("length_required", "Send Content-Length, or compress the body (gzip, zstd).")
     key = request.auth
     try:
         quota().check(key.key_id)
@@ -188,15 +188,15 @@ def _receive(request: ApiRequest, counted: metrics.Request) -> HttpResponse:
                 answer = answer_of(record_batches([read])[0])
             counted.lap("store")
     except QuotaExceededError as error:
-        return _come_again("quota", "This API key has sent its share.", error.retry_after_s)
+        return _come_again("quota", "This API key exceeded its rate limit.", error.retry_after_s)
     except OverloadedError:
-        return _come_again("overloaded", "Too much comes at once.", RETRY_AFTER_S)
+        return _come_again("overloaded", "Too many requests at once.", RETRY_AFTER_S)
     except UnreadableBodyError as error:
         return problem("unreadable_body", str(error))
     except LimitExceededError as error:
         return problem(error.code, error.message)
     except BatchIdReusedError:
-        return problem("batch_id_reused", "This Idempotency-Key was sent before with another body.")
+        return problem("batch_id_reused", "This Idempotency-Key was used with another body.")
     counted.stored(len(sent), len(body), answer)
     # Not part of the stored answer: when the request is repeated, the value is a current one.
     if next_after_ms := ADMISSION.next_after_ms():

@@ -26,7 +26,7 @@ from config.http.problems import document
 
 EVENTS, TRACES = "/api/v1/events", "/v1/traces"
 
-_MESSAGE = "Too much comes at once."
+_MESSAGE = "Too many requests at once."
 _PROBLEM = json.dumps(document("overloaded", _MESSAGE)).encode()
 
 

@@ -197,7 +197,7 @@ def _with_retries[T](run: Callable[[], T]) -> T:
             if _state(error) != _NO_PARTITION_STATE or attempt == _ATTEMPTS:
                 raise
             INDEX_DAYS.refresh()  # a partition was dropped; its events now go to the inbox
-    raise OperationalError("the same batch id is being stored over and over")
+    raise OperationalError("the same batch id is being stored repeatedly")
 
 
 def _state(error: Exception) -> str | None:

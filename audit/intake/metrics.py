@@ -31,24 +31,28 @@ _STATUSES = (200, 400, 411, 413, 415, 422, 429, 500, 503)
 FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "tooltrail_requests_total": (
         "counter",
-        "Requests with events or spans and a good key, by status.",
+        "Requests with events or spans and a valid key, by status.",
         tuple(f'{{status="{status}"}}' for status in _STATUSES),
     ),
     "tooltrail_events_total": (
         "counter",
-        "Events of requests that were answered with 200, by what became of them.",
+        "Events in requests answered with 200, by outcome.",
         tuple(f'{{outcome="{each}"}}' for each in _OUTCOMES),
     ),
     "tooltrail_spans_total": (
         "counter",
-        "Spans of OTLP requests, by what became of them: a call, merged into one, no tool call.",
+        "Spans in OTLP requests, by outcome: call, merged into one, not a tool call, rejected.",
         tuple(f'{{outcome="{each}"}}' for each in _SPAN_OUTCOMES),
     ),
-    "tooltrail_received_bytes_total": ("counter", "Bytes of bodies, as sent.", ("",)),
-    "tooltrail_inflated_bytes_total": ("counter", "Bytes of bodies, inflated.", ("",)),
+    "tooltrail_received_bytes_total": ("counter", "Bytes of request bodies as sent.", ("",)),
+    "tooltrail_inflated_bytes_total": (
+        "counter",
+        "Bytes of request bodies, inflated.",
+        ("",),
+    ),
     "tooltrail_request_seconds": (
         "histogram",
-        "How long requests took that were answered with 200.",
+        "Duration of requests answered with 200.",
         (
             *(f'_bucket{{le="{bound}"}}' for bound in (*BUCKETS_S, "+Inf")),
             "_sum",
@@ -57,7 +61,7 @@ FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "tooltrail_event_lag_seconds": (
         "histogram",
-        "How long after the ends of calls their events were received; 0 where a clock is ahead.",
+        "Time from the end of a call to the receipt of its event; 0 if a clock is ahead.",
         (
             *(f'_bucket{{le="{bound}"}}' for bound in (*LAGS_S, "+Inf")),
             "_sum",
@@ -66,12 +70,12 @@ FAMILIES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "tooltrail_events_ahead_total": (
         "counter",
-        "Ends of calls that lie ahead of the server's clock: a producer's, or ours, is wrong.",
+        "Calls that ended ahead of the server's clock: one of the clocks is wrong.",
         ("",),
     ),
     "tooltrail_stage_seconds": (
         "summary",
-        "Where requests spent their time: reading, in line, inflating, in the transaction.",
+        "Time of requests by stage: reading, waiting, decompressing, storing.",
         tuple(f'_{what}{{stage="{stage}"}}' for stage in STAGES for what in ("sum", "count")),
     ),
 }
@@ -194,7 +198,7 @@ def exposition(gauges: Mapping[str, tuple[str, float]]) -> str:
 
 
 def _exposed(gauges: Mapping[str, tuple[str, float]]) -> Iterator[str]:
-    yield "# HELP tooltrail_build_info Which version this is; always 1."
+    yield "# HELP tooltrail_build_info Version of this server; always 1."
     yield "# TYPE tooltrail_build_info gauge"
     yield f'tooltrail_build_info{{version="{VERSION}"}} 1'
     sums = iter(totals(settings.METRICS_DIR))

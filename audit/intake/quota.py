@@ -19,7 +19,7 @@ class QuotaExceededError(Exception):
     """A key has exceeded its quota: 429. It may send again after `retry_after_s` seconds."""
 
     def __init__(self, retry_after_s: float) -> None:
-        super().__init__(f"again in {retry_after_s:.1f} s")
+        super().__init__(f"retry after {retry_after_s:.1f} s")
         self.retry_after_s = retry_after_s
 
 

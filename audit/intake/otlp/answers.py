@@ -58,9 +58,9 @@ def _told(recorded: Recorded) -> str:
         reasons = [f"{count} {reason}" for reason, count in recorded.refused.items()]
         more = len(reasons) - _REASONS_SHOWN
         said.append(
-            f"{recorded.refused_count} spans refused: {'; '.join(reasons[:_REASONS_SHOWN])}"
+            f"{recorded.refused_count} spans rejected: {'; '.join(reasons[:_REASONS_SHOWN])}"
             + (f"; and {more} more reasons." if more > 0 else ".")
         )
     if recorded.others:
-        said.append(f"{recorded.others} spans are no tool calls and were skipped, as is right.")
+        said.append(f"{recorded.others} spans are not tool calls and were skipped, as intended.")
     return " ".join(said)

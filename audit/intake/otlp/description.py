@@ -12,22 +12,22 @@ _PROTOBUF = {PROTOBUF: {"schema": {"type": "string", "format": "binary"}}}
 _STATUS = {"type": "object", "properties": {"code": {"type": "integer"}, "message": _TEXT}}
 _REFUSAL = _PROTOBUF | {JSON: {"schema": _STATUS}}
 _REFUSALS = {
-    400: "The body is no ExportTraceServiceRequest.",
-    401: "No API key was sent, or nobody knows it.",
-    403: "The API key does not open this.",
-    405: "The request is no POST.",
-    413: "The body is too large or too deep.",
-    415: "The media type or the encoding is not taken.",
-    429: "This API key has sent its share. Send the same again after `Retry-After`.",
-    503: "Overloaded, or the database is away. Send the same again after `Retry-After`.",
+    400: "The body is not an ExportTraceServiceRequest.",
+    401: "The API key is missing or unknown.",
+    403: "The API key lacks the scope.",
+    405: "The method is not POST.",
+    413: "The body is too large or nested too deeply.",
+    415: "The media type or the encoding is not supported.",
+    429: "This API key exceeded its rate limit. Retry after `Retry-After`.",
+    503: "Overloaded, or the database is unavailable. Retry after `Retry-After`.",
 }
 OPERATION: dict[str, Any] = {
     "operationId": "receive_traces",
     "summary": "Receive spans",
-    "description": "Take in the tool calls of an ExportTraceServiceRequest (OTLP/HTTP): 200 once"
-    " they are stored. Answers are an ExportTraceServiceResponse or a google.rpc.Status."
-    " JSON is taken, too, and answered with JSON. `Content-Encoding` is gzip, zstd or none."
-    " The key may come as `x-api-key`.",
+    "description": "Receive the tool calls of an ExportTraceServiceRequest (OTLP/HTTP). Returns 200"
+    " once they are stored. Responses are an ExportTraceServiceResponse or a google.rpc.Status."
+    " JSON requests get JSON responses. `Content-Encoding` can be gzip, zstd or absent."
+    " The key can also be sent as `x-api-key`.",
     "tags": ["events"],
     "security": [{"ApiKeyAuth": []}],
     "parameters": [],

@@ -51,7 +51,7 @@ def read_json(body: bytes) -> Received:
     if body.count(b"{") + body.count(b"[") > _MAX_OBJECTS:
         raise LimitExceededError("too_many_values", f"more than {_MAX_OBJECTS} objects and arrays")
     if is_too_deep(body, _MAX_BODY_DEPTH):
-        raise UnreadableTraceError("the JSON is nested too deep")
+        raise UnreadableTraceError("the JSON is nested too deeply")
     request = _decode(body)
     received = Received()
     count = 0
@@ -80,7 +80,7 @@ def _decode(body: bytes) -> _Object:
             # Half a surrogate pair is valid JSON. JavaScript writes it when a text is cut in two.
             request = msgspec.json.decode(without_unsafe_escapes(body))
     except RecursionError:
-        raise UnreadableTraceError("the JSON is nested too deep") from None
+        raise UnreadableTraceError("the JSON is nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UnreadableTraceError(f"the body is not JSON: {error}") from None
     if not isinstance(request, dict):
@@ -106,7 +106,7 @@ def _take(data: Any, resource: dict[str, Any], scope: Scope, received: Received)
 
 def _span(data: Any) -> Span:
     if not isinstance(data, dict):
-        raise _MalformedError("a span is no object")
+        raise _MalformedError("a span is not an object")
     parent_id = _hex(data, "parentSpanId")
     return Span(
         _hex(data, "traceId"),
@@ -143,7 +143,7 @@ def _pairs(pairs: list[Any], depth: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for pair in pairs:
         if not isinstance(pair, dict):
-            raise _MalformedError("an attribute is no object")
+            raise _MalformedError("an attribute is not an object")
         found[_text(pair, "key")] = _value(pair.get("value"), depth)
     return found
 
@@ -152,7 +152,7 @@ def _value(value: Any, depth: int) -> Any:
     if value is None:
         return None
     if not isinstance(value, dict) or not depth:
-        raise _MalformedError("an attribute's value is no object, or nested too deep")
+        raise _MalformedError("an attribute's value is not an object, or nested too deeply")
     for name, found in value.items():
         match name:
             case "stringValue" | "bytesValue":
@@ -189,7 +189,7 @@ def _object(holder: _Object, name: str) -> _Object:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise _MalformedError(f"{name} is no object")
+        raise _MalformedError(f"{name} is not an object")
     return found
 
 
@@ -198,14 +198,14 @@ def _list(holder: _Object, name: str) -> list[Any]:
     if found is None:
         return []
     if not isinstance(found, list):
-        raise _MalformedError(f"{name} is no array")
+        raise _MalformedError(f"{name} is not an array")
     return found
 
 
 def _objects(holder: _Object, name: str) -> list[_Object]:
     found = _list(holder, name)
     if not all(isinstance(each, dict) for each in found):
-        raise _MalformedError(f"{name} holds what is no object")
+        raise _MalformedError(f"{name} has an item that is not an object")
     return found
 
 
@@ -214,7 +214,7 @@ def _text(holder: _Object, name: str) -> str:
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise _MalformedError(f"{name} is no text")
+        raise _MalformedError(f"{name} is not a string")
     return found
 
 
@@ -233,7 +233,7 @@ def _integer(holder: _Object, name: str) -> int:
     if is_number or (isinstance(found, str) and _INTEGER.fullmatch(found)):
         found = int(found)
     if not isinstance(found, int) or isinstance(found, bool) or not -(2**63) <= found < 2**64:
-        raise _MalformedError(f"{name} is no 64-bit integer")
+        raise _MalformedError(f"{name} is not a 64-bit integer")
     return found
 
 
@@ -245,4 +245,4 @@ def _double(found: Any) -> Any:
             raise _MalformedError("doubleValue is too large") from None
     if found in ("NaN", "Infinity", "-Infinity"):
         return found  # JSON has no such numbers, so the text stays
-    raise _MalformedError("doubleValue is no number")
+    raise _MalformedError("doubleValue is not a number")

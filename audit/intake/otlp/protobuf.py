@@ -143,7 +143,7 @@ class _Walk:
             if kind == _LENGTH_DELIMITED:
                 length, at = self._varint(at, end)
                 if length > end - at:
-                    raise UnreadableTraceError("a message is longer than what holds it")
+                    raise UnreadableTraceError("a message is longer than its container")
                 if tag >> 3 == wanted:
                     yield at, at + length
                 at += length
@@ -152,7 +152,7 @@ class _Walk:
             elif kind in _FIXED:
                 at += _FIXED[kind]
             else:
-                raise UnreadableTraceError(f"there is no wire type {kind}")
+                raise UnreadableTraceError(f"unknown wire type {kind}")
         if at != end:
             raise UnreadableTraceError("a message ends early")
 

@@ -88,7 +88,7 @@ def _receive(
     encoding = request.headers.get("Content-Encoding", "").strip().lower() or "identity"
     if encoding not in _ENCODINGS:
         return answered(
-            415, "Send the body as gzip, zstd or as it is.", **{"Accept-Encoding": "gzip, zstd"}
+            415, "Send the body as gzip, zstd or uncompressed.", **{"Accept-Encoding": "gzip, zstd"}
         )
     stream, length = body_stream(request)
     try:
@@ -106,9 +106,11 @@ def _receive(
                 recorded = record_spans(key.tenant_id, body, received, mapped, timezone.now())
                 counted.lap("store")
     except QuotaExceededError as error:
-        return answered.come_again(429, "This API key has sent its share.", error.retry_after_s)
+        return answered.come_again(
+            429, "This API key exceeded its rate limit.", error.retry_after_s
+        )
     except OverloadedError:
-        return answered.come_again(503, "Too much comes at once.", RETRY_AFTER_S)
+        return answered.come_again(503, "Too many requests at once.", RETRY_AFTER_S)
     except (OperationalError, InterfaceError) as error:
         return answered.come_again(503, why_unavailable(error), RETRY_AFTER_S)
     except (UnreadableBodyError, UnreadableTraceError) as error:
@@ -125,7 +127,7 @@ def _identity(request: HttpRequest) -> ApiKeyIdentity:
     if kind.lower() != "bearer":
         token = request.headers.get("x-api-key", "")
     if not token.strip():
-        raise KeyRefused(401, "missing_key", "Send an API key: the header x-api-key, tt_…")
+        raise KeyRefused(401, "missing_key", "Send an API key in the header x-api-key: tt_…")
     return authenticate(token.strip(), Scope.INGEST)
 
 

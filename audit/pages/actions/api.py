@@ -22,13 +22,13 @@ class ActionsAsked(Paged):
     """Which actions."""
 
     actor: str = ""
-    """Only what this one did: a user's name, or a key's as the record calls it."""
+    """Only actions of this actor: a user's name, or a key as the audit log names it."""
     verb: str = Field("", examples=["key.create", "session."])
-    """Only this verb, or with a dot at its end all that begin so."""
+    """Only this verb. With a dot at the end: all verbs with this prefix."""
     subject: str = ""
-    """Only where the subject contains this text."""
+    """Only actions whose subject contains this text."""
     range: str = Field("", examples=["24h", "30d"])
-    """How far back from now; left out: all."""
+    """How far back from now. Default: any time."""
 
 
 @reads(
@@ -39,10 +39,10 @@ class ActionsAsked(Paged):
     problems=("range", "cursor", "limit"),
 )
 def list_actions(request: HttpRequest, asked: Query[ActionsAsked]) -> dict[str, Any]:
-    """List what people and programs did, newest first: who did what to what, and when.
+    """List the audit log, newest first: actions of people and programs, with actor and subject.
 
-    Details, and what was searched for in payloads, may quote payloads: they are for keys with the
-    scope `payloads` besides `read`.
+    Details and the texts of payload searches may quote payloads, so they also need the scope
+    `payloads`.
     """
     wanted = ActionFilter(
         asked.actor, asked.verb, asked.subject, since(asked.range, timezone.now())

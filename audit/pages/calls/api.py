@@ -48,29 +48,29 @@ class CallsAsked(Paged):
     """Which calls."""
 
     q: str = Field("", examples=["tool:search state:error duration:>2s since:24h"])
-    """A query as on the page of calls, with NOT, OR and parentheses. Days and times are UTC."""
+    """A query as on the Calls page, with NOT, OR and parentheses. Days and times are UTC."""
 
 
 class OpenAsked(CallsAsked):
     """Which open calls."""
 
     kind: Literal["open", "running", "overdue", "crashed", "orphan"] = "open"
-    """All open ones, or one kind of them; `orphan`: ends whose start has not come."""
+    """All open calls or one kind of them. `orphan`: end events whose start has not arrived."""
 
 
 class CallAsked(Asked):
     """Which of the calls of one id."""
 
     day: date | None = None
-    """The UTC day it started on, where one id was used on several; else the newest is meant."""
+    """The UTC day the call started, if its id was used on several. Default: the newest call."""
 
 
 @reads(router, "/calls", schemas.CallPage, tag="calls", problems=("query", "cursor", "limit"))
 def list_calls(request: HttpRequest, asked: Query[CallsAsked]) -> dict[str, Any]:
-    """List calls, newest first: `q` is a query such as `tool:search state:error duration:>2s`.
+    """List calls, newest first. `q` is a query such as `tool:search state:error duration:>2s`.
 
-    A filter that no index serves searches a bounded stretch at a time: then `searched_until`
-    says how far, and the page may hold fewer than `limit` calls, or none, and not be the last.
+    A filter without an index searches a bounded time range per request. `searched_until` is then
+    its end. Such a page can have fewer than `limit` calls, or none, and not be the last.
     """
     page, calls = _page(request, read_query(request, asked.q), asked)
     violations = violations_of(calls)
@@ -82,10 +82,10 @@ def list_calls(request: HttpRequest, asked: Query[CallsAsked]) -> dict[str, Any]
 
 @reads(router, "/open", schemas.OpenPage, tag="calls", problems=("query", "cursor", "limit"))
 def list_open(request: HttpRequest, asked: Query[OpenAsked]) -> dict[str, Any]:
-    """List open calls, newest first: what runs, is overdue or whose executor is presumed crashed.
+    """List open calls, newest first: running, overdue, or presumed crashed.
 
-    Presumed crashed is a call whose producer has been silent for 15 minutes, and that is past
-    its own limit if it has one. `q` narrows it down, as in the list of calls.
+    A call is presumed crashed if its producer has been silent for 15 minutes and its timeout, if
+    it has one, has passed. `q` filters as in the list of calls.
     """
     wanted = read_query(request, asked.q)
     is_all = asked.kind == "open"
@@ -117,11 +117,11 @@ def list_open(request: HttpRequest, asked: Query[OpenAsked]) -> dict[str, Any]:
 def read_call(
     request: HttpRequest, invocation_id: Path[UUID], asked: Query[CallAsked]
 ) -> dict[str, Any]:
-    """One call with its violations and its payload: both events as its executor sent them.
+    """Get a call with its violations and its payload: both events as the executor sent them.
 
-    Payloads are for keys with the scope `payloads` besides `read`; others are told when and
-    where the events came, and nothing of what is in them. Told its day, a span that was merged
-    into another call finds that one.
+    Payloads also need the scope `payloads`; without it, only time, size and ledger index of the
+    events are returned. With `day`, the id of a span that was merged into another call returns
+    that call.
     """
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
     day = asked.day or call_day(invocation_id, now=timezone.now())
@@ -129,7 +129,7 @@ def read_call(
     if call is None and day is not None and (place := call_of_span(day, invocation_id)):
         call = call_detail(*place)
     if call is None:
-        raise ProblemError("not_found", "There is no such call.")
+        raise ProblemError("not_found", "Call not found.")
     violations = call_violations(call) if call.violation_count else []
     first = FirstViolation(violations[0].path, violations[0].code) if violations else None
     stored: Mapping[Any, StoredEvent] = {}

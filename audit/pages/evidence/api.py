@@ -43,12 +43,12 @@ _PROBLEMS = (
 
 
 class EvidenceAsked(Ranged):
-    """Of which range of time, or which report."""
+    """Which time range, or which report."""
 
     report: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
-    """Instead of a range: the stored report whose range it is, which goes along."""
+    """Instead of a range: a stored report. Its range is used, and the report is included."""
     previous: str = Field("", max_length=500, examples=["1200,3400"])
-    """Sizes of checkpoints you have kept: the bundle proves that the ledger goes on from them."""
+    """Sizes of checkpoints you have kept: the bundle proves that the ledger only grew since."""
 
 
 @router.get(
@@ -60,15 +60,16 @@ class EvidenceAsked(Ranged):
     openapi_extra={"responses": told(_PROBLEMS)["responses"] | _ANSWER["responses"]},
 )
 def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> HttpResponseBase:
-    """An evidence bundle: raw events of a range with all it takes to verify them offline.
+    """Download an evidence bundle: the raw events of a range and the proofs to verify them offline.
 
-    A zip, streamed; `tooltrail verify` checks it. It is put on record.
+    The response is a streamed zip. `tooltrail verify` checks it. The download is recorded in the
+    audit log.
     """
     known = {field.alias or name for name, field in EvidenceAsked.model_fields.items()}
     if unknown := sorted(request.GET.keys() - known):
         raise ProblemError(
             "parameter",
-            f"There is no parameter {unknown[0]!r}. There are: {', '.join(sorted(known))}.",
+            f"Unknown parameter {unknown[0]!r}. Parameters: {', '.join(sorted(known))}.",
             parameter=unknown[0],
         )
     identity, now = cast(ApiRequest, request).auth, timezone.now()
@@ -77,7 +78,7 @@ def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> Http
         if asked.report:
             report = report_named(asked.report)
             if report is None:
-                raise ProblemError("not_found", "There is no such report.")
+                raise ProblemError("not_found", "Report not found.")
             of = TimeRange(report.of.start, report.of.end, UTC)
         else:
             of = asked.read_range()

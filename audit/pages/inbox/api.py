@@ -26,14 +26,14 @@ class ProducersAsked(Ranged, Paged):
 
 
 class InboxAsked(Paged):
-    """Which refused lines."""
+    """Which rejected events."""
 
     state: Literal["waiting", "sent", "discarded", "all"] = "waiting"
-    """Those that wait for somebody, were sent again, or were discarded."""
+    """Only those that are waiting, were sent again, or were discarded."""
     code: str = Field("", max_length=64, examples=["conflict"])
-    """Only those refused for this reason."""
+    """Only those rejected for this reason."""
     range: str = Field("", examples=["24h"])
-    """How far back they may have come: minutes, hours or days; left out for any time."""
+    """How far back they arrived: minutes, hours or days. Default: any time."""
 
 
 @reads(
@@ -44,9 +44,9 @@ class InboxAsked(Paged):
     problems=("range", "cursor", "limit"),
 )
 def list_producers(request: HttpRequest, asked: Query[ProducersAsked]) -> dict[str, Any]:
-    """List the producers heard in a range, the latest first: how much of their numbering arrived.
+    """List the producers active in a range, most recent first, with their sequence gaps.
 
-    Totals are of all, whatever the page. Who is heard meanwhile moves to the front.
+    Totals count all producers, not only this page. A producer that sends again moves to the front.
     """
     of, now = asked.read_range(), timezone.now()
     before = unseal("producers", asked.cursor, _read_producer)
@@ -86,7 +86,7 @@ def list_producers(request: HttpRequest, asked: Query[ProducersAsked]) -> dict[s
     problems=("range", "cursor", "limit"),
 )
 def list_inbox(request: HttpRequest, asked: Query[InboxAsked]) -> dict[str, Any]:
-    """List refused lines, newest first: why each was refused and what became of it."""
+    """List rejected events, newest first, each with its reason and resolution."""
     wanted = InboxFilter(
         state="" if asked.state == "waiting" else asked.state,
         code=asked.code.replace("\x00", "\ufffd"),
@@ -124,10 +124,10 @@ def list_inbox(request: HttpRequest, asked: Query[InboxAsked]) -> dict[str, Any]
     problems=("not_found",),
 )
 def read_inbox_line(request: HttpRequest, line_id: Path[UUID]) -> dict[str, Any]:
-    """One refused line, whole."""
+    """Get a rejected event with its full line."""
     line = inbox_line(line_id)
     if line is None:
-        raise ProblemError("not_found", "There is no such line in the inbox.")
+        raise ProblemError("not_found", "Rejected event not found.")
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
     raw = bytes(line.raw) if with_payloads else None
     text, encoded = None, None

@@ -42,30 +42,30 @@ _BYTES = "application/octet-stream"
 
 
 class InclusionAsked(Asked):
-    """Which entry, of which checkpoint: an index, or a call and which of its events."""
+    """Which entry (an index, or a call and one of its events), and which checkpoint."""
 
     index: int | None = Field(None, ge=0, le=_INDEX_MAX)
     """The entry's index in the ledger."""
     invocation_id: UUID | None = None
-    """Or the call whose event it is."""
+    """Instead of `index`: the call of the event."""
     kind: Literal["start", "end"] = "end"
     """Which of the call's events."""
     size: int | None = Field(None, ge=1, le=_INDEX_MAX)
-    """Of the checkpoint; left out: the newest."""
+    """Size of the checkpoint. Default: the newest one."""
 
 
 class ConsistencyAsked(Asked):
-    """Between which checkpoints, by their sizes."""
+    """Which checkpoints, by their sizes."""
 
     old: int = Field(ge=1, le=_INDEX_MAX)
-    """Entries in the older one."""
+    """Size of the older checkpoint, in entries."""
     new: int | None = Field(None, ge=1, le=_INDEX_MAX)
-    """Entries in the newer one; left out: the newest."""
+    """Size of the newer checkpoint, in entries. Default: the newest one."""
 
 
 @reads(router, "/ledger", schemas.Ledger, tag="ledger")
 def read_ledger(request: HttpRequest) -> dict[str, Any]:
-    """How the ledger stands: its entries, how many are signed, and whether the signer refuses."""
+    """Get the status of the ledger: entries, signed entries, and whether signing is refused."""
     status, newest = ledger_status(current_tenant_id()), proofs.newest_checkpoint()
     return {
         "origin": origin_of(current_tenant_id(), 0) if newest is None else newest.origin,
@@ -96,7 +96,7 @@ def list_checkpoints(request: HttpRequest, asked: Query[Paged]) -> dict[str, Any
 
 @reads(router, "/ledger/keys", schemas.Keys, tag="ledger")
 def list_ledger_keys(request: HttpRequest) -> dict[str, Any]:
-    """List the public keys of this ledger: by name of each epoch's log, the newest first."""
+    """List the public keys of this ledger, per log name (one per epoch), newest first."""
     names = proofs.origins() or [origin_of(current_tenant_id(), 0)]
     now = timezone.now()
     return {
@@ -120,13 +120,13 @@ def list_ledger_keys(request: HttpRequest) -> dict[str, Any]:
     problems=("not_found", "unsigned", "altered"),
 )
 def prove_inclusion(request: HttpRequest, asked: Query[InclusionAsked]) -> dict[str, Any]:
-    """Prove that the signed log has an entry: by its index, or as the start or end of a call."""
+    """Prove that the signed log has an entry, given by index or as the start or end of a call."""
     index = asked.index
     if asked.invocation_id is not None and index is None:
         index = _index_of(asked.invocation_id, asked.kind)
     if index is None or (asked.index is not None and asked.invocation_id is not None):
         raise ProblemError(
-            "parameter", "Say either index or invocation_id.", parameter="invocation_id"
+            "parameter", "Set either index or invocation_id.", parameter="invocation_id"
         )
     proof, view = _proved(index, asked.size)
     sees = cast(ApiRequest, request).auth.sees_payloads and view.entry is not None
@@ -151,7 +151,7 @@ def prove_inclusion(request: HttpRequest, asked: Query[InclusionAsked]) -> dict[
     problems=("unsigned", "altered"),
 )
 def prove_consistency(request: HttpRequest, asked: Query[ConsistencyAsked]) -> dict[str, Any]:
-    """Prove that the log of one checkpoint begins with that of an older one."""
+    """Prove that the log of a checkpoint begins with the log of an older one."""
     newest = proofs.newest_checkpoint()
     new = asked.new if asked.new is not None else (0 if newest is None else newest.size)
     found = _or_problem(lambda: proofs.consistency(asked.old, new))
@@ -173,7 +173,7 @@ def _file(
             if unknown := sorted(request.GET):
                 raise ProblemError(
                     "parameter",
-                    f"There is no parameter {unknown[0]!r}.",
+                    f"Unknown parameter {unknown[0]!r}.",
                     parameter=unknown[0],
                 )
             with tenant_scope(cast(ApiRequest, request).auth.tenant_id):
@@ -208,20 +208,20 @@ def _file(
 
 @_file("/ledger/checkpoint", "text/plain", ("unsigned",))
 def read_checkpoint(request: HttpRequest) -> HttpResponse:
-    """The newest checkpoint: the signed note itself."""
+    """Get the newest checkpoint as a signed note."""
     newest = proofs.newest_checkpoint()
     if newest is None:
-        raise ProblemError("unsigned", "Nothing was signed yet.")
+        raise ProblemError("unsigned", "No checkpoint has been signed yet.")
     return HttpResponse(newest.note, content_type="text/plain; charset=utf-8")
 
 
 @_file("/ledger/tile/{path:name}", _BYTES, ("not_found", "altered"))
 def read_tile(request: HttpRequest, name: Path[str]) -> HttpResponse:
-    """A tile: the concatenated hashes at `<level>/<index>[.p/<width>]`, as c2sp.org/tlog-tiles."""
+    """Get a tile: the hashes at `<level>/<index>[.p/<width>]`, as in c2sp.org/tlog-tiles."""
     try:
         wanted = Tile.from_path(f"tile/{name}")
     except FormatError as error:
-        raise ProblemError("not_found", f"There is no such tile: {error}.") from error
+        raise ProblemError("not_found", f"Tile not found: {error}.") from error
     data = _or_problem(lambda: proofs.tile(wanted))
     if data is None:
         raise ProblemError("not_found", "The signed log has no such tile.")
@@ -230,9 +230,9 @@ def read_tile(request: HttpRequest, name: Path[str]) -> HttpResponse:
 
 @_file(f"/ledger/entries/{{int:index}}{SUFFIX}", "text/plain", ("not_found", "unsigned", "altered"))
 def download_proof(request: HttpRequest, index: Path[int]) -> HttpResponse:
-    """The proof of an entry with its checkpoint, as one file: https://c2sp.org/tlog-proof.
+    """Download the proof of an entry and its checkpoint as one file: https://c2sp.org/tlog-proof.
 
-    Its `extra` is the entry the leaf is made of, where the event was not erased.
+    `extra` is the entry that the leaf hash is made of, unless the event was erased.
     """
     return proof_file(*_proved(index, None))
 
@@ -241,7 +241,7 @@ def _proved(index: int, size: int | None) -> tuple[proofs.Inclusion, EntryView]:
     proof = _or_problem(lambda: proofs.inclusion(index, size=size))
     view = entry_at(index)
     if view is None:
-        raise ProblemError("altered", f"The log has no entry {index:,}, and it was signed.")
+        raise ProblemError("altered", f"Entry {index:,} was signed, but is not in the log.")
     return proof, view
 
 
@@ -262,7 +262,7 @@ def _index_of(invocation_id: UUID, kind: Literal["start", "end"]) -> int:
     except LogPayloadError as error:
         raise ProblemError("altered", f"The log's payload {error}.") from error
     if event is None:
-        raise ProblemError("not_found", f"There is no such call, or its {kind} has not come.")
+        raise ProblemError("not_found", f"Call not found, or its {kind} event has not arrived.")
     return event.ledger_index
 
 

@@ -6,12 +6,12 @@ from tenants.api_reads import Answer, Page
 
 
 class Checkpoint(Answer):
-    """Size and root of the log at some moment, as they were signed."""
+    """Signed size and root of the log at one moment."""
 
     origin: str
     """The log's name."""
     epoch: int
-    """How often the log was begun anew, after a restore."""
+    """How often the log was restarted after a restore."""
     size: int
     root: str
     """SHA-256, base64."""
@@ -27,29 +27,29 @@ class CheckpointPage(Page):
 
 
 class Ledger(Answer):
-    """How the ledger stands."""
+    """Status of the ledger."""
 
     origin: str
     entries: int
-    """In the log; those that came in the last seconds are not signed yet."""
+    """Entries in the log. Those of the last seconds are not signed yet."""
     signed: int
-    """Of which so many are in the newest checkpoint."""
+    """Entries in the newest checkpoint."""
     signed_at: datetime | None
     refusal: str | None
-    """Why nothing is signed; null: the signer signs."""
+    """Why signing is refused; null if it is not."""
     witnesses: list[str]
-    """Who else signs the checkpoints. Nobody, so far: a proof shows consistency with what this
-    server signed, not that it shows everybody the same."""
+    """Other signers of the checkpoints; always empty. A proof shows consistency with what this
+    server signed, not that the server shows everybody the same ledger."""
 
 
 class Key(Answer):
     """A public key that signs this log."""
 
     vkey: str
-    """As https://c2sp.org/signed-note writes verifier keys."""
+    """Verifier key as in https://c2sp.org/signed-note."""
     created_at: datetime
     signs_until: datetime | None
-    """Null: it is in use."""
+    """Null while the key is in use."""
 
 
 class Keys(Answer):
@@ -59,24 +59,24 @@ class Keys(Answer):
 
 
 class Inclusion(Answer):
-    """That a signed log has an entry: RFC 6962's audit path, from the leaf's sibling up."""
+    """Proof that a signed log has an entry: the audit path of RFC 6962, from the leaf up."""
 
     index: int
     leaf: str
-    """Its leaf hash, base64, as are all hashes."""
+    """Leaf hash. All hashes are base64."""
     entry: str | None
-    """The 78 bytes the leaf is made of, base64: null where the event was erased."""
+    """The 78 bytes that the leaf hash is made of, base64; null if the event was erased."""
     hashes: list[str]
     checkpoint: Checkpoint
     salt: str | None
-    """With the event's bytes it makes the commitment in the entry: for keys with the scope
+    """With the event's bytes it makes the commitment in the entry. Null without the scope
     `payloads`."""
     raw: str | None
-    """The event as it was received, base64; likewise."""
+    """The event as received, base64. Null without the scope `payloads`."""
 
 
 class Consistency(Answer):
-    """That a log only grew between two checkpoints: RFC 6962's proof."""
+    """Proof (RFC 6962) that a log only grew between two checkpoints."""
 
     old: Checkpoint
     new: Checkpoint

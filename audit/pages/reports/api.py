@@ -29,26 +29,26 @@ router = Router()
 
 
 class Report(Answer):
-    """A report: what it is of, who made it when, and its figures as they were then."""
+    """A report: its range, its creator, and the figures at the time of creation."""
 
     id: UUID
     created_at: datetime
     made_by: str | None
-    """The user's or the key's name; null for the schedule."""
+    """Name of the user or key; null for scheduled reports."""
     made_as: Literal["person", "key", "schedule"]
     kind: Literal["day", "week", "month", "range"]
     from_: datetime = Field(alias="from")
     to: datetime
     time_zone: str
-    """Whose days it is of, an IANA name."""
+    """IANA name of the time zone of its days."""
     ledger_size: int
-    """Events in the tenant's log when it was made."""
+    """Events in the tenant's log when the report was created."""
     query: str
-    """Its calls, as a query of `/calls`."""
+    """Query of `/calls` for the calls of the report."""
     again_of: UUID | None
-    """The report it was made again from; that may be gone."""
+    """The report whose range was used again. It may have been deleted."""
     figures: dict[str, Any]
-    """By section; in the list the headline figures alone. `format` says which document it is."""
+    """Figures by section; in lists only the headline figures. `format` is the document version."""
 
 
 class ReportPage(Page):
@@ -58,23 +58,23 @@ class ReportPage(Page):
 
 
 class Wanted(Asked):
-    """A report to be made: a day, week or month, a range, or that of an earlier report."""
+    """A report to create: of a day, week, month or range, or the range of an earlier report."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid", strict=True)
 
     kind: Literal["day", "week", "month", "range"] = "range"
     day: str = Field("", examples=["2026-11-20"])
-    """Any day of the day, week or month."""
+    """Any day in the day, week or month."""
     range: str = Field("", examples=["7d"])
-    """Of a range: how far back from now, 15m, 1h, 6h, 24h, 7d, 30d or 90d."""
+    """For `range`: how far back from now: 15m, 1h, 6h, 24h, 7d, 30d or 90d."""
     from_: str = Field("", alias="from", examples=["2026-11-20T10:00:00"])
-    """Or where it begins: an instant, by the zone's clock without an offset, or a day."""
+    """Or its start: an instant (in `time_zone` if it has no offset) or a day."""
     to: str = Field("", examples=["2026-11-21"])
-    """Where it ends, a day to its own end; left out until now."""
+    """Its end: an instant or a day, inclusive. Default: now."""
     time_zone: str = Field("UTC", examples=["Europe/Berlin"])
-    """Whose days, weeks and months: an IANA name."""
+    """IANA name of the time zone of days, weeks and months."""
     again_of: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
-    """Instead of all that: the report whose range is reported again."""
+    """Instead of all others: id of a report whose range is used again."""
 
 
 @reads(router, "/reports", ReportPage, tag="reports", problems=("cursor", "limit"))
@@ -90,10 +90,10 @@ def list_reports(request: HttpRequest, asked: Query[Paged]) -> dict[str, Any]:
 
 @reads(router, "/reports/{uuid:report_id}", Report, tag="reports", problems=("not_found",))
 def read_report(request: HttpRequest, report_id: Path[UUID]) -> dict[str, Any]:
-    """A report with all its figures, as they were when it was made."""
+    """Get a report with all its figures, as they were when it was created."""
     report = find_report(report_id)
     if report is None:
-        raise ProblemError("not_found", "There is no such report.")
+        raise ProblemError("not_found", "Report not found.")
     return document(report)
 
 
@@ -118,10 +118,10 @@ _REQUEST: dict[str, Any] = {
     | told(["missing_key", "unknown_key", "missing_scope", "malformed", "range", "not_found"]),
 )
 def make_report(request: HttpRequest) -> HttpResponse:
-    """Make a report and store it; 201 with all its figures.
+    """Create and store a report. Returns 201 with all its figures.
 
-    With `again_of` the new one is of that report's range, and `figures.since` tells what arrived
-    meanwhile: the ledger's size then, and the figures that differ.
+    With `again_of`, the new report has the range of that report, and `figures.since` shows what
+    arrived since: the ledger size at that time, and the figures that differ.
     """
     wanted = _wanted(request)
     identity, now = cast(ApiRequest, request).auth, timezone.now()
@@ -131,11 +131,11 @@ def make_report(request: HttpRequest) -> HttpResponse:
         if wanted.again_of:
             again = find_report(_uuid(wanted.again_of))
             if again is None:
-                raise ProblemError("not_found", "There is no such report.")
+                raise ProblemError("not_found", "Report not found.")
             kind, of = again.kind, again.of
         else:
             if wanted.time_zone not in zone_names():
-                raise ProblemError("range", "There is no such time_zone.", parameter="time_zone")
+                raise ProblemError("range", "Unknown time_zone.", parameter="time_zone")
             asked = wanted.model_dump(by_alias=True)
             try:
                 kind, of = read_asked(asked, now=now, zone=zone_named(wanted.time_zone))
@@ -159,7 +159,8 @@ def _wanted(request: HttpRequest) -> Wanted:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ProblemError(
-            "malformed", f"{where}: {first['msg']}." if where else "The body is not JSON of ours."
+            "malformed",
+            f"{where}: {first['msg']}." if where else "The body is not valid JSON.",
         ) from error
 
 
@@ -167,4 +168,4 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise ProblemError("not_found", "There is no such report.") from error
+        raise ProblemError("not_found", "Report not found.") from error

@@ -10,14 +10,14 @@ from tenants.api_reads import Answer, Page
 
 
 class Bounds(Answer):
-    """The stretch of time that figures are of: from its start on and before its end."""
+    """The time range of the figures: start inclusive, end exclusive."""
 
     from_: datetime = Field(alias="from")
     to: datetime
 
 
 class Durations(Answer):
-    """Milliseconds within which half, 95 % and 99 % of the calls took."""
+    """Percentiles of the duration, in milliseconds."""
 
     p50: float | None
     p95: float | None
@@ -25,10 +25,10 @@ class Durations(Answer):
 
 
 class Summary(Bounds):
-    """The calls of a range, summed up."""
+    """Totals of the calls in a range."""
 
     calls: int
-    """Completed ones."""
+    """Completed calls."""
     open: int
     errors: int
     """Completed calls that failed."""
@@ -57,7 +57,7 @@ class ViolationKind(Answer):
 
 
 class Treatment(Answer):
-    """What guards made of violations."""
+    """Guard outcomes of violations."""
 
     strategy: str
     outcome: str
@@ -65,7 +65,7 @@ class Treatment(Answer):
 
 
 class Violations(Bounds):
-    """The violations of a range by kind, the most frequent first."""
+    """The violations of a range by kind, most frequent first."""
 
     total: int
     violations: list[ViolationKind]
@@ -73,10 +73,10 @@ class Violations(Bounds):
 
 
 class ViolationRow(Answer):
-    """One violation as it was found."""
+    """One violation."""
 
     started_at: datetime
-    """Of its call."""
+    """Start of its call."""
     invocation_id: UUID
     tool_name: str
     tool_version: str | None
@@ -98,7 +98,7 @@ class ViolationPage(Page):
 
 
 class Spent(Answer):
-    """Completed calls: how many, how long they took, and the tokens they used."""
+    """Completed calls: count, durations and tokens."""
 
     calls: int
     failed: int
@@ -112,14 +112,14 @@ class Spent(Answer):
 
 
 class VersionSpent(Spent):
-    """Those of a version of a tool."""
+    """Completed calls of one version of a tool."""
 
     tool_name: str
     tool_version: str | None
 
 
 class PartSpent(Spent, Bounds):
-    """Those of a part of the range."""
+    """Completed calls in one part of the range."""
 
 
 class Latency(Bounds):
@@ -131,25 +131,25 @@ class Latency(Bounds):
 
 
 class TokensSpent(Answer):
-    """The tokens of completed calls."""
+    """Tokens of completed calls."""
 
     calls: int
     prompt_tokens: int
     completion_tokens: int
     tokens: int
-    """Both together."""
+    """Sum of both."""
     cache_hits: int
 
 
 class VersionTokens(TokensSpent):
-    """Those of a version of a tool."""
+    """Tokens of one version of a tool."""
 
     tool_name: str
     tool_version: str | None
 
 
 class PartTokens(TokensSpent, Bounds):
-    """Those of a part of the range."""
+    """Tokens in one part of the range."""
 
 
 class Tokens(Bounds):
@@ -161,7 +161,7 @@ class Tokens(Bounds):
 
 
 class Repeat(Answer):
-    """Identical calls: a loop in one trace, or a repeat in whichever."""
+    """Identical calls: a loop in one trace, or a repeat in any trace."""
 
     kind: Literal["loop", "repeat"]
     tool_name: str
@@ -170,17 +170,17 @@ class Repeat(Answer):
     failed: int
     cache_hits: int
     wasted_ms: float
-    """Of all calls but the first, as is `wasted_tokens`."""
+    """Time of all calls but the first; `wasted_tokens` are their tokens."""
     wasted_tokens: int
     first_at: datetime
     last_at: datetime
     trace_id: str | None
-    """Of a loop."""
+    """Only for a loop."""
     traces: int
 
 
 class Repeats(Bounds):
-    """Identical calls of a range: totals of all, and the most frequent."""
+    """Identical calls of a range: totals, and the most frequent ones."""
 
     loops: int
     loop_calls: int
@@ -196,14 +196,14 @@ class Producer(Answer):
     producer_id: str
     last_heard_at: datetime
     missing: int
-    """Numbers neither stored nor given up: under way, refused (the inbox), or lost."""
+    """Sequence numbers neither stored nor dropped: in transit, rejected (see inbox), or lost."""
     given_up: int
     is_silent: bool
-    """Not heard for 15 minutes."""
+    """No events for 15 minutes."""
 
 
 class Gap(Answer):
-    """Events that producers had to give up, by reason."""
+    """Events that producers dropped, by reason."""
 
     reason: str
     lost: int
@@ -211,77 +211,77 @@ class Gap(Answer):
 
 
 class ProducerPage(Page, Bounds):
-    """The producers heard in a range, the latest first, and what they say was lost in it."""
+    """The producers active in a range, most recent first, and the events they dropped."""
 
     producer_count: int
     heard_lately: int
-    """Within the last 15 minutes."""
+    """Producers active in the last 15 minutes."""
     gaps: list[Gap]
     inbox: int
-    """Refused lines that wait for somebody; 1,000 stands for as many or more."""
+    """Rejected events that are waiting; 1,000 means 1,000 or more."""
     producers: list[Producer]
 
 
 class InboxLine(Answer):
-    """A refused line."""
+    """A rejected event."""
 
     id: UUID
     received_at: datetime
     code: str
     message: str
     line: int
-    """Its number in the request, from 1."""
+    """Line number in the request, from 1."""
     raw_length: int
-    """Bytes it had."""
+    """Size of the line in bytes."""
     excerpt: str | None
-    """How it begins; null for keys without the scope `payloads`."""
+    """Start of the line; null for keys without the scope `payloads`."""
     resolution: Literal["accepted", "duplicate", "refused", "discarded"] | None
-    """What became of it; null while it waits."""
+    """Result of handling it; null while it waits."""
     resolved_at: datetime | None
     resolved_by: str | None
 
 
 class InboxPage(Page):
-    """Refused lines, newest first."""
+    """Rejected events, newest first."""
 
     lines: list[InboxLine]
     withheld: bool
 
 
 class Action(Answer):
-    """Something a person or a program did."""
+    """An action of a person or a program."""
 
     id: UUID
     at: datetime
     actor: str
-    """A user's name; or an API key, an operator, or the server itself."""
+    """Name of a user or an API key, an operator, or the server itself."""
     actor_id: int | None
-    """The user's; null for all others."""
+    """Id of the user; null for other actors."""
     verb: str
-    """As in `key.create`."""
+    """Such as `key.create`."""
     subject: str | None
-    """Of `payload.*` null for keys without the scope `payloads`."""
+    """For `payload.*` verbs null for keys without the scope `payloads`."""
     details: dict[str, Any] | None
-    """What else is on record; null for keys without the scope `payloads`."""
+    """Further details; null for keys without the scope `payloads`."""
     ledger_index: int | None
-    """The entry of the ledger that holds the same; null for some seconds."""
+    """Its entry in the ledger; null for the first seconds."""
 
 
 class ActionList(Page):
-    """What people and programs did, newest first."""
+    """Actions of people and programs, newest first."""
 
     actions: list[Action]
     withheld: bool
 
 
 class InboxEntry(InboxLine):
-    """A refused line, whole."""
+    """A rejected event with its full line."""
 
     batch_id: UUID
     event_id: UUID | None
     raw: str | None
-    """As it came, up to 64 KiB, where it is UTF-8; else `raw_base64`. Both are null for keys
-    without the scope `payloads`."""
+    """The line as received, up to 64 KiB, if it is UTF-8; else see `raw_base64`. Both are null for
+    keys without the scope `payloads`."""
     raw_base64: str | None
     discard_reason: str | None
     withheld: bool

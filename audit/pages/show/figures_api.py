@@ -37,11 +37,11 @@ class ViolationsAsked(RangedByTool):
     """Which violations."""
 
     code: str | None = None
-    """Only of this code, such as `WRONG_TYPE`."""
+    """Only violations with this code, such as `WRONG_TYPE`."""
     path: str | None = None
-    """Only at this path, with `[*]` for indexes."""
+    """Only violations at this path, with `[*]` for indexes."""
     outcome: str | None = None
-    """Only those of which guards made this."""
+    """Only violations with this guard outcome."""
 
     def read_violations(self) -> ViolationFilter:
         """Which violations are asked for."""
@@ -59,17 +59,17 @@ class RepeatsAsked(Ranged):
     tool: str | None = None
     """Only calls of this tool, by its exact name."""
     kind: Literal["all", "loop", "repeat"] = "all"
-    """Which are listed."""
+    """Which kind is listed."""
     look_at: Annotated[int, Field(ge=1, le=CALLS)] = 60_000
-    """How many calls are looked at: the newest whole hours with no more, one at least."""
+    """Maximum number of calls read, in whole hours from the newest; at least one hour is read."""
 
 
 @reads(router, "/summary", figure_schemas.Summary, tag="figures", problems=("range",))
 def read_summary(request: HttpRequest, asked: Query[Ranged]) -> dict[str, Any]:
-    """Sum up the calls that started in a range.
+    """Get totals of the calls that started in a range.
 
-    `calls` counts completed ones, `open` those that have not ended; durations are milliseconds,
-    off by at most 5 %, and null without a completed call.
+    `calls` counts completed calls, `open` calls without an end. Durations are in milliseconds,
+    off by at most 5 %, and null if no call completed.
     """
     of = asked.read_range()
     figures = summary(of.start, of.end)
@@ -88,10 +88,10 @@ def read_summary(request: HttpRequest, asked: Query[Ranged]) -> dict[str, Any]:
 
 @reads(router, "/violations", figure_schemas.Violations, tag="figures", problems=("range",))
 def list_violations(request: HttpRequest, asked: Query[ViolationsAsked]) -> dict[str, Any]:
-    """What broke its schema in a range, by tool, version, path pattern and code.
+    """List schema violations in a range by tool, version, path pattern and code.
 
-    `calls` counts calls with such a violation, of `of_calls` that started; `new_since` is the
-    version a violation came with, null if the first that is known had it.
+    `calls` counts calls with such a violation, out of `of_calls` that started. `new_since` is the
+    version that introduced the violation; null if the first known version had it.
     """
     of = asked.read_range()
     found = violations(of, asked.read_violations())
@@ -116,7 +116,8 @@ def list_violations(request: HttpRequest, asked: Query[ViolationsAsked]) -> dict
 def list_violation_rows(request: HttpRequest, asked: Query[ViolationRowsAsked]) -> dict[str, Any]:
     """List single violations of a range, newest first, each with its call.
 
-    With `range` every page is of a stretch up to its own now; `from` and `to` hold still.
+    With `range`, each page has its own current time as its end. For a fixed range use `from` and
+    `to`.
     """
     of, before = asked.read_range(), unseal("violations", asked.cursor, _read_place)
     found = samples(of, asked.read_violations(), limit=asked.limit + 1, before=before)
@@ -131,9 +132,9 @@ def list_violation_rows(request: HttpRequest, asked: Query[ViolationRowsAsked]) 
 
 @reads(router, "/latency", figure_schemas.Latency, tag="figures", problems=("range",))
 def list_latency(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, Any]:
-    """How long completed calls took and the tokens they used, by tool and version.
+    """List durations and tokens of completed calls by tool and version.
 
-    Counts are exact, percentiles off by at most 5 % between 1 ms and 298 s.
+    Counts are exact. Percentiles between 1 ms and 298 s are off by at most 5 %.
     """
     of = asked.read_range()
     found = latency(of, asked.read_filter())
@@ -147,9 +148,9 @@ def list_latency(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, 
 
 @reads(router, "/tokens", figure_schemas.Tokens, tag="figures", problems=("range",))
 def list_tokens(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, Any]:
-    """The tokens that completed calls used, by tool and version, the most costly first.
+    """List the tokens of completed calls by tool and version, most tokens first.
 
-    They are what executors report in `output.meta.token_usage`.
+    Executors report them in `output.meta.token_usage`.
     """
     of = asked.read_range()
     found = latency(of, asked.read_filter())
@@ -167,11 +168,11 @@ def list_tokens(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, A
 
 @reads(router, "/repeats", figure_schemas.Repeats, tag="figures", problems=("range",))
 def list_repeats(request: HttpRequest, asked: Query[RepeatsAsked]) -> dict[str, Any]:
-    """Identical calls (one tool, one call id): loops in one trace, and repeats in any traces.
+    """List identical calls (same tool and call id): loops in one trace, and repeats in any trace.
 
-    Calls from `from` on were looked at: that is later than asked where a range holds more than
-    `look_at`, of which the default answers within 0.1 s. Wasted are all calls but the first.
-    Listed are the most frequent, without tools that are meant to poll; the totals are of all.
+    `from` is the start of the calls that were read. It is later than requested if the range has
+    more calls than `look_at`; the default answers within 0.1 s. All calls but the first count as
+    wasted. Polling tools are excluded. The most frequent are listed; the totals count all.
     """
     of = asked.read_range()
     polling = polling_tools()

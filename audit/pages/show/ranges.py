@@ -17,14 +17,14 @@ _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(day
 
 
 class Ranged(Asked):
-    """The parameters of figures: of which stretch of time."""
+    """The parameters of figures: a time range."""
 
     range: str = Field("24h", examples=["24h", "15m", "30d"])
     """How far back from now: minutes, hours or days, up to 400 days."""
     from_: str = Field("", alias="from", examples=["2026-11-20T10:00:00Z"])
-    """Instead of `range`: an RFC 3339 instant (UTC without an offset), or a day."""
+    """Instead of `range`: the start, an RFC 3339 instant (UTC if it has no offset) or a day."""
     to: str = Field("", examples=["2026-11-21"])
-    """With `from`: where it ends, a day to its own end; left out until now."""
+    """With `from`: the end, an instant or a day, inclusive. Default: now."""
 
     def read_range(self) -> TimeRange:
         """The range that is asked for. Raises ProblemError."""
@@ -39,12 +39,12 @@ class Ranged(Asked):
 
 
 class RangedByTool(Ranged):
-    """And of which tool."""
+    """A time range and a tool."""
 
     tool: str | None = None
     """Only calls of this tool, by its exact name."""
     version: str | None = None
-    """Only calls of this version; empty for those that named none."""
+    """Only calls of this version. Empty: calls without a version."""
 
     def read_filter(self) -> ToolFilter:
         """Which calls are asked for."""
@@ -56,7 +56,7 @@ def read_length(text: str) -> timedelta:
     read = _LENGTH.fullmatch(text)
     if read is None or not timedelta(0) < (length := int(read[1]) * _UNITS[read[2]]) <= MAX_LENGTH:
         offered = f"such as 15m, 24h or 30d, up to {MAX_LENGTH.days}d"
-        raise ProblemError("range", f"range is minutes, hours or days, {offered}.")
+        raise ProblemError("range", f"range must be minutes, hours or days, {offered}.")
     return length
 
 

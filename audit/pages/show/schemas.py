@@ -15,7 +15,7 @@ State = Literal["open", "ok", "failed"]
 
 
 class CallInTrace(Answer):
-    """One execution of a tool. What is not known is null."""
+    """One execution of a tool. Unknown values are null."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -33,10 +33,10 @@ class CallInTrace(Answer):
     ended_at: datetime | None
     duration_ms: float | None
     state: State
-    """Failed: its end says so. A call may be ok and break its schema."""
+    """`failed`: the end event reports an error. A call that is `ok` can violate its schema."""
     tool_name: str
     tool_version: str | None
-    """A number or digest of the registry, as the executor knew it."""
+    """Version number or contract digest, as the executor reported it."""
     trace_id: str
     parent_invocation_id: UUID | None
     call_id: str
@@ -44,7 +44,7 @@ class CallInTrace(Answer):
     error_type: str | None
     error_code: str | None
     error_message: str | None
-    """Quotes payloads: null for keys without the scope `payloads`."""
+    """May quote payloads: null for keys without the scope `payloads`."""
     upstream_status: int | None
     retry_after_ms: int | None
     attempt: int | None
@@ -52,7 +52,7 @@ class CallInTrace(Answer):
     guard_outcome: str | None
     violation_count: int
     violation_path: str | None
-    """Of its first violation, as is `violation_code`."""
+    """Path of the first violation; `violation_code` is its code."""
     violation_code: str | None
     prompt_tokens: int
     completion_tokens: int
@@ -62,7 +62,7 @@ class CallInTrace(Answer):
 
 
 class Call(CallInTrace):
-    """One execution of a tool, with the context its executor gave. What is not known is null."""
+    """One execution of a tool, with the context from its executor. Unknown values are null."""
 
     tool_call_id: str | None
     """The LLM provider's id."""
@@ -75,7 +75,7 @@ class Call(CallInTrace):
     case_id: str | None
     producer_id: str | None
     pair_conflict: bool
-    """Its start and its end contradict each other."""
+    """The start and end events contradict each other."""
 
 
 class CallPage(Page):
@@ -83,10 +83,10 @@ class CallPage(Page):
 
     calls: list[Call]
     searched_until: datetime | None
-    """Not all was looked at yet: a filter without an index is searched in stretches, so that a
-    page may hold fewer than `limit` calls, or none, and not be the last. `next` goes on."""
+    """Set if a filter without an index was searched only back to this time. The page can then have
+    fewer than `limit` calls, or none, and not be the last: continue with `next`."""
     withheld: bool
-    """Error messages are left out: the key lacks the scope `payloads`."""
+    """Error messages are omitted because the key lacks the scope `payloads`."""
 
 
 class CallViolation(Answer):
@@ -104,15 +104,15 @@ class CallViolation(Answer):
 
 
 class RecordedEvent(Answer):
-    """An event as it lies in the log."""
+    """An event in the log."""
 
     ledger_index: int
     received_at: datetime
     size: int
-    """Bytes of its line; 0 once it was erased."""
+    """Size of its line in bytes; 0 if it was erased."""
     event: dict[str, Any] | None
-    """The line as it was sent, member by member: `args` in a start, `output` in an end. Null once
-    it was erased, and for keys without the scope `payloads`."""
+    """The line as it was sent: `args` in a start event, `output` in an end event. Null if it was
+    erased, and for keys without the scope `payloads`."""
 
 
 class CallDetail(Call):
@@ -124,16 +124,16 @@ class CallDetail(Call):
     safety_mode: str | None
     violations: list[CallViolation]
     start: RecordedEvent | None
-    """Null until it has come."""
+    """Null until it arrives."""
     end: RecordedEvent | None
     log_error: str | None
-    """Why the log could not be read, if so."""
+    """Why the log could not be read; null if it could."""
     withheld: bool
-    """Payloads, and what quotes them, are left out: the key lacks the scope `payloads`."""
+    """Payloads and texts that quote them are omitted because the key lacks the scope `payloads`."""
 
 
 class OpenTally(Answer):
-    """How many calls there are of each kind; 10,000 stands for as many or more."""
+    """Number of calls of each kind; 10,000 means 10,000 or more."""
 
     open: int
     running: int
@@ -147,7 +147,7 @@ class OpenCall(Call):
 
     condition: Literal["running", "overdue", "crashed", "orphan"]
     overdue_ms: int | None
-    """How long past its own limit; null without one, or within it."""
+    """Time past its timeout; null if it has no timeout or is within it."""
     producer_heard_at: datetime | None
 
 
@@ -155,14 +155,14 @@ class OpenPage(Page):
     """Open calls, newest first."""
 
     tally: OpenTally
-    """Of all, whatever is asked for."""
+    """Counts all open calls, regardless of the filter."""
     calls: list[OpenCall]
     searched_until: datetime | None
     withheld: bool
 
 
 class Reason(Answer):
-    """Why a trace is worth a look: its call that failed, broke its schema or is open."""
+    """The call of a trace that failed, violated its schema or is open."""
 
     tool_name: str
     state: State
@@ -176,13 +176,13 @@ class Reason(Answer):
 
 
 class Trace(Answer):
-    """The calls that share a trace id, summed up."""
+    """Totals of the calls that share a trace id."""
 
     trace_id: str
     first_started_at: datetime
     last_at: datetime
     duration_ms: float | None
-    """From its first start to the last that is known; null while none of its calls has ended."""
+    """From its first start to its last known event; null while none of its calls has ended."""
     first_tool_name: str
     run_id: str | None
     calls_started: int
@@ -198,7 +198,7 @@ class ListedTrace(Trace):
     """A trace in the list."""
 
     reason: Reason | None
-    """Null for one in which nothing failed, broke a schema or is open."""
+    """Null if no call failed, violated its schema or is open."""
 
 
 class TracePage(Page):
@@ -206,14 +206,14 @@ class TracePage(Page):
 
     traces: list[ListedTrace]
     searched_until: datetime | None
-    """As in the list of calls: not all was looked at yet, `next` goes on."""
+    """Set if traces were searched only back to this time: continue with `next`."""
     withheld: bool
 
 
 class TraceDetail(Trace):
-    """A trace and its calls, by their start."""
+    """A trace and its calls, ordered by start."""
 
     calls: list[CallInTrace]
     is_cut: bool
-    """There are more calls: `/api/v1/calls?q=trace:…` pages through all of them."""
+    """The trace has more calls: use `/api/v1/calls?q=trace:…` to page through all of them."""
     withheld: bool

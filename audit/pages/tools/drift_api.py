@@ -22,7 +22,7 @@ from tools_registry.models import Tool
 
 
 class SampleCall(Answer):
-    """A call that has it."""
+    """A call with this difference."""
 
     started_on: str
     """Its UTC day."""
@@ -30,7 +30,7 @@ class SampleCall(Answer):
 
 
 class Difference(Answer):
-    """One difference between what was observed and what is declared. It tells no value."""
+    """One difference between observed and declared. It contains no values."""
 
     side: Literal["args", "output"]
     kind: Literal["undeclared", "unseen", "type", "value"]
@@ -38,7 +38,7 @@ class Difference(Answer):
     """With `[*]` for items, and `*` for the members of a map."""
     calls: int
     of: int
-    """Calls in which it could have been."""
+    """Calls in which it could occur."""
     share: float
     declared: str
     seen: str
@@ -46,32 +46,32 @@ class Difference(Answer):
 
 
 class CalledVersion(Answer):
-    """A version as calls name it."""
+    """A version name used by calls."""
 
     named: str
-    """Empty for calls that named none."""
+    """Empty for calls without a version."""
     version: int | None
-    """The number of the version it is; null if it is none."""
+    """Number of the matching version; null if none matches."""
     is_current: bool
     calls: int
     failed: int
     last_at: datetime | None
     executors: list[str]
-    """Producers that called it, the heard last first."""
+    """Producers that called it, most recently active first."""
 
 
 class DifferingFlag(Answer):
-    """A flag that an executor has otherwise than it is registered."""
+    """A flag whose value at an executor differs from the registered one."""
 
     flag: str
     registered: str
     found: str
     version: int | None
-    """Of the version that is called; null if an executor brought it in vain."""
+    """Number of the called version; null if it comes from a rejected contract."""
 
 
 class ToolDrift(Answer):
-    """What the last look has found; editors start one on the tool's page."""
+    """Findings of the last analysis. Editors start one on the tool's page."""
 
     state: Literal["waiting", "running", "done", "cancelled", "failed"]
     against_version: int | None
@@ -79,7 +79,7 @@ class ToolDrift(Answer):
     to: datetime
     looked_at: datetime
     calls: int
-    """That were read: the newest of the range."""
+    """Number of calls read: the newest in the range."""
     differences: list[Difference]
     versions: list[CalledVersion]
     flags: list[DifferingFlag]
@@ -87,16 +87,16 @@ class ToolDrift(Answer):
 
 @reads(router, "/tools/{uuid:tool_id}/drift", ToolDrift, tag="tools", problems=("not_found",))
 def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
-    """What a tool's calls take and return against what is registered, and who calls which version.
+    """Compare a tool's calls with its registered contract, and list which versions are called.
 
-    Fields nobody declared, fields never seen, other types, values that are not listed; each with
-    the calls that have it. It is the last look somebody started that is told.
+    Returns the findings of the last analysis: undeclared fields, fields never seen, other types
+    and values that are not listed, each with sample calls.
     """
     tenant_id = cast(ApiRequest, request).auth.tenant_id
     tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
     look = last_look(tool) if tool else None
     if tool is None or look is None:
-        raise ProblemError("not_found", "There is no such tool, or nobody has looked at its calls.")
+        raise ProblemError("not_found", "Tool not found, or its calls were never analyzed.")
     observed, declared = loads(look.found), declared_by(look)
     found = callers(tool, ReplayRange(tool.name, look.since, look.until))
     return {

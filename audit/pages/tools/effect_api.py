@@ -25,13 +25,13 @@ class EffectAsked(Asked):
     version: int = Field(ge=1, le=2**31 - 1, examples=[2])
     """The number of the version."""
     range: Literal["6h", "24h", "7d", "30d"] = "7d"
-    """How long before it was published, and after."""
+    """Length of the window before and after publication."""
     calls: Literal["named", "all"] = "named"
-    """Those that name it or the version before it, or all of the tool."""
+    """`named`: calls that name this version or the previous one. `all`: all calls of the tool."""
 
 
 class SideOfEffect(Answer):
-    """Completed calls of one side."""
+    """Completed calls before or after publication."""
 
     calls: int
     failed: int
@@ -40,27 +40,27 @@ class SideOfEffect(Answer):
 
 
 class Measure(Answer):
-    """One measure of both sides, and whether they differ (α = 0.01)."""
+    """One measure before and after, and whether they differ (α = 0.01)."""
 
     measure: Literal["error_rate", "violation_rate", "p95_ms"]
     before: float | None
     after: float | None
     verdict: Literal["not_enough_data", "no_significant_difference", "lower", "higher"]
-    """Lower and higher: significantly so."""
+    """`lower` and `higher` are significant differences."""
     test: Literal["z", "fisher", "bootstrap"] | None
-    """What said so; null without enough data."""
+    """The test that was used; null without enough data."""
     p: float | None
-    """Of a share: the two-sided p-value."""
+    """For a rate: the two-sided p-value."""
     interval_ms: list[float] | None
-    """Of the p95: where the difference lies, with a confidence of 99 %."""
+    """For the p95: the 99 % confidence interval of the difference."""
 
 
 class VersionEffect(Answer):
-    """Calls before a version was published and after, in two stretches of one length."""
+    """Calls before and after a version was published, in two windows of the same length."""
 
     version: int
     before_version: int | None
-    """The version that was current then; null for the first."""
+    """The version that was current before; null for the first version."""
     from_: datetime = Field(alias="from")
     published_at: datetime
     to: datetime
@@ -79,16 +79,16 @@ class VersionEffect(Answer):
 def read_effect(
     request: HttpRequest, tool_id: Path[UUID], asked: Query[EffectAsked]
 ) -> dict[str, Any]:
-    """Whether calls fail, break their schema or take longer since a version was published.
+    """Compare failures, schema violations and durations before and after a version was published.
 
-    Both stretches are as long as was asked for, or as long as the version has been there. Nothing
-    is said of shares of fewer than 30 calls on a side, and of a p95 of fewer than 150.
+    Both windows have the requested length, or the age of the version if that is shorter. A verdict
+    on rates needs 30 calls on each side, and one on the p95 needs 150.
     """
     tenant_id = cast(ApiRequest, request).auth.tenant_id
     tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
     version = find_version(tool, asked.version) if tool else None
     if version is None:
-        raise ProblemError("not_found", "There is no such tool or version.")
+        raise ProblemError("not_found", "Tool or version not found.")
     of = windows(version.created_at, LENGTHS[asked.range].duration, timezone.now(), UTC)
     if of is None:
         raise ProblemError("not_found", "This version was published just now.")

@@ -29,28 +29,28 @@ class TracesAsked(Paged):
     """Which traces."""
 
     limit: int = Field(50, ge=1, le=200)
-    """How many rows at most."""
+    """Maximum number of rows."""
     state: Literal["all", "failed", "violation", "open", "ok"] = "all"
-    """Those with such a call; `ok`: those in which nothing is amiss."""
+    """Only traces with such a call. `ok`: traces without failed, violating or open calls."""
     trace: str = Field("", max_length=ID_MAX_LENGTH)
-    """How the trace id begins."""
+    """Prefix of the trace id."""
     range: str = Field("", examples=["24h"])
-    """How far back they may have begun: minutes, hours or days; left out for any time."""
+    """How far back they began: minutes, hours or days. Default: any time."""
 
 
 class TraceAsked(Asked):
-    """How much of a trace."""
+    """How many calls of a trace."""
 
     limit: int = Field(1000, ge=1, le=TIMELINE_LIMIT)
-    """How many of its calls at most."""
+    """Maximum number of calls."""
 
 
 @reads(router, "/traces", schemas.TracePage, tag="traces", problems=("range", "cursor", "limit"))
 def list_traces(request: HttpRequest, asked: Query[TracesAsked]) -> dict[str, Any]:
-    """List traces, newest first, each with the reason why it is worth a look.
+    """List traces, newest first, each with its first failed, violating or open call if any.
 
-    A trace whose calls started on several days is listed once, so that a page may be shorter
-    than `limit` and not be the last.
+    A trace whose calls started on several days is listed once, so a page can have fewer than
+    `limit` rows and not be the last.
     """
     wanted = TraceFilter(
         state="" if asked.state == "all" else asked.state,
@@ -84,13 +84,13 @@ def list_traces(request: HttpRequest, asked: Query[TracesAsked]) -> dict[str, An
 def read_trace(
     request: HttpRequest, trace_id: Path[str], asked: Query[TraceAsked]
 ) -> dict[str, Any]:
-    """One trace with its calls in the order they started.
+    """Get a trace with its calls, ordered by start.
 
-    The trace id is quoted as one segment of the address, slashes included.
+    The trace id is percent-encoded as one path segment, slashes included.
     """
     detail = None if "\x00" in trace_id else find_trace(trace_id, limit=asked.limit)
     if detail is None:
-        raise ProblemError("not_found", "There is no such trace.")
+        raise ProblemError("not_found", "Trace not found.")
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
     calls = detail.calls if with_payloads else without_messages(detail.calls)
     return {

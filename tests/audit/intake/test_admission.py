@@ -182,7 +182,7 @@ def test_at_a_full_door_a_key_is_not_even_looked_at(monkeypatch: pytest.MonkeyPa
     assert refused.status_code == HTTPStatus.SERVICE_UNAVAILABLE
     assert int(refused.headers["Retry-After"]) > 0
     assert refused.headers["Content-Type"] == "application/x-protobuf"
-    assert b"Too much comes at once." in refused.content
+    assert b"Too many requests at once." in refused.content
     assert post("no key", b"x").status_code == HTTPStatus.UNAUTHORIZED
 
 

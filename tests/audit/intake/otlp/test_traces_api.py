@@ -53,7 +53,7 @@ def test_a_body_is_taken_in_every_encoding_and_answered_in_its_own(
     answer = post(key, encode(fixture(name, timezone.now())), media_type, **headers)
 
     assert (answer.status_code, answer.content_type) == (200, media_type)
-    assert answer.message == "2 spans are no tool calls and were skipped, as is right."
+    assert answer.message == "2 spans are not tool calls and were skipped, as intended."
     assert answer.rejected == 0
     assert len(calls(acme.tenant)) == 3
 
@@ -220,7 +220,7 @@ def test_bad_spans_cost_themselves_alone(acme: Cast, key: str) -> None:
     )
 
     assert (answer.status_code, answer.rejected) == (200, 7)
-    assert answer.message.startswith("7 spans refused: 1 malformed (spanId is not hex); ")
+    assert answer.message.startswith("7 spans rejected: 1 malformed (spanId is not hex); ")
     assert len(calls(acme.tenant)) == 1
 
 

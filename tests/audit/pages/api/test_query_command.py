@@ -124,10 +124,10 @@ def test_limit_and_all(live_server: LiveServer, acme: Cast) -> None:
     ("words", "code", "said"),
     [
         (("calls", "nope:1"), 1, "nope"),
-        (("summary", "--range", "5x"), 1, "range is minutes"),
-        (("call", f"{'0' * 8}-0000-0000-0000-{'0' * 12}"), 1, "no such call"),
+        (("summary", "--range", "5x"), 1, "range must be minutes"),
+        (("call", f"{'0' * 8}-0000-0000-0000-{'0' * 12}"), 1, "Call not found"),
         (("call", "nonsense"), 1, "nothing"),
-        (("trace", "nobody's"), 1, "no such trace"),
+        (("trace", "nobody's"), 1, "Trace not found"),
         (("calls", "--limit", "0"), 2, "--limit"),
         (("nonsense",), 2, "invalid choice"),
         ((), 2, "required"),

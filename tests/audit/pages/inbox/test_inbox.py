@@ -400,7 +400,7 @@ def test_what_is_refused_again_waits_as_a_line_of_its_own(acme: Cast) -> None:
 @pytest.mark.parametrize(
     ("edited", "word"),
     [
-        ("", "the body holds no line"),
+        ("", "the body has no lines"),
         ("x" * (1024 * 1024 + 1), "longer than 1048576 bytes"),
         (
             json.dumps(make_call(args=json.loads("[" * 80 + "]" * 80))[START]),
