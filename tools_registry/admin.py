@@ -99,7 +99,7 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         """Add an error if the contract is an earlier version's, or if the tool has a draft."""
         earlier = ToolVersion.objects.filter(digest=self.contract.digest).first()
         if earlier is not None:
-            self.add_error(None, f"This is version {earlier.number} already.")
+            self.add_error(None, f"This contract is already version {earlier.number}.")
         draft = find_draft(self.instance)
         if draft is not None:
             self.add_error(None, str(DraftExistsError(draft)))

@@ -61,7 +61,7 @@ def _check_storable(document: Any) -> None:
                 try:
                     check_text(text)
                 except ValueError as error:
-                    raise ValidationError(f"It {error}.", code="invalid") from None
+                    raise ValidationError(f"The document {error}.", code="invalid") from None
             case dict() as members:
                 waiting += [*members, *members.values()]
             case list() as items:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
 
@@ -47,27 +47,27 @@ class DraftForm(forms.Form):
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"class": "form-control", "rows": 3}),
-        help_text="The model reads it with every request.",
+        help_text="Sent to the model with every request.",
     )
     input_schema = _document("Input schema", 16)
-    output_schema = _document("Output schema", 16, hint="Empty: outputs are not checked.")
+    output_schema = _document("Output schema", 16, hint="Leave empty to skip output validation.")
     trusted = forms.BooleanField(
-        required=False, help_text="The host may act on its results without asking."
+        required=False, help_text="The host may act on results without confirmation."
     )
-    ephemeral = forms.BooleanField(required=False, help_text="Lives for one turn.")
+    ephemeral = forms.BooleanField(required=False, help_text="Valid for one turn.")
     on_collision = forms.ChoiceField(
-        label="On a name collision",
+        label="On name conflict",
         choices=OnCollision,
         widget=forms.Select(attrs={"class": "form-select"}),
     )
-    meta = _document("Meta", 4, hint="Labels; no part of the digest.")
+    meta = _document("Meta", 4, hint="Labels. Not part of the digest.")
     output_examples = _document(
-        "Outputs to try",
+        "Example outputs",
         6,
-        hint="JSON; several are parted by a line of ---. Not stored.",
+        hint="JSON. Separate examples with a --- line. Not stored.",
         has_editor=False,
     )
-    args_examples = _document("Arguments to try", 4, has_editor=False)
+    args_examples = _document("Example arguments", 4, has_editor=False)
 
     def __init__(self, data: Any = None, *, name: str, known: list[ContractModel]) -> None:
         super().__init__(data)
@@ -105,9 +105,16 @@ def texts_of(source: ToolDraft | ToolVersion) -> dict[str, Any]:
     }
 
 
-def differing(mine: Mapping[str, Any], theirs: ToolDraft) -> list[tuple[str, str]]:
-    """Label and stored text of each member in which a saved draft differs from the typed one."""
-    found: list[tuple[str, str]] = []
+class DifferingField(NamedTuple):
+    """A field whose stored text differs from the typed one."""
+
+    label: str
+    text: str
+
+
+def differing(mine: Mapping[str, Any], theirs: ToolDraft) -> list[DifferingField]:
+    """Each member in which a saved draft differs from the typed one, with the stored text."""
+    found: list[DifferingField] = []
     for member, text in texts_of(theirs).items():
         typed = mine.get(member)
         same = (
@@ -116,7 +123,7 @@ def differing(mine: Mapping[str, Any], theirs: ToolDraft) -> list[tuple[str, str
         if not same:
             label = DraftForm.base_fields[member].label or member.replace("_", " ").capitalize()
             shown = {True: "yes", False: "no"}.get(text, text) if isinstance(text, bool) else text
-            found.append((str(label), str(shown)))
+            found.append(DifferingField(str(label), str(shown)))
     return found
 
 

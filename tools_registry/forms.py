@@ -59,15 +59,15 @@ class DescriptionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             field.widget.attrs["class"] = "form-control"
         for name in ("notes", "meta"):
             self.fields[name].widget = forms.Textarea(attrs={"class": "form-control", "rows": 3})
-        self.fields["tags"].help_text = "Parted by commas."
-        self.fields["meta"].help_text = "One JSON object."
+        self.fields["tags"].help_text = "Separate tags with commas."
+        self.fields["meta"].help_text = "A JSON object."
         self.fields["notes"].help_text = ""
 
     def clean_link(self) -> str:
         """A link that is safe in a page: http or https. Raises ValidationError."""
         link: str = self.cleaned_data["link"]
         if link and not link.startswith(("https://", "http://")):
-            raise forms.ValidationError("It begins with https:// or http://.")
+            raise forms.ValidationError("Enter a URL that starts with https:// or http://.")
         return link
 
     def clean_tags(self) -> list[str]:
@@ -78,8 +78,8 @@ class DescriptionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         """A JSON object within the limits of labels. Raises ValidationError."""
         meta = {} if self.cleaned_data["meta"] is None else self.cleaned_data["meta"]
         if not isinstance(meta, dict):
-            raise forms.ValidationError("One JSON object, such as {}.")
+            raise forms.ValidationError("Enter a JSON object, such as {}.")
         try:
             return check_meta(meta)
         except ValueError as error:
-            raise forms.ValidationError(f"It {error}.") from None
+            raise forms.ValidationError(f"The document {error}.") from None

@@ -46,4 +46,4 @@ def find_side(tool: Tool, name: str) -> Side | None:
     if change is None or change.contract is None:
         return None
     contract = ToolContract.model_construct(**change.contract)
-    return Side(name, f"what key {change.key_id} brought", contract)
+    return Side(name, f"contract sent by key {change.key_id}", contract)

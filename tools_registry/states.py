@@ -72,9 +72,9 @@ def set_current(version: ToolVersion, by: Publisher, *, reason: str = "") -> Non
     tool = version.tool
     lock_tool(tool)
     if tool.current_number == version.number:
-        raise StateError(f"Version {version.number} is the current one already.")
+        raise StateError(f"Version {version.number} is already current.")
     if state_of(version) == State.RETIRED:
-        raise StateError(f"Version {version.number} is retired: restore it first.")
+        raise StateError(f"Version {version.number} is retired. Restore it first.")
     before, tool.current_number = tool.current_number, version.number
     record_change(
         tool,
@@ -94,7 +94,7 @@ def _enter(
     lock_tool(version.tool)
     state = state_of(version)
     if state not in states:
-        raise StateError(f"Version {version.number} is {state.label.lower()}.")
+        raise StateError(f"Version {version.number} is already {state.label.lower()}.")
     record_change(
         version.tool, kind, by, number=version.number, digest=version.digest, reason=reason
     )

@@ -18,7 +18,7 @@ class NameTakenError(Exception):
     """A tool of this name is registered already."""
 
     def __init__(self, tool: Tool) -> None:
-        super().__init__(f"A tool named {tool.name} is registered already.")
+        super().__init__(f"A tool named {tool.name} is already registered.")
         self.tool = tool
 
 

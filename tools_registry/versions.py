@@ -23,7 +23,7 @@ class AlreadyPublishedError(Exception):
     """The same contract is already a version."""
 
     def __init__(self, version: ToolVersion) -> None:
-        super().__init__(f"This is version {version.number} already.")
+        super().__init__(f"This contract is already version {version.number}.")
         self.version = version
 
 

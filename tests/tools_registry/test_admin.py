@@ -177,7 +177,7 @@ def test_an_earlier_contract_is_not_published_again(acme: Cast, client: Client) 
     client.post(_change(tool), _typed(description="Better."))
     client.post(reverse("draft_publish", args=[tool.pk]), {"revision": 1})
     answer = client.post(_change(tool), _typed())
-    assert "This is version 1 already." in answer.content.decode()
+    assert "This contract is already version 1." in answer.content.decode()
     answer = client.post(_change(tool), _typed(description="Better.", meta={"a": 1}))
     assert "Labels alone" in answer.content.decode()
     assert len(_descriptions(acme, tool)) == 2

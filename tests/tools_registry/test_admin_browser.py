@@ -37,7 +37,7 @@ def test_an_editor_publishes_the_next_version_and_reads_it(
 
     page.goto("/tools/")
     page.get_by_role("link", name="get_weather").click()
-    page.get_by_role("link", name="Edit in the admin").click()
+    page.get_by_role("link", name="Edit in admin").click()
     expect(page.get_by_label("Description")).to_have_value("Tells the weather.")
     page.get_by_label("Notes").fill("Ask Ann.")
     page.get_by_label("Description").fill("Tells the weather in a city.")
@@ -58,7 +58,7 @@ def test_an_editor_publishes_the_next_version_and_reads_it(
     expect(page.locator("pre").first).to_contain_text('"town"')
     expect(page.get_by_role("paragraph").filter(has_text="Ask Ann.")).to_be_visible()
     page.get_by_role("link", name="1", exact=True).click()
-    expect(page.get_by_text("not the current one")).to_be_visible()
+    expect(page.get_by_text("(not current)")).to_be_visible()
     expect(page.locator("pre").first).to_contain_text('"city"')
     assert heard == [], "the policy forbids something the admin does"
 

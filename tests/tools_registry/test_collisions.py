@@ -213,8 +213,8 @@ def test_a_hostile_schema_is_refused_and_on_record_with_the_reason(
     page = Client()
     page.force_login(executor.cast.viewer)
     shown = page.get(f"/tools/{change.tool_id}").content.decode()
-    assert "what its executor brought" in shown
-    assert "Nothing is published yet" in shown
+    assert "an unusable contract" in shown
+    assert "No published version" in shown
 
 
 @pytest.mark.parametrize("name", ["\0", "\ud800", "a\udfff\0"])

@@ -71,7 +71,7 @@ def field(page: str, name: str) -> str:
 def test_a_draft_begins_as_the_current_version(acme: Cast, tool: Tool) -> None:
     editor = client(acme.editor)
     address = f"/tools/{tool.pk}/draft"
-    assert "begins as a copy of version 1" in editor.get(address).content.decode()
+    assert "starts as a copy of version 1" in editor.get(address).content.decode()
     answer = editor.post(f"{address}/begin")
     assert (answer.status_code, answer.headers["Location"]) == (302, address)
     page = editor.get(address).content.decode()
@@ -145,7 +145,7 @@ def test_who_saves_second_sees_both_texts_and_overwrites_nothing(acme: Cast, dra
 
     revision = re.search(r'name="revision" value="(\d+)"', page)
     assert revision is not None
-    assert "Save over revision 2" in page
+    assert "Overwrite revision 2" in page
     again = TYPED | {"description": "Both.", "revision": revision[1]}
     assert editor.post(address, again).status_code == 302
     draft = draft_of(acme, drafted)
@@ -164,7 +164,7 @@ def test_a_draft_that_was_published_meanwhile_is_begun_anew(acme: Cast, drafted:
     answer = editor.post(f"/tools/{drafted.pk}/draft", TYPED | {"description": "Mine."})
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "published or discarded meanwhile" in page
+    assert "published or discarded" in page
     assert field(page, "description") == "Mine."
     again = TYPED | {"description": "Mine.", "revision": "0"}
     assert editor.post(f"/tools/{drafted.pk}/draft", again).status_code == 302
@@ -180,7 +180,7 @@ def test_a_check_stores_nothing(acme: Cast, drafted: Tool) -> None:
     typed = TYPED | {"description": "Later.", "output_examples": '{"kelvin": 1}\n---\n{oops'}
     fragment = editor.post(f"/tools/{drafted.pk}/draft/check", typed).content.decode()
     assert "<html" not in fragment
-    for said in ("A contract that can be published", "MISSING_REQUIRED", "$.celsius", "no JSON"):
+    for said in ("Valid contract", "MISSING_REQUIRED", "$.celsius", "no JSON"):
         assert said in fragment
     page = editor.post(f"/tools/{drafted.pk}/draft", typed | {"check": "1"}).content.decode()
     assert "MISSING_REQUIRED" in page, "without a script, too"
@@ -201,7 +201,7 @@ def test_a_draft_is_discarded_as_it_was_read(acme: Cast, drafted: Tool) -> None:
     assert draft_of(acme, drafted) is not None
     editor.post(address, {"revision": "1", "reason": "No use."})
     assert draft_of(acme, drafted) is None
-    assert "There is no draft" in editor.post(address, follow=True).content.decode()
+    assert "the tool has no draft" in editor.post(address, follow=True).content.decode()
 
 
 def test_the_review_saves_what_was_typed_and_only_what_is_new(acme: Cast, drafted: Tool) -> None:

@@ -78,17 +78,17 @@ def test_the_server_is_told_to_check_what_a_tool_returns(page: Page, acme: Cast)
     tool = register_tool(acme)
     sign_in(page, acme.editor)
     page.goto(f"/tools/{tool.pk}")
-    section = page.get_by_role("region", name="Check on arrival")
-    section.get_by_text("Turn it on").click()
-    section.get_by_label("Why").fill("Two executors do not guard.")
-    section.get_by_role("button", name="Check on arrival").click()
-    expect(section.get_by_text("Turn it off")).to_be_visible()
+    section = page.get_by_role("region", name="Validation on arrival")
+    section.get_by_text("Turn on", exact=True).click()
+    section.get_by_label("Reason").fill("Two executors do not guard.")
+    section.get_by_role("button", name="Turn on validation").click()
+    expect(section.get_by_text("Turn off", exact=True)).to_be_visible()
     with tenant_scope(acme.tenant.id):
         assert Tool.objects.get(pk=tool.pk).is_checked_on_arrival
         assert timeline(tool, size=1)[0].reason == "Two executors do not guard."
-    section.get_by_text("Turn it off").click()
+    section.get_by_text("Turn off", exact=True).click()
     section.get_by_role("button").click()
-    expect(section.get_by_text("Turn it on")).to_be_visible()
+    expect(section.get_by_text("Turn on", exact=True)).to_be_visible()
     with tenant_scope(acme.tenant.id):
         assert not Tool.objects.get(pk=tool.pk).is_checked_on_arrival
     assert heard == [], "the policy forbids something the page does"

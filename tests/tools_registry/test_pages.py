@@ -90,7 +90,7 @@ def test_a_tool_shows_its_contract(acme: Cast, client: Client) -> None:
     for shown in (
         "Tells the weather.",
         "celsius",
-        "trusted: acted on",
+        "used without confirmation",
         "maps",
         "sha256:",
         "version 1",
@@ -103,7 +103,7 @@ def test_an_older_version_stays_to_be_read_and_says_so(acme: Cast, client: Clien
     tool = _register(acme, description="The second.", on_collision="replace")
     page = _get(client, "tool_version", tool.pk, 1)
     assert "The first." in page
-    assert "not the current one" in page
+    assert "(not current)" in page
     assert "The second." in _get(client, "tool_detail", tool.pk)
 
 
@@ -111,7 +111,7 @@ def test_a_tool_without_output_schema_says_its_outputs_are_not_checked(
     acme: Cast, client: Client
 ) -> None:
     tool = _register(acme, output_schema=None)
-    assert "outputs are not checked" in _get(client, "tool_detail", tool.pk)
+    assert "Outputs are not validated" in _get(client, "tool_detail", tool.pk)
 
 
 def test_only_who_may_edit_is_offered_to(acme: Cast) -> None:
@@ -119,9 +119,9 @@ def test_only_who_may_edit_is_offered_to(acme: Cast) -> None:
     acme.editor.is_staff = acme.viewer.is_staff = True
     acme.editor.save()
     acme.viewer.save()
-    assert "Edit in the admin" in _get(_client(acme.editor), "tool_detail", tool.pk)
+    assert "Edit in admin" in _get(_client(acme.editor), "tool_detail", tool.pk)
     for user in (acme.viewer, acme.auditor):
-        assert "Edit in the admin" not in _get(_client(user), "tool_detail", tool.pk)
+        assert "Edit in admin" not in _get(_client(user), "tool_detail", tool.pk)
 
 
 def test_what_an_executor_says_is_text_and_nothing_else(acme: Cast, client: Client) -> None:
@@ -148,7 +148,7 @@ def test_a_call_leads_to_its_tool_by_number_or_digest(acme: Cast, client: Client
         answer = client.get(reverse("tool_find"), {"name": tool.name, "version": version})
         assert answer["Location"] == reverse("tool_detail", args=[tool.pk])
     answer = client.get(reverse("tool_find"), {"name": tool.name, "version": "4"}, follow=True)
-    assert "Version 4 is not registered. This is version 2" in answer.content.decode()
+    assert "Version 4 is not registered. Showing the current version, 2" in answer.content.decode()
     hostile = {"name": tool.name, "version": "<script>alert(1)"}
     answer = client.get(reverse("tool_find"), hostile, follow=True)
     assert "<script>alert" not in answer.content.decode()

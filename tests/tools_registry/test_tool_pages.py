@@ -108,7 +108,7 @@ def test_the_timeline_tells_the_newest_and_leads_to_what_was_earlier(
     second = get(acme.viewer, "tool_detail", tool.pk, before=3)
     assert second.count('class="is-described"') == 1
     assert 'class="is-published"' in second
-    assert "Nothing earlier" in get(acme.viewer, "tool_detail", tool.pk, before=1)
+    assert "No earlier changes" in get(acme.viewer, "tool_detail", tool.pk, before=1)
     get(acme.viewer, "tool_detail", tool.pk, before="x" * 20)
 
 
@@ -157,7 +157,7 @@ def test_a_tool_is_made_without_a_version(acme: Cast) -> None:
     client = signed_in(acme.editor)
     made = client.post(reverse("tool_create"), {"name": "new_one"})
     page = client.get(made["Location"]).content.decode()
-    assert "Nothing is published yet" in page
+    assert "No published version" in page
     assert client.post(reverse("tool_create"), {"name": "new_one"})["Location"] == made["Location"]
     for wrong in ("", " ", "a\nb", "x" * 300):
         answer = client.post(reverse("tool_create"), {"name": wrong})
@@ -178,7 +178,7 @@ def test_two_versions_are_compared_both_ways(acme: Cast) -> None:
     back = get(acme.viewer, "tool_diff", tool.pk, **{"from": "2", "to": "1"})
     assert "breaks callers" not in back
     same = get(acme.viewer, "tool_diff", tool.pk, **{"from": "1", "to": "1"})
-    assert "No difference" in same
+    assert "No differences" in same
 
 
 def test_a_draft_is_compared_like_a_version(acme: Cast) -> None:
@@ -286,7 +286,7 @@ def test_the_list_is_filtered_by_name_state_and_tag(acme: Cast, globex: Cast) ->
     assert listed(q="%", state="x", tag="\x00") == listed(tag="\x00") == []
     assert listed(q="x" * 1_000) == []
     assert "Nothing was searched" in get(acme.viewer, "tool_list", tag="\x00")
-    assert "No such tool" in get(acme.viewer, "tool_list", q="nothing")
+    assert "No tools found" in get(acme.viewer, "tool_list", q="nothing")
 
 
 # Tools of one turn

@@ -61,7 +61,7 @@ def _told(change: ToolChange) -> str:
     if change.kind == ChangeKind.DRAFT_MADE and details.get("base"):
         return f"from version {details['base']}"
     if change.is_unusable:
-        return "what its executor brought"
+        return "an unusable contract"
     if change.attempted_on:
-        return "another contract, in favour of"
+        return "a different contract; kept"
     return ""

@@ -72,7 +72,7 @@ def draft_edit(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         return _conflict(request, tool, form, error.draft)
     if "review" in request.POST:
         return redirect("draft_review", tool.pk)
-    messages.success(request, "Saved.")
+    messages.success(request, "Draft saved.")
     return redirect("draft_edit", tool.pk)
 
 
@@ -93,7 +93,7 @@ def draft_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     draft = find_draft(tool)
     if draft is None:
-        messages.warning(request, "There is no draft.")
+        messages.warning(request, "Nothing was discarded: the tool has no draft.")
         return redirect("draft_edit", tool.pk)
     try:
         discard_draft(
@@ -105,7 +105,7 @@ def draft_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     except StaleDraftError as stale:
         messages.error(request, str(stale))
         return redirect("draft_edit", tool.pk)
-    messages.success(request, "The draft was discarded.")
+    messages.success(request, "Draft discarded.")
     return redirect(tool if tool.current_number else "tool_list")
 
 

@@ -1,12 +1,13 @@
 """The pages of a tool: one of its versions, its history, and a comparison of two contracts."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from tenants.access import TenantRequest, has_role, tenant_page
@@ -25,6 +26,15 @@ from tools_registry.views.version_actions import possible_deeds
 
 CHANGES_SHOWN, DIFFERENCES_SHOWN, VALUE_LENGTH = 20, 300, 160
 _CONCERNED = {Side.INPUT: "callers", Side.OUTPUT: "consumers", Side.REST: "nobody"}
+
+
+class VersionRow(NamedTuple):
+    """A version in the list of a tool's versions."""
+
+    version: ToolVersion
+    state: State
+    diff_url: str
+    """URL of its comparison with the current version."""
 
 
 @require_safe
@@ -56,7 +66,7 @@ def tool_detail(request: TenantRequest, pk: UUID, number: int | None = None) -> 
         "state": state(shown),
         "deeds": possible_deeds(state(shown), is_current=is_current),
         "compared_to": tool.current_number if not is_current else _before(versions, shown),
-        "versions": [(version, state(version)) for version in versions],
+        "versions": [VersionRow(each, state(each), _diff_url(tool, each)) for each in versions],
         "unchecked_because": _unchecked(tool, shown) if tool.is_checked_on_arrival else "",
     }
     return render(request, "tools/tool_detail.html", _context(request, tool) | context)
@@ -133,9 +143,14 @@ def tool_find(request: TenantRequest) -> HttpResponseBase:
         messages.warning(
             request,
             f"Version {named if named.isprintable() else ascii(named)} is not registered."
-            f" This is version {tool.current_number}, the current one.",
+            f" Showing the current version, {tool.current_number}.",
         )
     return redirect(version or tool)
+
+
+def _diff_url(tool: Tool, version: ToolVersion) -> str:
+    address = reverse("tool_diff", args=[tool.pk])
+    return f"{address}?from={version.number}&to={tool.current_number}"
 
 
 def _context(request: TenantRequest, tool: Tool) -> dict[str, Any]:

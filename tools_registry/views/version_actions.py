@@ -29,10 +29,10 @@ from tools_registry.tools import (
 from tools_registry.versions import find_version
 
 DEEDS: dict[str, tuple[Callable[..., None], str, str]] = {
-    "make-current": (states.set_current, "Make current", "is the current one"),
+    "make-current": (states.set_current, "Make current", "is now current"),
     "deprecate": (states.deprecate, "Deprecate", "is deprecated"),
     "retire": (states.retire, "Retire", "is retired"),
-    "restore": (states.restore, "Restore", "is published again"),
+    "restore": (states.restore, "Restore", "is restored"),
 }
 """By the word in the URL: the function, the button's label, and the end of the message."""
 
@@ -56,16 +56,16 @@ def version_deed(request: TenantRequest, pk: UUID, number: int, deed: str) -> Ht
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     version = find_version(tool, number) if number < 2**31 else None
     if version is None or deed not in DEEDS:
-        raise Http404("no such version, or no such deed")
+        raise Http404("no such version or action")
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Nothing was changed: the reason is too long.")
+        messages.error(request, "Nothing was changed. The reason is too long.")
         return redirect(version)
     do, _, said = DEEDS[deed]
     try:
         do(version, Publisher(request.user), reason=form.cleaned_data["reason"])
     except states.StateError as error:
-        messages.error(request, f"Nothing was changed: {error}")
+        messages.error(request, f"Nothing was changed. {error}")
     else:
         messages.success(request, f"Version {version.number} {said}.")
     return redirect(version)
@@ -77,7 +77,7 @@ def tool_create(request: TenantRequest) -> HttpResponseBase:
     """Create a tool without a version, for its first draft; an existing one is shown."""
     form = NameForm(request.POST)
     if not form.is_valid():
-        messages.error(request, f"No tool was made: its name {form.problem}.")
+        messages.error(request, f"Tool not created: the name {form.problem}.")
         return redirect("tool_list")
     try:
         tool = create_tool(request.tenant, form.cleaned_data["name"], Publisher(request.user))
@@ -94,11 +94,13 @@ def tool_describe(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     form = DescriptionForm(request.POST)
     if not form.is_valid():
         [(name, errors), *_] = form.errors.items()
-        messages.error(request, f"Nothing was changed: {name}: {' '.join(map(str, errors))}")
+        messages.error(
+            request, f"Nothing was changed. {name.capitalize()}: {' '.join(map(str, errors))}"
+        )
         return redirect(tool)
     said: dict[str, Any] = {name: form.cleaned_data[name] for name in DESCRIBING}
     describe_tool(tool, said, Publisher(request.user))
-    messages.success(request, "It is described so now.")
+    messages.success(request, "Details saved.")
     return redirect(tool)
 
 
@@ -113,13 +115,13 @@ def tool_arrivals(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         if is_on:
             compile_for_arrival(version.output_schema if version else None)
     except ValueError as error:
-        messages.error(request, f"Nothing was changed: its outputs {error}.")
+        messages.error(request, f"Nothing was changed. Outputs {error}.")
         return redirect(tool)
     if not form.is_valid():
-        messages.error(request, "Nothing was changed: the reason is too long.")
+        messages.error(request, "Nothing was changed. The reason is too long.")
         return redirect(tool)
     by = Publisher(request.user)
     check_on_arrival(tool, by, is_on=is_on, reason=form.cleaned_data["reason"])
-    said = "are checked on arrival now" if is_on else "are no longer checked on arrival"
-    messages.success(request, f"Its outputs {said}.")
+    said = "now validated" if is_on else "no longer validated"
+    messages.success(request, f"Outputs are {said} on arrival.")
     return redirect(tool)

@@ -53,8 +53,8 @@ VALUE_LENGTH = 120
 
 _SIDES: dict[Side, str] = {"args": "Arguments", "output": "Outputs"}
 _KINDS = {
-    "type": "Unexpected type",
-    "value": "Unexpected value",
+    "type": "Wrong type",
+    "value": "Wrong value",
     "undeclared": "Undeclared",
     "unseen": "Never seen",
 }

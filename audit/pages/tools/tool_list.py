@@ -17,7 +17,7 @@ STATES = {
     "": "All",
     **dict(State.choices),
     "draft": "With a draft",
-    OBSERVED: "Called, not registered",
+    OBSERVED: "Seen in calls, not registered",
     UNCALLED: "Registered, never called",
 }
 

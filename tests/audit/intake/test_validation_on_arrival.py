@@ -320,6 +320,6 @@ def test_what_cannot_be_checked_is_said(
     assert said in answer.content.decode()
     with tenant_scope(acme.tenant.id):
         check_on_arrival(Tool.objects.get(), Publisher(acme.editor), is_on=True)
-    assert "Nothing is checked" in client.get(f"/tools/{tool.pk}").content.decode()
+    assert "Nothing is validated" in client.get(f"/tools/{tool.pk}").content.decode()
     record_request(acme.tenant, make_call(output=VIOLATING_OUTPUT))
     assert found_in(acme.tenant) == []

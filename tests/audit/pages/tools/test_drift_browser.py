@@ -30,7 +30,7 @@ def test_what_was_observed_becomes_a_draft(page: Page, acme: Cast) -> None:
     wind.get_by_text("2 calls").click()
     expect(wind.locator("a[href^='/calls/']").first).to_be_visible()
     page.get_by_role("button", name="Create draft from observations").click()
-    expect(page.locator("#check")).to_contain_text("A contract that can be published")
+    expect(page.locator("#check")).to_contain_text("Valid contract")
     expect(page.locator("[data-editor-of=output_schema] .cm-content")).to_contain_text("wind")
     with tenant_scope(acme.tenant.id):
         draft = find_draft(tool)

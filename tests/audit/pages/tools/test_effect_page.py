@@ -174,9 +174,9 @@ def test_one_click_drafts_from_an_old_version(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     client = signed_in(acme.editor)
     shown = client.get(f"/tools/{tool.pk}").content.decode()
-    assert "Draft from it" in shown
-    assert "Draft from version 1" in client.get(f"/tools/{tool.pk}/1").content.decode()
-    assert "Draft from it" not in signed_in(acme.viewer).get(f"/tools/{tool.pk}").content.decode()
+    assert "Create draft</button>" in shown
+    assert "Create draft from version 1" in client.get(f"/tools/{tool.pk}/1").content.decode()
+    assert "Create draft" not in signed_in(acme.viewer).get(f"/tools/{tool.pk}").content.decode()
     client.post(f"/tools/{tool.pk}/draft/begin", {"number": "1"})
     with tenant_scope(acme.tenant.id):
         draft = tool.drafts.get()

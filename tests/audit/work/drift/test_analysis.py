@@ -90,7 +90,7 @@ def test_who_sees_no_payloads_is_told_no_value(acme: Cast, tool: Tool) -> None:
         assert (shown.user_name, shown.subject) == (acme.editor.username, "get_weather")
     assert "tropical" not in seen
     assert "Your role can't view payloads" in seen
-    assert "Unexpected value" in seen
+    assert "Wrong value" in seen
     assert "tropical" not in str(api(acme, tool))
     assert "tropical" not in found.found, "nor is any kept"
 
