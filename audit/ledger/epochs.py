@@ -6,6 +6,7 @@ checkpoint. So anyone who kept that checkpoint can see that entries after the re
 gone, and who decided it.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
@@ -36,14 +37,18 @@ def begin_epoch(
     """Begin the tenant's next epoch. The worker then makes tiles and signs a checkpoint.
 
     `previous` is a signed note. It replaces the last note that the signer knows, which may be lost.
+    The new epoch is later than that of the note, so that no two logs have the same name.
     Can be run again after an interruption. Raises NoEpochError, PrivateFileError.
     """
+    named_epoch = -1 if previous is None else _epoch_of(previous, tenant)
     with private_files.locked():
         state = signer_state.load(tenant.id)
         with tenant_scope(tenant.id):
             published = ledger_status(tenant.id).epoch
             epoch = max(
-                -1 if state is None else state.epoch, -1 if published is None else published
+                -1 if state is None else state.epoch,
+                -1 if published is None else published,
+                named_epoch,
             )
             if epoch < 0:
                 raise NoEpochError(f"nothing was ever signed of the log of {tenant.slug}")
@@ -102,14 +107,27 @@ def _last_published(tenant_id: UUID) -> str:
     return newest.note if newest is not None else ""
 
 
-def _named(note: str) -> dict[str, str | int] | None:
+def _epoch_of(note: str, tenant: Tenant) -> int:
+    """The epoch of a note of the tenant's log, under any host name. Raises NoEpochError."""
+    origin = _parsed(note).origin
+    match = re.fullmatch(rf".*/log/{tenant.id}(?:/([1-9][0-9]{{0,8}}))?", origin)
+    if match is None:
+        raise NoEpochError(f"{origin} is not a checkpoint of the log of {tenant.slug}")
+    return int(match[1] or 0)
+
+
+def _parsed(note: str) -> Checkpoint:
     """A note's content. The reader must verify its signatures. Raises NoEpochError."""
-    if not note:
-        return None
     try:
-        checkpoint = Checkpoint.parse(parse_note(note.encode())[0])
+        return Checkpoint.parse(parse_note(note.encode())[0])
     except FormatError as error:
         raise NoEpochError(f"the last checkpoint is none: {error}") from error
+
+
+def _named(note: str) -> dict[str, str | int] | None:
+    if not note:
+        return None
+    checkpoint = _parsed(note)
     return {
         "origin": checkpoint.origin,
         "size": checkpoint.size,

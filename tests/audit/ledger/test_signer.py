@@ -24,7 +24,7 @@ from tooltrail.ledger import (
 )
 from tooltrail.ledger.lines import to_base64
 
-from audit.ledger import keys, private_files, signer, signer_state
+from audit.ledger import checks, keys, private_files, signer, signer_state
 from audit.ledger.signer_state import origin_of
 from audit.log.payload import unpack
 from audit.models import Batch, LedgerCheckpoint, LedgerKey
@@ -244,20 +244,43 @@ def test_a_log_that_is_as_it_was_again_is_signed_again(acme: Cast) -> None:
     assert (status.refusal, status.signed_size) == (None, 301)
 
 
-@pytest.mark.parametrize("level", [0, 1])
-def test_a_rewritten_tile_is_refused(acme: Cast, level: int) -> None:
-    append(acme.tenant, leaves(600))
-    keep(acme.tenant, NOW)
+def rewrite_tile(tenant: Tenant, level: int, tile_index: int) -> None:
+    """Replace the first hash of a tile, which must exist."""
     changed = as_owner(
         "UPDATE ledger_tile SET hashes = overlay(hashes PLACING sha256('x') FROM 1)"
-        " WHERE tenant_id = %s AND level = %s AND tile_index = 0",
-        [acme.tenant.id, level],
+        " WHERE tenant_id = %s AND level = %s AND tile_index = %s",
+        [tenant.id, level, tile_index],
     )
     assert changed == 1
-    append(acme.tenant, leaves(200, b"more"))
+
+
+@pytest.mark.parametrize(("level", "tile_index"), [(0, 2), (1, 0)])
+def test_a_rewritten_tile_is_refused(acme: Cast, level: int, tile_index: int) -> None:
+    append(acme.tenant, leaves(600))
+    keep(acme.tenant, NOW)
+    rewrite_tile(acme.tenant, level, tile_index)
+    append(acme.tenant, leaves(100, b"more"))
     status = keep(acme.tenant, NOW + LATER)
-    # Of tiles that are full only their roots are read: a leaf in them is `checks`' to find.
-    assert (status.refusal is None) == (level == 0)
+    assert status.refusal is not None
+    assert "does not begin with the 600 entries" in status.refusal
+    assert (status.signed_size, len(notes(acme.tenant))) == (600, 1)
+
+
+def test_a_leaf_rewritten_in_a_full_tile_is_left_to_a_check(acme: Cast) -> None:
+    """The signer reads only the root of a full tile, which is in the tile above."""
+    append(acme.tenant, leaves(600))
+    keep(acme.tenant, NOW)
+    rewrite_tile(acme.tenant, 0, 0)
+    append(acme.tenant, leaves(200, b"more"))
+    assert keep(acme.tenant, NOW + LATER).refusal is None
+    with tenant_scope(acme.tenant.id):
+        check = checks.start_check("auditor", NOW)
+    assert check is not None
+    while checks.run_slice(acme.tenant.id, check.id):
+        pass
+    with tenant_scope(acme.tenant.id):
+        check.refresh_from_db()
+    assert "tile/0/000 is not made of the leaves in the log" in check.findings
 
 
 def test_a_lost_state_is_refused_until_an_epoch_begins(acme: Cast, folder: Path) -> None:
@@ -338,15 +361,38 @@ def test_no_epoch_where_nothing_was_signed(acme: Cast) -> None:
 def test_an_epoch_names_the_checkpoint_an_auditor_has(
     acme: Cast, folder: Path, tmp_path: Path
 ) -> None:
+    """Where database and folder forgot that anything was signed: of each epoch before, too."""
+    arguments = ["ledger", "new-epoch", acme.tenant.slug, "--reason", "x"]
+    kept = tmp_path / "checkpoint"
     append(acme.tenant, leaves(300))
     keep(acme.tenant, NOW)
+    for epoch, size in ((1, 300), (2, 2)):
+        kept.write_text(notes(acme.tenant)[-1])
+        restore_backup(acme.tenant, 0)
+        (folder / f"{acme.tenant.id}.json").unlink()
+        append(acme.tenant, leaves(1))
+        with pytest.raises(CommandError, match="nothing was ever signed"):
+            call_command(*arguments)
+        call_command(*arguments, "--previous", str(kept), stdout=StringIO())
+        (entry,) = own_entries(acme.tenant)
+        assert (entry["epoch"], entry["previous"]["size"]) == (epoch, size)
+        assert entry["previous"]["note"] == kept.read_text()
+        status = status_of(acme.tenant)
+        assert (status.epoch, status.signed_size, status.refusal) == (epoch, 2, None)
+
+
+def test_an_epoch_cannot_follow_another_logs_checkpoint(
+    acme: Cast, globex: Cast, tmp_path: Path
+) -> None:
     kept = tmp_path / "checkpoint"
-    kept.write_text(notes(acme.tenant)[-1])
-    restore_backup(acme.tenant, 0)
-    (folder / f"{acme.tenant.id}.json").unlink()
-    append(acme.tenant, leaves(1))
-    with pytest.raises(CommandError, match="nothing was ever signed"):
-        call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "x")
+    for cast in (acme, globex):
+        append(cast.tenant, leaves(3))
+        keep(cast.tenant, NOW)
+    kept.write_text(notes(globex.tenant)[-1])
+    with pytest.raises(CommandError, match="is not a checkpoint of the log of acme"):
+        call_command(
+            *("ledger", "new-epoch", acme.tenant.slug, "--reason", "x", "--previous", str(kept))
+        )
 
 
 def test_both_keys_sign_until_the_overlap_is_over(acme: Cast, folder: Path) -> None:
