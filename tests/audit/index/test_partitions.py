@@ -1,8 +1,11 @@
 """`manage.py partitions plan|apply`: missing partitions are printed, made, and then used."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from io import StringIO
 
 import psycopg
@@ -56,18 +59,36 @@ def drop_day(day: int) -> list[str]:
     return dropped
 
 
+def in_thread[T](function: Callable[[], T]) -> T:
+    try:
+        return function()
+    finally:
+        connections.close_all()
+
+
 @pytest.mark.usefixtures("tidied")
 def test_the_intake_does_not_wait_for_a_backup_that_partitions_wait_for(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    acme: Cast, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(partitions, "LOCK_TIMEOUT", "100ms")
+    monkeypatch.setattr(partitions, "LOCK_TIMEOUT", "1s")
     dropped = drop_day(DAYS_AHEAD)
-    with psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as backup:
+    key = make_ingest_key(acme.tenant)
+    with ThreadPoolExecutor(2) as pool, psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as backup:
         backup.execute("LOCK TABLE trace IN ACCESS SHARE MODE")  # as pg_dump, until it is done
+        applied = pool.submit(in_thread, lambda: run("apply"))
+        waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'trace'::regclass AND NOT granted"
+        while not applied.done() and backup.execute(waiting).fetchone() == (0,):
+            time.sleep(0.01)
+        assert not applied.done()
+        # It queues behind the lock that `apply` waits for, so not for longer than that.
+        sent = pool.submit(in_thread, lambda: post(key, lines(make_call())))
+        assert sent.result(timeout=30).status_code == HTTPStatus.OK
         with pytest.raises(CommandError, match="trace is in use"):
-            run("apply")
+            applied.result()
+        monkeypatch.setattr(partitions, "LOCK_TIMEOUT", "100ms")
         tasks.keep_partitions_ahead(0)
         assert "trace is in use" in caplog.text
+        assert post(key, lines(make_call())).status_code == HTTPStatus.OK
     assert run("apply") == [*dropped[2:], f"{len(dropped) - 2} created"]
 
 
