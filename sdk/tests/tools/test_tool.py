@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
+from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
@@ -120,11 +121,17 @@ class Lookalike:
     ],
 )
 def test_the_artifact_resolver_is_asked_once(resolver: Any, accepted: bool) -> None:
+    if callable(resolver):
+        resolver = Mock(wraps=resolver)
     if accepted:
-        assert make_tool(artifact_constructor=resolver).artifact_constructor is resolver
+        tool = make_tool(artifact_constructor=resolver)
+        run(tool, {})
+        assert tool.artifact_constructor is resolver
     else:
         with pytest.raises(InvalidInitialToolValue):
             make_tool(artifact_constructor=resolver)
+    if isinstance(resolver, Mock):
+        assert resolver.call_count == 1
 
 
 def nested(depth: int) -> dict[str, Any]:

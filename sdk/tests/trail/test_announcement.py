@@ -212,7 +212,9 @@ def test_a_tool_of_one_turn_leaves_no_version_behind(trail: MemoryTrail) -> None
     assert all(versions[2:])
 
 
-def test_a_schema_made_to_hurt_is_left_out(trail: MemoryTrail) -> None:
+def test_a_schema_made_to_hurt_is_left_out(make_trail: MakeTrail, server: Server) -> None:
+    server.plan = registry = Registry()
+    trail = make_trail()
     schema: dict[str, Any] = {}
     for _ in range(40):
         schema = {"properties": {"a": schema, "b": schema}}  # 2^40 when written out
@@ -222,7 +224,11 @@ def test_a_schema_made_to_hurt_is_left_out(trail: MemoryTrail) -> None:
         return 2 * n
 
     assert double(2) == 4
-    assert trail.events[0]["tool_version"].startswith("sha256:")
+    assert trail.close(20)
+    assert server.events[0]["tool_version"].startswith("sha256:")
+    (announced,) = registry.told
+    assert announced["name"] == "double"
+    assert list(announced["input_schema"]["properties"]) == ["n"], "its arguments instead"
 
 
 def test_a_tool_nobody_can_describe_runs_all_the_same(make_trail: MakeTrail) -> None:

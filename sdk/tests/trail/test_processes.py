@@ -216,18 +216,23 @@ def test_a_fork_waits_until_no_tool_is_being_described(server: Server, start: An
 def test_spawned_children_and_daemon_threads(server: Server, start: Any, make_trail: Any) -> None:
     finish(
         start(
-            """
-            import threading
+            f"""
+            import multiprocessing, threading
             done = threading.Event()
             def forever():
                 echo(1); done.set()
                 while True: time.sleep(60)
             threading.Thread(target=forever, daemon=True).start()
             done.wait()
+            context = multiprocessing.get_context("spawn")
+            process = context.Process(target=exec, args=({PROLOGUE + "echo(2)"!r}, {{}}))
+            process.start(); process.join()
+            assert process.exitcode == 0
             """
         )
     )
-    assert len(server.events) == 2
+    assert [len(events) for events in by_producer(server).values()] == [2, 2]
+    assert sorted(event["args"]["n"] for event in server.events if "args" in event) == [1, 2]
 
 
 def test_one_key_never_sends_another_s_events(

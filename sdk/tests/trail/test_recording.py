@@ -188,11 +188,14 @@ def test_auth_and_unknown_context_never_travel(
     @trail.tool
     def ping() -> None: ...
 
-    with trail.trace("t", auth={"token": "hunter2"}):
+    with trail.trace("t", auth={"token": "hunter2"}, password="hunter2", case_id="c"):
         ping()
-    assert "hunter2" not in json.dumps(trail.events)
-    assert "auth" in caplog.text
-    assert "hunter2" not in caplog.text
+    assert trail.events[0]["case_id"] == "c"
+    for text in (json.dumps(trail.events), caplog.text):
+        assert "hunter2" not in text
+    for member in ("auth", "password"):
+        assert all(member not in event for event in trail.events)
+        assert f"trace() knows no context member {member!r}" in caplog.text
 
 
 class Answer(BaseModel):
