@@ -41,13 +41,15 @@ _LEFT_BEHIND_MAX = timedelta(hours=1)
 def keep_partitions_ahead(timestamp: int) -> None:
     """Create the missing day partitions. Needs DATABASE_OWNER_URL."""
     if OWNER not in connections:
-        _log.warning("DATABASE_OWNER_URL is not set: partitions must be made by others")
+        _log.warning("DATABASE_OWNER_URL is not set: this worker creates no partitions")
         return
     missing = partitions.missing(timezone.now().date())
     if made := partitions.apply(missing):
-        _log.info("made %d partitions, up to %s", len(made), made[-1].day)
+        _log.info("created %d partitions, up to %s", len(made), made[-1].day)
     if len(made) < len(missing):
-        _log.warning("%s is in use: the next partitions are made later", missing[len(made)].table)
+        _log.warning(
+            "%s is in use: the other partitions are created later", missing[len(made)].table
+        )
 
 
 @app.task(retry=AGAIN)
@@ -82,7 +84,7 @@ def look_for_drift(tenant_id: str, look_id: str) -> None:
         if drift_job.run_slice(tenant, look):
             look_for_drift.defer(tenant_id=tenant_id, look_id=look_id)
     except LogPayloadError as error:
-        _log.error("look %s stopped: a payload of the log %s", look, error)
+        _log.error("drift analysis %s stopped: a payload of the log %s", look, error)
         drift_job.fail_look(tenant, look, f"A payload of the log {error}.")
 
 
@@ -113,7 +115,7 @@ def make_report(tenant_id: str, kind: str) -> None:
             tenant = Tenant.objects.get(pk=tenant_id)
             record_action(tenant, THE_SERVER, "report.create", made.query, report=str(made.id))
     if made is not None:
-        _log.info("made the report %s of tenant %s", made.id, tenant_id)
+        _log.info("created report %s for tenant %s", made.id, tenant_id)
 
 
 @app.periodic(cron="*/5 * * * *")
@@ -167,7 +169,7 @@ def _expire_soon(tenant_id: str) -> None:
 def keep_ledgers(timestamp: int) -> None:
     """For each tenant: add new actions to the ledger, fold new entries, and sign when due."""
     if KEEPER not in connections:
-        _log.warning("DATABASE_KEEPER_URL is not set: ledgers must be signed by others")
+        _log.warning("DATABASE_KEEPER_URL is not set: this worker signs no ledgers")
         return
     for tenant_id in Tenant.objects.order_by("id").values_list("id", flat=True):
         try:
@@ -175,7 +177,7 @@ def keep_ledgers(timestamp: int) -> None:
         except (OperationalError, InterfaceError):
             raise  # the database is down for all tenants
         except Exception:
-            _log.exception("ledger of tenant %s: nothing is signed", tenant_id)  # others go on
+            _log.exception("ledger of tenant %s: not signed", tenant_id)  # others go on
 
 
 @app.task(queue="ledger")
@@ -193,7 +195,7 @@ def _keep_ledger(tenant_id: UUID) -> None:
         _log.debug("ledger of tenant %s: %s", tenant_id, error)
         return
     except PrivateFileError as error:
-        _log.error("ledger of tenant %s: nothing is signed: %s", tenant_id, error)
+        _log.error("ledger of tenant %s: not signed: %s", tenant_id, error)
         return
     if has_more or waiting:
         with suppress(AlreadyEnqueued):  # it is queued already
@@ -206,7 +208,7 @@ def _keep_ledger(tenant_id: UUID) -> None:
 def erase_calls(tenant_id: str, erasure_id: str) -> None:
     """Continue an erasure or its dry run for a few seconds, then let other tasks run."""
     if KEEPER not in connections:
-        _log.warning("DATABASE_KEEPER_URL is not set: nothing is erased")
+        _log.warning("DATABASE_KEEPER_URL is not set: this worker erases nothing")
         return
     if erasure.run_slice(UUID(tenant_id), UUID(erasure_id)):
         erase_calls.defer(tenant_id=tenant_id, erasure_id=erasure_id)
@@ -233,4 +235,4 @@ async def retry_stalled_jobs(timestamp: int) -> None:
             await app.job_manager.retry_job(job, again_at)
         except UniqueViolation:  # the same task is queued already
             await app.job_manager.finish_job(job, Status.ABORTED, delete_job=True)
-        _log.warning("task %s was left behind by a worker that is gone: again", job.task_name)
+        _log.warning("task %s was abandoned by a stopped worker: retrying it", job.task_name)

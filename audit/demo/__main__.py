@@ -35,8 +35,8 @@ _SEED = 20
 def main() -> int:
     """Parse the options and run. Exit code 0; 2 without a server's URL and key."""
     parser = argparse.ArgumentParser(prog="python -m audit.demo", description=__doc__)
-    parser.add_argument("--calls", type=int, default=2_000, help="calls of history (default 2000)")
-    parser.add_argument("--no-trickle", action="store_true", help="stop after the history")
+    parser.add_argument("--calls", type=int, default=2_000, help="past calls (default 2000)")
+    parser.add_argument("--no-trickle", action="store_true", help="exit after the past calls")
     parser.add_argument("--die", metavar="TRACE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not (os.environ.get("TOOLTRAIL_URL") and os.environ.get("TOOLTRAIL_API_KEY")):
@@ -103,7 +103,7 @@ def _live_through_history(
         agents.leave_hanging(len(moments))
     upstream.close()
     trail.flush(timeout=30)
-    print(f"demo: {len(moments)} traces of history are in", file=sys.stderr)  # noqa: T201
+    print(f"demo: {len(moments)} past traces sent", file=sys.stderr)  # noqa: T201
 
 
 def _watch_release(trail: Trail, library: Library, release: int, stop: threading.Event) -> None:

@@ -162,6 +162,6 @@ def _note(tenant_id: UUID, refusal: str | None, now: datetime) -> None:
     with tenant_scope(tenant_id, using=KEEPER):
         is_news = run("note_refusal", using=KEEPER, refusal=refusal, now=now)
     if is_news and refusal is None:
-        _log.warning("ledger of tenant %s: signed again", tenant_id)
+        _log.warning("ledger of tenant %s: signing resumed", tenant_id)
     elif is_news:
-        _log.error("ledger of tenant %s: nothing is signed: %s", tenant_id, refusal)
+        _log.error("ledger of tenant %s: signing refused: %s", tenant_id, refusal)

@@ -180,7 +180,7 @@ def test_draft_7_is_read_as_it_was_meant() -> None:
     [
         ({"$ref": "#"}, {"$ref": "#", "minimum": 1}, "itself"),
         ({"$ref": "http://192.0.2.1/a"}, {"$ref": "http://192.0.2.1/b"}, "not a place in it"),
-        ({"$ref": "#/$defs/A"}, {}, "leads nowhere"),
+        ({"$ref": "#/$defs/A"}, {}, "does not exist"),
         ({"$ref": "#a", "$defs": {"A": {"$anchor": "a"}}}, {}, "anchors"),
         ({"$dynamicRef": "#a"}, {}, "dynamic"),
         ({"$schema": "http://192.0.2.1/own"}, {}, "dialect"),

@@ -157,7 +157,7 @@ class Announcer:
             tools = untold[start : start + TOOLS_PER_POST]
             answer = _tell(transport, tools)
             if not _is_taken_in(answer) and not _is_final(answer):
-                raise UnreachableError(f"it answers {answer.status}")
+                raise UnreachableError(f"it returned {answer.status}")
             refused = {one.get("name"): _error_of(one) for one in _refusals(answer)}
             self._told |= {tool.digest: refused.get(tool.name) for tool in tools}
         for digest in by_digest:
@@ -198,7 +198,7 @@ class Announcer:
         if _is_final(answer):
             self._is_refused = True
             logger.warning(
-                "tooltrail: the registry takes no tools from this key (%d)", answer.status
+                "tooltrail: the registry accepts no tools from this key (%d)", answer.status
             )
 
 
@@ -253,7 +253,7 @@ def _error_of(refusal: Mapping[str, Any]) -> _Refused:
 def _warn_of_refusals(refusals: Iterable[Mapping[str, Any]]) -> None:
     for refusal in refusals:
         name, message = refusal.get("name"), refusal.get("message")
-        logger.warning("tooltrail: the registry does not take %s: %s", name, message)
+        logger.warning("tooltrail: the registry rejected %s: %s", name, message)
 
 
 def _is_taken_in(answer: Answer) -> bool:

@@ -97,7 +97,7 @@ class ToolContractRefused(TooltrailError):
     code = "E_TOOL_CONTRACT_REFUSED"
     status = 422
     fatal = True
-    default_message = "The registry does not take this tool."
+    default_message = "The registry rejected this tool."
 
 
 class InvalidInitialToolCallValue(TooltrailError, TypeError):

@@ -140,9 +140,9 @@ class InvocationEvent(_Wire):
     @model_validator(mode="after")
     def _is_placed(self) -> Self:
         if self.trace_id is None and self.turn_id is None:
-            raise ValueError("trace_id is missing, and there is no turn_id to take its place")
+            raise ValueError("trace_id is missing; it is required without a turn_id")
         if self.run_id is not None and self.ingestion_run_id is not None:
-            raise ValueError("run_id and ingestion_run_id exclude each other")
+            raise ValueError("run_id and ingestion_run_id cannot both be set")
         return self
 
 
@@ -190,7 +190,7 @@ class Gap(_Wire):
     @model_validator(mode="after")
     def _is_ordered(self) -> Self:
         if self.to_seq < self.from_seq:
-            raise ValueError("to_seq lies before from_seq")
+            raise ValueError("to_seq is less than from_seq")
         return self
 
 

@@ -128,9 +128,9 @@ def _open_spool(
     except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home directory
         reason = type(error).__name__
         if must_keep and HAS_FILE_LOCKS:  # a spool of 0 bytes rejects every event
-            warn(f"no spool file can be made ({reason}), so tools are refused")
+            warn(f"cannot create a spool file ({reason}), so tools do not run")
             return MemorySpool(0, ready)
-        warn(f"no spool file can be made ({reason}), so events wait in memory only")
+        warn(f"cannot create a spool file ({reason}), so events are kept in memory only")
         return MemorySpool(settings.max_bytes, ready)
     return SegmentSpool(
         root,

@@ -276,7 +276,7 @@ def _compile(pattern: str) -> Any:
     try:
         return SchemaValidator(schema).isinstance_python
     except SchemaError:
-        raise ValueError(f"not a pattern this engine can search for: {pattern}") from None
+        raise ValueError(f"not a supported pattern: {pattern}") from None
 
 
 def _split_path(path: str) -> Iterator[str]:

@@ -34,7 +34,7 @@ def _one_of(*words: str) -> Callable[[Any], str]:
 def _positive(value: Any) -> float:
     number = float(value)
     if not 0 < number < float("inf"):
-        raise ValueError("expected a number above 0")
+        raise ValueError("expected a number greater than 0")
     return number
 
 
@@ -57,64 +57,64 @@ class Settings:
     """The options in effect. Each member's metadata holds `env`, `read` and `doc`."""
 
     url: str | None = _option(
-        "TOOLTRAIL_URL", str, None, "The server's address. Without one the trail is off."
+        "TOOLTRAIL_URL", str, None, "The server's URL. Without it nothing is recorded."
     )
     api_key: str | None = _option(
-        "TOOLTRAIL_API_KEY", str, None, "The tenant's key, scope `ingest`. Needed with a url."
+        "TOOLTRAIL_API_KEY", str, None, "An API key with the scope `ingest`. Required with a URL."
     )
     spool: str = _option(
         "TOOLTRAIL_SPOOL",
         _one_of("process", "fsync", "memory"),
         "process",
-        "`process`: on file before the call goes on, survives a killed process. "
-        "`fsync`: survives a power cut. `memory`: survives nothing.",
+        "`process`: events are on file before the call continues and survive a killed process. "
+        "`fsync`: they also survive a power cut. `memory`: they survive nothing.",
     )
     spool_dir: Path | None = _option(  # noqa: RUF009 — makes a field, as the others do
         "TOOLTRAIL_SPOOL_DIR",
         _path,
         None,
-        "Where events wait. Default: `tooltrail` in the user's state directory.",
+        "Folder of the spool. Default: `tooltrail` in the user's state directory.",
     )
     max_bytes: int = _option(
         "TOOLTRAIL_MAX_BYTES",
         _bytes,
         256 * MIB,
-        "What may wait in one spool, all its processes together (`memory`: this process).",
+        "Maximum size of one spool, for all its processes (`memory`: for this process).",
     )
     max_age_days: float = _option(
-        "TOOLTRAIL_MAX_AGE_DAYS", _positive, 7.0, "How many days events may wait."
+        "TOOLTRAIL_MAX_AGE_DAYS", _positive, 7.0, "Maximum age of waiting events, in days."
     )
     when_full: str = _option(
         "TOOLTRAIL_WHEN_FULL",
         _one_of("drop", "raise"),
         "drop",
-        "`drop`: payloads go first, then the oldest events, each loss declared. "
+        "`drop`: payloads are dropped first, then the oldest events; every loss is reported. "
         "`raise`: a tool that cannot be recorded does not run.",
     )
     register: str = _option(
         "TOOLTRAIL_REGISTER",
         _one_of("warn", "strict"),
         "warn",
-        "What becomes of a tool the registry refuses: `warn` once and run it, or "
-        "`strict`: ask before it first runs, and raise `ToolNameTaken` or `ToolContractRefused`.",
+        "For a tool that the registry rejects: `warn` logs one warning and runs it. `strict` "
+        "checks before its first run, and raises `ToolNameTaken` or `ToolContractRefused`.",
     )
     capture: str = _option(
         "TOOLTRAIL_CAPTURE",
         _one_of("full", "shape", "none"),
         "full",
-        "What is kept of arguments and results: all, their shape, or nothing.",
+        "What is recorded of arguments and results: everything, their structure, or nothing.",
     )
     max_payload_bytes: int = _option(
         "TOOLTRAIL_MAX_PAYLOAD_BYTES",
         _bytes,
         256 * 1024,
-        "The longest arguments or result, as JSON, kept whole.",
+        "Maximum size of arguments or result as JSON; larger ones are cut to their beginning.",
     )
     exit_timeout: float = _option(
         "TOOLTRAIL_EXIT_TIMEOUT",
         _positive,
         2.0,
-        "Seconds the process may spend sending at its end; what is left waits on file.",
+        "Seconds to send events when the process exits; the rest waits on file.",
     )
 
     @classmethod

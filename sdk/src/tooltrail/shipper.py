@@ -182,7 +182,7 @@ class Shipper:
         try:
             self._announcer.announce(self._transport)
         except UnreachableError as error:
-            return self._failed(f"the server is not reached: {error}")
+            return self._failed(f"the server is unreachable: {error}")
         return True
 
     def _is_time_to_seal(self) -> bool:
@@ -207,7 +207,7 @@ class Shipper:
             self._warn("a batch is damaged")
             return self._mend(batch)
         except OSError as error:
-            self._warn(f"a batch cannot be read: {type(error).__name__}")
+            self._warn(f"cannot read a batch: {type(error).__name__}")
             self._spool.give_up(batch, "unreadable")
             return True
         if not lines:
@@ -217,7 +217,7 @@ class Shipper:
         try:
             answer = self._transport.post_events(lines, batch.id)
         except UnreachableError as error:
-            return self._failed(f"the server is not reached: {error}")
+            return self._failed(f"the server is unreachable: {error}")
         return self._heed(batch, lines, answer)
 
     def _heed(self, batch: Batch, lines: list[bytes], answer: Answer) -> bool:
@@ -229,13 +229,13 @@ class Shipper:
             return self._make_smaller(batch, lines)
         if status in (401, 403, 404, 405):
             self._allowed_at = time.monotonic() + REFUSED_SECONDS
-            return self._failed(f"the server refuses the key or knows no such address ({status})")
+            return self._failed(f"the server rejects the key or the URL ({status})")
         if 400 <= status < 500 and status not in (408, 425, 429):
-            self._warn(f"the server cannot take a batch ({status}); it lies in rejected/")
+            self._warn(f"the server rejected a batch ({status}); it was moved to rejected/")
             return self._park(batch, f"{status} {answer.document.get('detail', '')}".strip())
         if answer.retry_after is not None:
             self._allowed_at = time.monotonic() + answer.retry_after * random.uniform(1.0, 1.2)  # noqa: S311
-        return self._failed(f"the server answers {status}")
+        return self._failed(f"the server returned {status}")
 
     def _acknowledged(self, batch: Batch, lines: list[bytes], answer: Answer) -> None:
         self._spool.discard(batch)
@@ -245,13 +245,13 @@ class Shipper:
         rejected = document.get("rejected")
         if isinstance(rejected, list) and rejected:
             self.rejected += len(rejected)
-            self._warn("the server has put some events into its inbox")
+            self._warn("the server rejected some events and put them into its inbox")
         next_after_ms = document.get("next_after_ms")
         self._pace = PACE_SECONDS
         if isinstance(next_after_ms, int | float) and next_after_ms > 0:
             self._pace = min(max(next_after_ms / 1000, PACE_SECONDS), PACE_MAX_SECONDS)
         if self._failures_in_a_row:
-            logger.info("tooltrail: the server is reached again")
+            logger.info("tooltrail: the server is reachable again")
         self._failures_in_a_row = 0
         self._warned.clear()
 
@@ -266,21 +266,21 @@ class Shipper:
             else:
                 return self._park(batch, "413")
         except OSError as error:
-            return self._failed(f"a batch cannot be split: {type(error).__name__}")
+            return self._failed(f"cannot split a batch: {type(error).__name__}")
         return True
 
     def _mend(self, batch: Batch) -> bool:
         try:
             self._spool.mend(batch)
         except OSError as error:
-            return self._failed(f"a damaged batch cannot be mended: {type(error).__name__}")
+            return self._failed(f"cannot repair a damaged batch: {type(error).__name__}")
         return True
 
     def _park(self, batch: Batch, reason: str) -> bool:
         try:
             self._spool.park(batch, reason)
         except OSError as error:
-            return self._failed(f"a batch cannot be laid aside: {type(error).__name__}")
+            return self._failed(f"cannot move a batch to rejected/: {type(error).__name__}")
         return True
 
     def _failed(self, message: str) -> bool:

@@ -261,7 +261,7 @@ class Trail:
         inherited. Without a trace id, OpenTelemetry's current span gives it, else it is new.
         """
         for unknown in context.keys() - CONTEXT_MEMBERS:
-            self._warn_once(f"trace() knows no context member {unknown!r}")
+            self._warn_once(f"trace() got an unknown context member {unknown!r}")
             del context[unknown]
         try:
             scope = make_scope(trace_id, parent_invocation_id, context)
@@ -341,7 +341,7 @@ class Trail:
         try:
             self._announcer.register(list(announcements), transport)
         except UnreachableError as error:
-            self._warn_once(f"the registry is not reached, tools run without its word: {error}")
+            self._warn_once(f"the registry is unreachable, so tools run unchecked: {error}")
         finally:
             transport.close()
 
@@ -460,8 +460,8 @@ class Trail:
             return True
         missing = "TOOLTRAIL_API_KEY" if self.settings.url else "TOOLTRAIL_URL"
         if self._raises_when_full:
-            raise ValueError(f"{missing} is not set, and tools must not run unrecorded")
-        logger.warning("tooltrail: %s is not set, so no call is recorded", missing)
+            raise ValueError(f"{missing} is not set, but tools must not run unrecorded")
+        logger.warning("tooltrail: %s is not set, so no calls are recorded", missing)
         return False
 
     def _after_fork(self) -> None:
@@ -473,7 +473,7 @@ class Trail:
 
     def _complain(self, error: Exception) -> None:
         """Report an internal error: warn once, never raise into the host."""
-        self._warn_once(f"an event was lost to an error in the SDK: {type(error).__name__}")
+        self._warn_once(f"an event was lost because of an error in the SDK: {type(error).__name__}")
         logger.debug("tooltrail: the error was", exc_info=error)
 
     def _warn_once(self, message: str) -> None:

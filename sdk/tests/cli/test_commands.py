@@ -53,13 +53,13 @@ def test_status_says_what_waits_and_since_when(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status"]) == 0
-    assert capsys.readouterr().out == "No event waits here.\n"
+    assert capsys.readouterr().out == "No events waiting.\n"
     leave_behind(server, tmp_path, KEY, 3)
     assert main(["status"]) == 1
     out = capsys.readouterr().out
     assert f"{server.url}  key key1" in out
-    assert "3 events wait" in out
-    assert "0 processes write here, 1 have left events behind" in out
+    assert "3 events waiting" in out
+    assert "0 running processes, 1 exited ones with events" in out
     assert main(["status", "--json"]) == 1
     [spool] = json.loads(capsys.readouterr().out)["spools"]
     assert (spool["waiting"], spool["dead"], spool["key_id"]) == (3, 1, "key1")
@@ -132,7 +132,7 @@ def test_a_key_nobody_used_here_is_no_success(
 ) -> None:
     leave_behind(server, tmp_path, KEY, 2)
     assert main(["send", "--adopt", "nobody"]) == 2
-    assert "no events wait here for key nobody" in capsys.readouterr().err
+    assert "no spool for key nobody" in capsys.readouterr().err
 
 
 def test_send_reads_no_faster_than_the_server_takes(server: Server, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_file_without_numbers_that_is_refused_is_not_passed_over(
     server.plan = lambda request: (400, {"detail": "not today"}, {}) if request.batch_id else None
     assert main(["send", str(file), "--timeout", "5"]) == 1
     said = capsys.readouterr().out
-    assert said.startswith("0 events sent, ")
+    assert said.startswith("0 events sent: ")
     assert said.endswith(" 0 still waiting, 5 refused\n")
     [refused] = tmp_path.glob("*/rejected/*.ndjson")
     assert len(refused.read_text().splitlines()) == 5

@@ -84,7 +84,7 @@ def test_an_honest_bundle_is_genuine(tmp_path: Path) -> None:
 def test_keys_from_the_bundle_are_said_to_be_no_proof_of_origin(tmp_path: Path) -> None:
     verdict = judged(HONEST.but(report=b"{}"), tmp_path, trusted=())
     assert verdict.is_genuine
-    assert "taken from the bundle itself" in verdict.limits[0]
+    assert "are from the bundle itself" in verdict.limits[0]
     assert any("figures of the report" in limit for limit in verdict.limits)
 
 
@@ -146,7 +146,7 @@ def test_a_previous_checkpoint_it_does_not_go_on_from(tmp_path: Path) -> None:
         verdict = judged(HONEST, tmp_path, previous=(other.checkpoint(size),))
         assert failed(verdict).keys() == {"previous"}, size
     verdict = judged(HONEST, tmp_path, previous=(Log.of(310).checkpoint(310),))
-    assert "had 310 entries and has 300 now" in failed(verdict)["previous"]
+    assert "had 310 entries and now has 300" in failed(verdict)["previous"]
     verdict = judged(HONEST, tmp_path, previous=(LOG.checkpoint(30, OTHER_KEY),))
     assert "signature" in failed(verdict)["previous"] or "unknown" in failed(verdict)["previous"]
 
@@ -160,7 +160,7 @@ def test_a_previous_checkpoint_of_another_ledger_is_refused(tmp_path: Path) -> N
 ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], dict[str, str]]] = {
     "an edited event": (
         lambda of: with_entry(of, 60, LOG.lines[60], LOG.raws[60].replace(b"60", b"61")),
-        {"unedited": "entry 60: the event does not make the leaf that is stored"},
+        {"unedited": "entry 60: the event does not match the stored leaf"},
     ),
     "an edited leaf": (
         lambda of: with_entry(
@@ -169,12 +169,12 @@ ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], dict[str, str]]] = {
         {
             "unedited": "entry 60",
             "included": "leaves were edited, the events are genuine",
-            "consistent": "the first 100 entries do not lead",
+            "consistent": "the first 100 entries do not match",
         },
     ),
     "an edited event with the leaf that goes with it": (
         lambda of: with_entry(of, 60, *_remade(60)),
-        {"included": "do not lead to the root", "consistent": "the first 100 entries"},
+        {"included": "do not match the signed root", "consistent": "the first 100 entries"},
     ),
     "an event at another time": (
         lambda of: with_entry(
@@ -201,7 +201,7 @@ ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], dict[str, str]]] = {
     ),
     "an event that is there twice": (
         lambda of: of.but(found=of.found[:61] + of.found[60:]),
-        {"complete": "entry 100 comes twice"},
+        {"complete": "entry 100 is a duplicate"},
     ),
     "an event of another range": (
         lambda of: of.but(found=[*of.found, (LOG.lines[250], LOG.raws[250])]),
@@ -209,7 +209,7 @@ ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], dict[str, str]]] = {
     ),
     "two events in each other's place": (
         lambda of: _swapped(of, 60, 61),
-        {"included": "do not lead to the root", "consistent": "the first 100 entries"},
+        {"included": "do not match the signed root", "consistent": "the first 100 entries"},
     ),
     "a payload that nothing accounts for": (
         lambda of: with_entry(of, 60, EntryLine(60, LOG.lines[60].leaf), b""),
@@ -223,33 +223,33 @@ ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], dict[str, str]]] = {
         lambda of: of.but(
             checkpoints=of.checkpoints | {300: of.checkpoints[300].replace(b"\n300\n", b"\n301\n")}
         ),
-        {"signed": "it is of 301 entries"},
+        {"signed": "it has 301 entries"},
     ),
     "a checkpoint that is none": (
         lambda of: of.but(checkpoints=of.checkpoints | {100: b"hello"}),
-        {"signed": "the checkpoint of 100 entries: it is none", "consistent": ""},
+        {"signed": "the checkpoint of 100 entries: not a checkpoint", "consistent": ""},
     ),
     "a checkpoint of another ledger": (
         lambda of: of.but(
             checkpoints=of.checkpoints | {100: Checkpoint("a", 100, LOG.root(100)).sign([KEY])}
         ),
-        {"signed": "it is of 'a'"},
+        {"signed": "it is from 'a'"},
     ),
     "a checkpoint in another's place": (
         lambda of: of.but(checkpoints=of.checkpoints | {100: LOG.checkpoint(90)}),
-        {"signed": "it is of 90 entries", "consistent": ""},
+        {"signed": "it has 90 entries", "consistent": ""},
     ),
     "an earlier checkpoint of another ledger's entries": (
         lambda of: of.but(
             checkpoints=of.checkpoints | {100: Checkpoint(ORIGIN, 100, bytes(32)).sign([KEY])}
         ),
-        {"consistent": "the first 100 entries do not lead to the root"},
+        {"consistent": "the first 100 entries do not match"},
     ),
     "hashes before it that are not the ledger's": (
         lambda of: of.but(
             tree=msgspec.structs.replace(of.tree, before=[bytes(32)] * len(of.tree.before))
         ),
-        {"included": "do not lead", "consistent": "the first 100 entries"},
+        {"included": "do not match", "consistent": "the first 100 entries"},
     ),
     "too few hashes behind it": (
         lambda of: of.but(tree=msgspec.structs.replace(of.tree, behind=of.tree.behind[:-1])),
@@ -257,7 +257,7 @@ ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], dict[str, str]]] = {
     ),
     "a range that goes on behind the checkpoint": (
         lambda of: of.but(checkpoints={100: LOG.checkpoint(100)}),
-        {"included": "the largest checkpoint is of 100 entries"},
+        {"included": "the largest checkpoint has 100 entries"},
     ),
     "a range of time that begins earlier than the entries": (
         lambda of: of.but(manifest=msgspec.structs.replace(of.manifest, start=at(30))),
@@ -265,7 +265,7 @@ ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], dict[str, str]]] = {
     ),
     "a range of time that goes on behind the entries": (
         lambda of: of.but(manifest=msgspec.structs.replace(of.manifest, end=at(230))),
-        {"range": "entries behind the bundle's last may belong"},
+        {"range": "entries after the bundle's last may belong"},
     ),
     "a tool version that was edited": (
         lambda of: of.but(versions=(msgspec.structs.replace(VERSION, description="Digs"),)),
@@ -327,11 +327,11 @@ def test_what_covers_nothing(tmp_path: Path) -> None:
     line = bundle.erasures[0]
     entry = line.entry
     for words, other in {
-        "not as long as": msgspec.structs.replace(line, raw=line.raw + b" "),
-        "not what its leaf": msgspec.structs.replace(
+        "size differs": msgspec.structs.replace(line, raw=line.raw + b" "),
+        "not match its leaf": msgspec.structs.replace(
             line, raw=line.raw.replace(b"[[10, 15]", b"[[10, 25]")
         ),
-        "a kind that": msgspec.structs.replace(
+        "its kind does not": msgspec.structs.replace(
             line, entry=msgspec.structs.replace(entry, kind=Kind.ACTION)
         ),
         "not the one at 61": msgspec.structs.replace(
@@ -371,15 +371,15 @@ def test_the_command_says_it_in_words_and_in_json(
     words = ["verify", str(path), "--key", str(key), "--previous", str(kept)]
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "Genuine: everything that can be verified was." in out
-    assert "What this cannot tell:" in out
+    assert "Genuine: all checks passed." in out
+    assert "Not covered by this check:" in out
     assert main([*words[:2], "--key", str(KEY.verifier), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["genuine"] is True
     assert document["events"] == 160
     kept.write_bytes(LOG.checkpoint(251))
     assert main(words) == 2
-    assert "not all you asked for" in capsys.readouterr().out
+    assert "not all requested checks" in capsys.readouterr().out
     HONEST.but(found=HONEST.found[1:]).write(path)
     assert main([*words[:2], "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["genuine"] is False

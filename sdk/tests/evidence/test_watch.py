@@ -73,7 +73,7 @@ def test_a_ledger_that_shrank_is_shouted_and_kept(tmp_path: Path) -> None:
     for _ in range(2):  # and it is not forgotten
         look = watch.look(Server(size=299), NOW)
         assert look.outcome == "altered"
-        assert "SHRANK: it had 300 entries and has 299" in look.told
+        assert "SHRANK: it had 300 entries and now has 299" in look.told
         assert look.file is not None
         assert look.file.read_bytes() == LOG.checkpoint(299)
         assert "SHRANK" in look.file.with_name("20261122T000000Z-why.txt").read_text()
@@ -99,7 +99,7 @@ def test_tiles_that_prove_nothing_are_shouted_too(tmp_path: Path) -> None:
     server.tile = Server(other).tile  # type: ignore[method-assign]  # a server that says otherwise
     look = watch.look(server, NOW)
     assert look.outcome == "altered"
-    assert "cannot show that it only grew" in look.told
+    assert "cannot prove that it only grew" in look.told
 
 
 def test_a_new_key_is_taken_from_a_trusted_one_alone(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_ledger_begun_anew_is_another_one(tmp_path: Path) -> None:
     server.checkpoint = lambda: note  # type: ignore[method-assign]  # a server that says otherwise
     look = watch.look(server, NOW)
     assert look.outcome == "altered"
-    assert "begun anew" in look.told
+    assert "it was restarted" in look.told
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_the_command(
     words = ["watch", url, "--folder", str(folder), "--once"]
     monkeypatch.setenv("TOOLTRAIL_API_KEY", "tt_key")
     assert main(words) == 0
-    assert "the first checkpoint is kept, of 300 entries" in capsys.readouterr().out
+    assert "first checkpoint stored, with 300 entries" in capsys.readouterr().out
     ledger.size = 700
     assert main([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -108,7 +108,7 @@ def test_what_the_registry_refuses_is_said(
     server.wait(lambda: bool(registry.told))
     assert trail.close(20)
 
-    assert "the registry does not take weigh: another contract" in caplog.text
+    assert "the registry rejected weigh: another contract" in caplog.text
     assert "measure" not in caplog.text
 
 
@@ -173,7 +173,7 @@ def test_what_the_registry_cannot_take_is_warned_of_once_or_raised(
     weigh = lenient.tool(name="weigh")(lambda n: n)
     assert [weigh(1), weigh(2)] == [1, 2]
     assert lenient.close(20)
-    assert caplog.text.count("does not take weigh: another contract") == 1
+    assert caplog.text.count("rejected weigh: another contract") == 1
     server.plan = Registry("weigh", code="malformed")
     strict = make_trail(register="strict")
     with pytest.raises(ToolContractRefused, match="another contract"):
@@ -200,7 +200,7 @@ def test_strict_stops_no_tool_when_the_registry_is_away(
     trail = make_trail(register="strict")
     double = trail.tool(lambda n: 2 * n)
     assert [double(1), double(2)] == [2, 4]
-    assert caplog.text.count("registry is not reached") == 1
+    assert caplog.text.count("registry is unreachable") == 1
 
 
 def test_a_tool_of_one_turn_leaves_no_version_behind(trail: MemoryTrail) -> None:

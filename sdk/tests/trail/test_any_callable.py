@@ -160,4 +160,4 @@ def test_without_a_home_directory_events_wait_in_memory(
     trail = Trail("http://127.0.0.1:9", "key")
     assert trail.tool(lambda: 1)() == 1
     assert trail.stats().emitted == 2
-    assert "events wait in memory only" in caplog.text
+    assert "events are kept in memory only" in caplog.text

@@ -128,7 +128,7 @@ def test_status_tells_what_a_killed_process_had_in_memory(server: Server, tmp_pa
         check=False,
     )
     assert status.returncode == 1
-    assert f"{in_memory} events were in memory only when their process was killed" in status.stdout
+    assert f"{in_memory} events lost: in memory only when their process was killed" in status.stdout
 
 
 def adopt_from(server: Server, make_trail: Callable[..., Trail], folder: Path) -> None:

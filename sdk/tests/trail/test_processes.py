@@ -249,7 +249,7 @@ def test_an_unwritable_spool_is_a_warning_and_memory(server: Server, start: Any)
     process = start("echo(1); print(trail.flush(20))", TOOLTRAIL_SPOOL_DIR="/proc/nowhere")
     out, err = process.communicate(timeout=60)
     assert out == "True\n"
-    assert "events wait in memory only" in err
+    assert "events are kept in memory only" in err
     assert len(server.events) == 2
 
 

@@ -447,7 +447,7 @@ def test_a_registry_that_refuses_is_asked_once(
     trail.close()
     assert sum(r.path == "/api/v1/tools" for r in server.requests) == 1
     assert [r.getMessage() for r in caplog.records].count(
-        "tooltrail: the registry takes no tools from this key (403)"
+        "tooltrail: the registry accepts no tools from this key (403)"
     ) == 1
 
 

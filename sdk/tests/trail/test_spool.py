@@ -114,7 +114,7 @@ def test_what_a_full_disk_does_not_take_waits_in_memory_and_then_on_file(
 ) -> None:
     for n in range(700):
         assert spool.append(spooled_event(n))
-    assert caplog.text.count("events wait in memory") == 1
+    assert caplog.text.count("events are kept in memory") == 1
     spool.seal()
     assert spool.snapshot()["waiting"] == 700
     ids = {batch.id for batch in spool.batches()}

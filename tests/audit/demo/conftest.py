@@ -15,7 +15,7 @@ from tests.support.installation import (
     until,
 )
 
-HISTORY_IS_IN = "traces of history are in"  # what the executor says on stderr
+HISTORY_IS_IN = "past traces sent"  # what the executor says on stderr
 
 
 @pytest.fixture(scope="session")

@@ -69,5 +69,5 @@ def test_the_ledger_is_watched_and_its_evidence_verified(
     restore_backup(acme.tenant, sizes[0])
     code, outcome, told = look()
     assert (code, outcome) == (1, "altered")
-    assert f"it had {sizes[1]:,} entries and has {sizes[0]:,}" in told
+    assert f"it had {sizes[1]:,} entries and now has {sizes[0]:,}" in told
     assert len(list((folder / "refused").iterdir())) == 2

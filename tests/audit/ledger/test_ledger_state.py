@@ -76,7 +76,7 @@ def test_what_is_wrong_with_one_tenants_ledger_stops_no_other(
     monkeypatch.setattr("audit.tasks._keep_ledger", keep_one)
     keep_ledgers(0)
     assert globex.tenant.id in kept
-    assert f"ledger of tenant {acme.tenant.id}: nothing is signed" in caplog.text
+    assert f"ledger of tenant {acme.tenant.id}: not signed" in caplog.text
 
 
 def test_nothing_more_is_tried_while_the_database_is_away(

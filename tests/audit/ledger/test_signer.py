@@ -223,7 +223,7 @@ def test_a_restored_older_database_is_refused(acme: Cast, caplog: pytest.LogCapt
             status = keep(acme.tenant, NOW + minute * LATER)
     assert status.refusal == "the log has 300 entries, and 500 were signed"
     told = [record.getMessage() for record in caplog.records]
-    assert told == [f"ledger of tenant {acme.tenant.id}: nothing is signed: {status.refusal}"]
+    assert told == [f"ledger of tenant {acme.tenant.id}: signing refused: {status.refusal}"]
     # New entries in the place of those that were lost make it no better.
     append(acme.tenant, leaves(200, b"others"))
     append(acme.tenant, leaves(1, b"one more"))

@@ -85,4 +85,4 @@ def test_without_the_auditors_key_another_one_passes(case: Case, tmp_path: Path)
     verdict = case.judge(case.of, tmp_path / "evidence.zip", trusts=False)
     case.restore()
     assert verdict.is_genuine
-    assert "taken from the bundle itself" in verdict.limits[0], "and it is said what that is worth"
+    assert "are from the bundle itself" in verdict.limits[0], "and it is said what that is worth"

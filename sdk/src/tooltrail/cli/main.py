@@ -27,14 +27,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tooltrail",
-        description="Look at the events that wait on this machine, send them, read what the server "
-        "knows, and check that it altered nothing.",
+        description="Show and send the events waiting on this machine, query the server, and "
+        "verify that its ledger was not altered.",
         epilog=spool.EXIT_CODES,
     )
     parser.add_argument("--version", action="version", version=f"tooltrail {__version__}")
-    verbs = parser.add_subparsers(
-        required=True, metavar="status | flush | send | query | verify | watch"
-    )
+    verbs = parser.add_subparsers(required=True, title="commands", metavar="<command>")
     spool.add_parsers(verbs)
     query.add_parser(verbs)
     verify.add_parser(verbs)

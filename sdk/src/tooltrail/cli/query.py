@@ -32,7 +32,7 @@ ROWS = 50
 """Rows shown by default."""
 PAGE = 200
 """Rows per request; every list of the server allows at least this many."""
-EXIT_CODES = "Exit codes: 0 answered, 1 the server is away or refuses, 2 wrong usage."
+EXIT_CODES = "Exit codes: 0 success, 1 server unreachable or request rejected, 2 usage error."
 _EXAMPLES = """\
 examples:
   tooltrail query summary --range 7d
@@ -42,9 +42,9 @@ examples:
   tooltrail query traces --state failed --range 24h
   tooltrail query violations --rows --tool search
 
-TOOLTRAIL_URL names the server, TOOLTRAIL_API_KEY a key with the scope read; payloads are shown to
-keys with the scope payloads besides."""
-_STRANGE = "the server does not answer as Tooltrail does"
+TOOLTRAIL_URL is the server's URL, TOOLTRAIL_API_KEY a key with the scope read. Payloads also need
+the scope payloads."""
+_STRANGE = "the response is not from a Tooltrail server"
 
 
 class QueryError(Exception):
@@ -55,8 +55,8 @@ def add_parser(verbs: Any) -> None:
     """Add `query` to the command line."""
     parser = verbs.add_parser(
         "query",
-        help="read what the server knows: calls, traces, figures",
-        description="Read what the server knows, as tables or with --json as the API gives it.",
+        help="query the server: calls, traces, figures",
+        description="Query the server. Prints tables, or the API's JSON with --json.",
         epilog=f"{_EXAMPLES}\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -70,10 +70,10 @@ def add_parser(verbs: Any) -> None:
             flag = f"--{option.replace('_', '-')}"
             of.add_argument(flag, dest=f"ask_{option}", **OPTIONS[option])
         if view.is_paged or "rows" in view.options:
-            of.add_argument("--limit", type=_positive, default=ROWS, help=f"rows at most ({ROWS})")
-            of.add_argument("--all", action="store_true", help="all rows, page by page")
-        of.add_argument("--json", action="store_true", help="as JSON: of a list, a row a line")
-        of.add_argument("--url", help="the server (TOOLTRAIL_URL)")
+            of.add_argument("--limit", type=_positive, default=ROWS, help=f"maximum rows ({ROWS})")
+            of.add_argument("--all", action="store_true", help="fetch all rows, page by page")
+        of.add_argument("--json", action="store_true", help="print JSON; lists: one row per line")
+        of.add_argument("--url", help="the server's URL (TOOLTRAIL_URL)")
         of.set_defaults(run=run, view=name)
 
 
@@ -138,14 +138,15 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
         bar.draw_text(f"{shown:,} rows")
         if document.get("next") and not options.all:
             if shown >= options.limit:
-                _complain(f"{shown} shown, there are more: --limit N, or --all")
+                _complain(f"{shown} rows shown; use --limit N or --all for more")
             elif document.get("searched_until"):
                 _complain(
-                    f"searched back to {instant('searched_until')(document)} UTC: --all goes on"
+                    f"searched back to {instant('searched_until')(document)} UTC;"
+                    " use --all to search further"
                 )
     bar.end()
     if view.rows and not shown and not options.json:
-        _say("Nothing found.")
+        _say("No results.")
 
 
 def _documents(

@@ -33,32 +33,32 @@ from tooltrail.spool.segments import read_home, read_losses
 POLL_SECONDS = 0.2
 READ_AHEAD_EVENTS = 4 * BATCH_EVENTS  # read from a file ahead of what the server has accepted
 INTERRUPTED = 130
-EXIT_CODES = "Exit codes: 0 nothing waits (any more), 1 some wait or were refused, 2 wrong usage."
+EXIT_CODES = "Exit codes: 0 queue empty, 1 events still waiting or rejected, 2 usage error."
 
 
 def add_parsers(verbs: Any) -> None:
     """Add `status`, `flush` and `send` to the command line."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print one line of JSON")
-    common.add_argument("--spool-dir", help="where events wait (TOOLTRAIL_SPOOL_DIR)")
+    common.add_argument("--spool-dir", help="spool folder (TOOLTRAIL_SPOOL_DIR)")
     sending = argparse.ArgumentParser(add_help=False, parents=[common])
-    sending.add_argument("--url", help="the server (TOOLTRAIL_URL); the key: TOOLTRAIL_API_KEY")
+    sending.add_argument("--url", help="the server's URL (TOOLTRAIL_URL)")
     sending.add_argument(
         "--timeout",
         type=float,
         default=60.0,
-        help="give up after so many seconds in which the server took nothing (60)",
+        help="stop after this many seconds without an accepted event (60)",
     )
 
     status = verbs.add_parser(
-        "status", parents=[common], help="what waits, for whom, since when", epilog=EXIT_CODES
+        "status", parents=[common], help="show the events waiting to be sent", epilog=EXIT_CODES
     )
     status.set_defaults(run=_status)
     flush = verbs.add_parser(
         "flush",
         parents=[sending],
-        help="send what dead processes left",
-        description="Send what dead processes left. What living ones write they send themselves.",
+        help="send events left by exited processes",
+        description="Send events left by exited processes. Running processes send their own.",
         epilog=EXIT_CODES,
     )
     flush.set_defaults(run=_flush)
@@ -66,16 +66,16 @@ def add_parsers(verbs: Any) -> None:
         "send",
         parents=[sending],
         help="send events from a file",
-        description="Send events from a file, and what dead processes left. What the server "
-        "does not take in time waits in the spool, and the file may be sent twice.",
+        description="Send events from a file, and those left by exited processes. Events that "
+        "are not accepted in time wait in the spool. It is safe to send a file twice.",
         epilog=EXIT_CODES,
     )
     send.add_argument(
-        "file", nargs="?", help="NDJSON, one event a line, or a file of rejected/; - reads stdin"
+        "file", nargs="?", help="NDJSON file, or one from rejected/; - reads standard input"
     )
-    send.add_argument("--adopt", metavar="OLD_KEY_ID", help="send what waits for an older key")
+    send.add_argument("--adopt", metavar="OLD_KEY_ID", help="send the events of an older key")
     send.add_argument(
-        "--from", dest="from_url", metavar="OLD_URL", help="with --adopt: the server's old address"
+        "--from", dest="from_url", metavar="OLD_URL", help="with --adopt: the server's old URL"
     )
     send.set_defaults(run=_send)
 
@@ -86,18 +86,18 @@ def _status(options: argparse.Namespace) -> int:
     if options.json:
         _say(json.dumps({"spools": roots}))
     elif not roots:
-        _say("No event waits here.")
+        _say("No events waiting.")
     for root in () if options.json else roots:
         _say(f"{root['url']}  key {root['key_id']}")
-        age = f", the oldest for {_age(root['oldest_seconds'])}" if root["waiting"] else ""
-        _say(f"  {root['waiting']} events wait ({root['bytes'] / 1e6:.1f} MB){age}")
-        _say(f"  {root['living']} processes write here, {root['dead']} have left events behind")
+        age = f", oldest {_age(root['oldest_seconds'])} ago" if root["waiting"] else ""
+        _say(f"  {root['waiting']} events waiting ({root['bytes'] / 1e6:.1f} MB){age}")
+        _say(f"  {root['living']} running processes, {root['dead']} exited ones with events")
         if root["lost"]:
-            _say(f"  {root['lost']} events were in memory only when their process was killed:")
-            _say("  they are lost, and declared to the server with what waits")
+            _say(f"  {root['lost']} events lost: in memory only when their process was killed")
+            _say("  (the loss is reported to the server with the next events)")
         if root["rejected"]:
-            _say(f"  {root['rejected']} batches the server would not take: {root['rejected_dir']}")
-            _say("  (each with its reason; tooltrail send FILE tries one again)")
+            _say(f"  {root['rejected']} batches rejected by the server: {root['rejected_dir']}")
+            _say("  (each with its reason; retry one with: tooltrail send FILE)")
     return 1 if any(root["waiting"] for root in roots) else 0
 
 
@@ -112,7 +112,7 @@ def _flush(options: argparse.Namespace) -> int:
         there = _describe(root)
         if there["waiting"] and there["key_id"] == own["key_id"] and there["url"] != own["url"]:
             _complain(
-                f"{there['waiting']} events wait for {there['url']}; to send them here: "
+                f"{there['waiting']} events wait for {there['url']}; to send them here, run: "
                 f"tooltrail send --adopt {there['key_id']} --from {there['url']}"
             )
             code = code or 1
@@ -136,7 +136,7 @@ def _destination(options: argparse.Namespace) -> Settings | None:
 
 def _send(options: argparse.Namespace) -> int:
     if (options.file is None) == (options.adopt is None) or (options.from_url and options.file):
-        _complain("tooltrail send takes either a file or --adopt OLD_KEY_ID")
+        _complain("tooltrail send needs either a file or --adopt OLD_KEY_ID")
         return 2
     settings = _destination(options)
     if settings is None:
@@ -144,7 +144,7 @@ def _send(options: argparse.Namespace) -> int:
     if options.file is None:
         url: str = options.from_url or settings.url or ""
         if not _take_from_key(settings, options.adopt, url):
-            _complain(f"no events wait here for key {options.adopt} and {url}")
+            _complain(f"no spool for key {options.adopt} and {url}")
             return 2
         return _ship(settings, options, None)
     if options.file == "-":
@@ -213,12 +213,12 @@ def _ship(settings: Settings, options: argparse.Namespace, source: _Source | Non
     else:
         left = "lost" if isinstance(producer.spool, MemorySpool) else "still waiting"
         _say(
-            f"{stats.acknowledged} events sent, {stats.duplicates} of them known already, "
-            f"{stats.rejected} in the server's inbox, {stats.waiting} {left}"
+            f"{stats.acknowledged} events sent: {stats.duplicates} duplicates, "
+            f"{stats.rejected} in the server's inbox; {stats.waiting} {left}"
             + "".join(f", {count} {reason}" for reason, count in stats.dropped.items())
         )
     if source is not None and not source.is_exhausted:
-        _complain("the file has not been read to its end: send it again, nothing will be doubled")
+        _complain("the file was not read to its end: send it again, no event is stored twice")
     return code or (1 if stats.waiting or stats.dropped else 0)
 
 

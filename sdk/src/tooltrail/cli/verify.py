@@ -13,8 +13,8 @@ from tooltrail.cli.bar import Bar
 from tooltrail.ledger import FormatError, LedgerError, VerifierKey
 
 EXIT_CODES = (
-    "Exit codes: 0 genuine, 1 something was altered, 2 wrong usage, no readable bundle, or "
-    "something you asked for cannot be checked with it."
+    "Exit codes: 0 genuine, 1 altered, 2 usage error, unreadable bundle, or a requested check "
+    "that is not possible with it."
 )
 _NOTE_BYTES = 1_000_000
 
@@ -23,24 +23,24 @@ def add_parser(verbs: Any) -> None:
     """Add `verify` to the command line."""
     parser = verbs.add_parser(
         "verify",
-        help="check an evidence bundle, offline",
-        description="Check that what an evidence bundle has is complete, unedited and in the "
-        "ledger that was signed. Needs no server, and the extra: pip install 'tooltrail[verify]'.",
+        help="verify an evidence bundle offline",
+        description="Verify that an evidence bundle is complete, unedited and part of the signed "
+        "ledger. Needs no server. Needs the extra: pip install 'tooltrail[verify]'.",
         epilog=EXIT_CODES,
     )
-    parser.add_argument("bundle", help="the zip")
+    parser.add_argument("bundle", help="the zip file")
     parser.add_argument(
         "--key",
         action="append",
         default=[],
-        help="a public key you trust (name+id+key), or a file of them; else those of the bundle",
+        help="a trusted public key (name+id+key) or a file of keys; default: the bundle's keys",
     )
     parser.add_argument(
         "--previous",
         action="append",
         default=[],
         metavar="CHECKPOINT",
-        help="a file with an earlier checkpoint, to see that the ledger has only grown since",
+        help="a file with an earlier checkpoint, to verify that the ledger only grew since",
     )
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     parser.set_defaults(run=run)

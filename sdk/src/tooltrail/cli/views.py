@@ -84,13 +84,13 @@ _STARTED = _column("STARTED (UTC)", instant("started_at"), goes=2)
 _TOOL = _column("TOOL", "tool_name", is_elastic=True)
 _VERSION = _column("VERSION", "tool_version", is_elastic=True, goes=3)
 _STATE = _column("STATE", "state")
-_TOOK = _column("TOOK", _ms("duration_ms"), is_right=True)
-_WHY = _column("WHY", _why, is_elastic=True, goes=1)
+_TOOK = _column("DURATION", _ms("duration_ms"), is_right=True)
+_WHY = _column("REASON", _why, is_elastic=True, goes=1)
 _ID = _column("CALL", "invocation_id")
 _TRACE = _column("TRACE", "trace_id", is_elastic=True, goes=4)
 _TOKENS = (
     _column("TOKENS IN", "prompt_tokens", is_right=True, goes=2),
-    _column("OUT", "completion_tokens", is_right=True, goes=2),
+    _column("TOKENS OUT", "completion_tokens", is_right=True, goes=2),
 )
 
 
@@ -117,7 +117,7 @@ def _summary(document: Row) -> Iterator[str]:
             yield name, f"{document[name]:,}"
         yield "tokens", f"{document['prompt_tokens']:,} in, {document['completion_tokens']:,} out"
         if took["p50"] is not None:
-            yield "took", ", ".join(f"{name} {duration(took[name])}" for name in took)
+            yield "duration", ", ".join(f"{name} {duration(took[name])}" for name in took)
 
     yield from _facts(pairs())
 
@@ -127,7 +127,7 @@ def _trace(document: Row) -> Iterator[str]:
         yield "trace", document["trace_id"]
         yield "run", document["run_id"]
         yield "started", f"{instant('first_started_at')(document)} UTC"
-        yield "took", duration(document["duration_ms"])
+        yield "duration", duration(document["duration_ms"])
         for name in ("calls_started", "calls_failed", "calls_open", "violations"):
             yield name.replace("_", " ").replace(" started", ""), f"{document[name]:,}"
 
@@ -146,7 +146,7 @@ def _call(document: Row) -> Iterator[str]:
         for name, value in document.items():
             if name == "started_at":
                 yield "started", f"{instant(name)(document)} UTC"
-                yield "took", duration(document["duration_ms"])
+                yield "duration", duration(document["duration_ms"])
             elif name not in apart and value not in (None, 0, False):
                 yield name.replace("_", " "), value
 
@@ -162,7 +162,7 @@ def _call(document: Row) -> Iterator[str]:
         yield ""
         yield f"{member}  ({kind} at ledger index {recorded['ledger_index']:,})"
         if document["withheld"]:
-            yield "  withheld: the key lacks the scope payloads"
+            yield "  hidden: the key lacks the scope payloads"
         elif recorded["event"] is None:
             yield "  erased"
         else:
@@ -180,11 +180,11 @@ def _tally(document: Row) -> Iterator[str]:
 
 def _producers(document: Row) -> Iterator[str]:
     yield (
-        f"{document['producer_count']:,} producers, {document['heard_lately']:,} heard in the last"
-        f" 15 minutes, {document['inbox']:,} lines in the inbox"
+        f"{document['producer_count']:,} producers, {document['heard_lately']:,} active in the"
+        f" last 15 minutes, {document['inbox']:,} rejected events in the inbox"
     )
     for gap in document["gaps"]:
-        yield f"given up: {gap['lost']:,} events, {tame(gap['reason'])}"
+        yield f"dropped: {gap['lost']:,} events, {tame(gap['reason'])}"
     yield ""
 
 
@@ -204,29 +204,29 @@ def _repeats(document: Row) -> Iterator[str]:
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "range": {"help": "how far back: 15m, 24h, 30d"},
-    "from": {"help": "instead: an instant or a day, UTC"},
-    "to": {"help": "where it ends; left out until now"},
+    "from": {"help": "instead of --range: the start, an instant or a day, UTC"},
+    "to": {"help": "with --from: the end (now)"},
     "tool": {"help": "only this tool"},
-    "version": {"help": "only this version of it"},
+    "version": {"help": "only this version of the tool"},
     "code": {"help": "only this code"},
-    "path": {"help": "only at this path, with [*] for indexes"},
-    "outcome": {"help": "only those of which guards made this"},
-    "look_at": {"help": "the newest calls, at most 400000 (60000)", "type": int},
-    "rows": {"help": "single violations, not kinds", "action": "store_true"},
-    "state": {"help": "only in this state"},
-    "actor": {"help": "only what this one did, by name"},
-    "verb": {"help": "only this, as key.create; with a dot at its end all that begin so"},
-    "subject": {"help": "only where the subject contains this"},
-    "trace": {"help": "how the trace id begins"},
+    "path": {"help": "only this path, with [*] for indexes"},
+    "outcome": {"help": "only this guard outcome"},
+    "look_at": {"help": "maximum number of calls read, up to 400000 (60000)", "type": int},
+    "rows": {"help": "single violations instead of kinds", "action": "store_true"},
+    "state": {"help": "only this state"},
+    "actor": {"help": "only actions of this actor, by name"},
+    "verb": {"help": "only this verb, such as key.create; ends with a dot: all with this prefix"},
+    "subject": {"help": "only subjects that contain this text"},
+    "trace": {"help": "prefix of the trace id"},
     "kind": {"help": "open, running, overdue, crashed or orphan"},
-    "day": {"help": "the UTC day it started on, where an id was used on several"},
+    "day": {"help": "the UTC day the call started, if its id was used on several days"},
 }
 _RANGE = ("range", "from", "to")
 _BY_TOOL = (*_RANGE, "tool", "version")
-_TERMS = {"q": "terms of a query, such as tool:search state:error"}
+_TERMS = {"q": "query terms, such as tool:search state:error"}
 
 VIEWS: dict[str, View] = {
-    "summary": View("Sum up a range.", "summary", facts=_summary, options=_RANGE),
+    "summary": View("Show totals of a range.", "summary", facts=_summary, options=_RANGE),
     "traces": View(
         "List traces, newest first.",
         "traces",
@@ -240,7 +240,7 @@ VIEWS: dict[str, View] = {
             _number("VIOLATIONS", "violations", goes=1),
             _TOOK,
             _column(
-                "WHY",
+                "REASON",
                 lambda row: (
                     f"{row['reason']['tool_name']} {_why(row['reason'])}".strip()
                     if row["reason"]
@@ -277,7 +277,7 @@ VIEWS: dict[str, View] = {
         arguments={"id": "the call's invocation id"},
     ),
     "violations": View(
-        "What broke its schema, by tool, version, path and code.",
+        "List schema violations by tool, version, path and code.",
         "violations",
         "violations",
         (
@@ -287,7 +287,7 @@ VIEWS: dict[str, View] = {
             _column("CODE", "code"),
             _number("VIOLATIONS", "violations"),
             _number("CALLS", "calls", goes=2),
-            _column("OF ITS CALLS", _share, is_right=True, goes=2),
+            _column("% OF CALLS", _share, is_right=True, goes=2),
             _column("LAST (UTC)", instant("last_at"), goes=1),
             _column("NEW SINCE", "new_since", goes=4),
         ),
@@ -295,7 +295,7 @@ VIEWS: dict[str, View] = {
         facts=_total,
     ),
     "latency": View(
-        "How long calls took, by tool and version.",
+        "List durations by tool and version.",
         "latency",
         "versions",
         (
@@ -313,7 +313,7 @@ VIEWS: dict[str, View] = {
         facts=_total,
     ),
     "tokens": View(
-        "The tokens calls used, by tool and version, the most first.",
+        "List tokens by tool and version, most tokens first.",
         "tokens",
         "versions",
         (
@@ -321,14 +321,14 @@ VIEWS: dict[str, View] = {
             _VERSION,
             _number("CALLS", "calls"),
             *_TOKENS,
-            _number("TOGETHER", "tokens"),
+            _number("TOTAL", "tokens"),
             _number("CACHE HITS", "cache_hits", goes=3),
         ),
         options=_BY_TOOL,
         facts=_total,
     ),
     "repeats": View(
-        "Identical calls: loops in one trace, and repeats in any.",
+        "List identical calls: loops in one trace, and repeats in any.",
         "repeats",
         "listed",
         (
@@ -345,14 +345,14 @@ VIEWS: dict[str, View] = {
         facts=_repeats,
     ),
     "open": View(
-        "Calls that have not ended.",
+        "List open calls, newest first.",
         "open",
         "calls",
         (
             _STARTED,
-            _column("IS", "condition"),
+            _column("STATUS", "condition"),
             _TOOL,
-            _column("PAST ITS LIMIT", _ms("overdue_ms"), is_right=True, goes=1),
+            _column("OVERDUE BY", _ms("overdue_ms"), is_right=True, goes=1),
             _column("PRODUCER", "producer_id", is_elastic=True, goes=3),
             _TRACE,
             _ID,
@@ -363,14 +363,14 @@ VIEWS: dict[str, View] = {
         arguments=_TERMS,
     ),
     "producers": View(
-        "Who sends, when it was last heard, and what of its numbering is missing.",
+        "List producers, most recent first, with their missing events.",
         "producers",
         "producers",
         (
-            _column("LAST HEARD (UTC)", instant("last_heard_at")),
+            _column("LAST SEEN (UTC)", instant("last_heard_at")),
             _column("PRODUCER", "producer_id", is_elastic=True),
             _number("MISSING", "missing"),
-            _number("GIVEN UP", "given_up"),
+            _number("DROPPED", "given_up"),
             _column("SILENT", "is_silent"),
         ),
         is_paged=True,
@@ -378,36 +378,36 @@ VIEWS: dict[str, View] = {
         facts=_producers,
     ),
     "actions": View(
-        "What people and programs did, newest first.",
+        "List the audit log, newest first.",
         "actions",
         "actions",
         (
-            _column("WHEN (UTC)", instant("at")),
-            _column("WHO", "actor", is_elastic=True),
-            _column("DID", "verb"),
-            _column("ON WHAT", "subject", is_elastic=True, goes=1),
+            _column("TIME (UTC)", instant("at")),
+            _column("ACTOR", "actor", is_elastic=True),
+            _column("ACTION", "verb"),
+            _column("SUBJECT", "subject", is_elastic=True, goes=1),
             _number("ENTRY", "ledger_index", goes=2),
         ),
         is_paged=True,
         options=("actor", "verb", "subject", "range"),
     ),
     "inbox": View(
-        "Lines the server refused.",
+        "List rejected events, newest first.",
         "inbox",
         "lines",
         (
             _column("RECEIVED (UTC)", instant("received_at")),
             _column("CODE", "code"),
-            _column("BECAME", "resolution", goes=3),
-            _column("WHY", "message", is_elastic=True),
-            _column("BEGINS", "excerpt", is_elastic=True, goes=2),
+            _column("RESOLUTION", "resolution", goes=3),
+            _column("REASON", "message", is_elastic=True),
+            _column("EXCERPT", "excerpt", is_elastic=True, goes=2),
             _column("ID", "id", goes=1),
         ),
         is_paged=True,
         options=("state", "code", "range"),
     ),
     "tools": View(
-        "The registered tools.",
+        "List the registered tools.",
         "tools",
         "tools",
         (
@@ -421,7 +421,7 @@ VIEWS: dict[str, View] = {
     ),
 }
 VIOLATION_ROWS = View(
-    "Single violations, newest first.",
+    "List single violations, newest first.",
     "violations/rows",
     "rows",
     (

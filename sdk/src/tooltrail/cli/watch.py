@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 FOLDER = "tooltrail-watch"
 EVERY_SECONDS = 300.0
 EXIT_CODES = (
-    "Exit codes: 0 consistent, 1 the ledger was altered, 2 wrong usage, 3 (with --once) the "
-    "server gives no checkpoint."
+    "Exit codes: 0 consistent, 1 the ledger was altered, 2 usage error, 3 (with --once) no "
+    "checkpoint available."
 )
 
 
@@ -37,30 +37,30 @@ def add_parser(verbs: Any) -> None:
     """Add `watch` to the command line."""
     parser = verbs.add_parser(
         "watch",
-        help="keep a ledger's checkpoints here, and check that it only grows",
-        description="Fetch the newest checkpoint, check its signature and that it goes on from "
-        "the last one kept here, keep it. The folder is evidence: leave it where the server's "
-        "administrators cannot write. TOOLTRAIL_API_KEY is a key with the scope read.",
+        help="store a ledger's checkpoints, and verify that it only grows",
+        description="Fetch the newest checkpoint, verify its signature and that the ledger only "
+        "grew since the last one, and store it. The folder is evidence: keep it where the server's "
+        "administrators cannot write. TOOLTRAIL_API_KEY needs the scope read.",
         epilog=EXIT_CODES,
     )
-    parser.add_argument("url", nargs="?", help="the server (TOOLTRAIL_URL)")
-    parser.add_argument("--folder", default=FOLDER, help=f"where they are kept ({FOLDER})")
+    parser.add_argument("url", nargs="?", help="the server's URL (TOOLTRAIL_URL)")
+    parser.add_argument("--folder", default=FOLDER, help=f"folder for the checkpoints ({FOLDER})")
     parser.add_argument(
         "--key",
         action="append",
         default=[],
-        help="a public key you trust, or a file of them; else those the server names at first",
+        help="a trusted public key or a file of keys; default: the server's keys at the first run",
     )
     pace = parser.add_mutually_exclusive_group()
-    pace.add_argument("--once", action="store_true", help="look once")
+    pace.add_argument("--once", action="store_true", help="check once")
     pace.add_argument(
         "--every",
         type=_seconds,
         default=EVERY_SECONDS,
         metavar="SECONDS",
-        help=f"look that often, until an alteration is found ({EVERY_SECONDS:.0f})",
+        help=f"interval of checks; stops when an alteration is found ({EVERY_SECONDS:.0f})",
     )
-    parser.add_argument("--json", action="store_true", help="print one line of JSON a look")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON per check")
     parser.set_defaults(run=run)
 
 
@@ -123,7 +123,7 @@ class _Server:
         try:
             return [str(key["vkey"]) for key in json.loads(data)["keys"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise NoAnswerError("the server does not name its keys as Tooltrail does") from error
+            raise NoAnswerError("the response is not a Tooltrail server's list of keys") from error
 
     def close(self) -> None:
         """Close the connection."""
@@ -132,7 +132,7 @@ class _Server:
     def _read(self, path: str) -> bytes:
         status, data = self._transport.get_bytes(path)
         if status != 200:
-            raise NoAnswerError(_detail(data) or f"the server answers {status} to {path}")
+            raise NoAnswerError(_detail(data) or f"the server returned {status} for {path}")
         return data
 
 
@@ -166,13 +166,13 @@ def _no_answer(why: str, *, as_json: bool) -> None:
         sys.stdout.write(json.dumps({"outcome": "no answer", "told": why}) + "\n")
         sys.stdout.flush()
     else:
-        _complain(f"no checkpoint could be had: {why}")
+        _complain(f"no checkpoint available: {why}")
 
 
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 1 <= seconds <= 86_400 * 7:
-        raise argparse.ArgumentTypeError("1 second to 7 days")
+        raise argparse.ArgumentTypeError("must be 1 second to 7 days")
     return seconds
 
 

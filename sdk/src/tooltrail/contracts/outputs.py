@@ -83,7 +83,7 @@ def _models(fn: Callable[..., Any]) -> tuple[type[BaseModel], type[BaseModel] | 
     hints = get_type_hints(fn)
     asked = _model(hints.get(next(iter(inspect.signature(fn).parameters), "")))
     if asked is None:
-        raise TypeError(f"the first parameter of {fn.__name__} needs a pydantic model as hint")
+        raise TypeError(f"the first parameter of {fn.__name__} needs a pydantic model as type")
     return asked, _model(hints.get("return"))
 
 

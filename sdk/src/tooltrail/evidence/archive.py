@@ -57,7 +57,7 @@ class Archive:
             self._members = self._checked(self._zip.infolist(), path.stat().st_size)
         except (BadZipFile, struct.error, ValueError, OSError, NotImplementedError) as error:
             self._file.close()
-            raise UnreadableError(f"it is no zip file, or was cut off ({error})") from error
+            raise UnreadableError(f"not a zip file, or truncated ({error})") from error
         except UnreadableError:
             self._file.close()
             raise
@@ -91,9 +91,9 @@ class Archive:
         except (BadZipFile, zlib.error, EOFError, OSError, struct.error, ValueError) as error:
             raise UnreadableError(f"{name} is damaged ({error})") from error
         except (NotImplementedError, RuntimeError) as error:
-            raise UnreadableError(f"{name} is packed in a strange way ({error})") from error
+            raise UnreadableError(f"{name} uses an unsupported compression ({error})") from error
         if len(data) != member.file_size:
-            raise UnreadableError(f"{name} is not as long as the zip says")
+            raise UnreadableError(f"{name} does not have the size stated in the zip")
         return data
 
     @staticmethod
@@ -105,7 +105,7 @@ class Archive:
         tail = file.read()
         at = tail.rfind(_END)
         if at < 0:
-            raise UnreadableError("it is no zip file, or was cut off")
+            raise UnreadableError("not a zip file, or truncated")
         _, _, _, _, count, directory, _, _ = _END_FORM.unpack_from(tail, at)
         end_at = tail_at + at
         if end_at >= _LOCATOR64_FORM.size:
@@ -116,7 +116,7 @@ class Archive:
                 file.seek(max(0, end_at - _LOCATOR64_FORM.size - _END64_FORM.size))
                 end64 = _END64_FORM.unpack(file.read(_END64_FORM.size))
                 if end64[0] != _END64:
-                    raise UnreadableError(f"its directory is not where it says ({end64_at})")
+                    raise UnreadableError(f"its directory is not where stated ({end64_at})")
                 count, directory = end64[7], end64[8]
         if count > MAX_MEMBERS or directory > MAX_DIRECTORY_BYTES:
             raise UnreadableError(
@@ -136,22 +136,22 @@ class Archive:
             if chunk := _CHUNK.fullmatch(name):
                 chunks[chunk[1]].add(chunk[2])
             elif name not in (*_ONES, layout.REPORT) and not _CHECKPOINT.fullmatch(name):
-                raise UnreadableError(f"it has a member that belongs to no bundle: {shown(name)}")
+                raise UnreadableError(f"it has an unexpected member: {shown(name)}")
             if member.flag_bits & _ENCRYPTED:
                 raise UnreadableError(f"{name} is encrypted")
             if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-                raise UnreadableError(f"{name} is packed in a strange way")
+                raise UnreadableError(f"{name} uses an unsupported compression")
             if member.file_size > MAX_MEMBER_BYTES:
                 raise UnreadableError(f"{name} would be {member.file_size:,} bytes long")
             members[name] = member
         if missing := [name for name in _ONES if name not in members]:
-            raise UnreadableError(f"it is no evidence bundle: it has no {missing[0]}")
+            raise UnreadableError(f"not an evidence bundle: {missing[0]} is missing")
         checkpoints = sum(name.startswith(layout.CHECKPOINTS) for name in members)
         if not 1 <= checkpoints <= _MAX_CHECKPOINTS:
             raise UnreadableError(f"it has {checkpoints} checkpoints, not 1 to {_MAX_CHECKPOINTS}")
         whole = {f"{chunk:06d}" for chunk in range(len(chunks["entries"]))}
         if not whole == chunks["entries"] == chunks["events"]:
-            raise UnreadableError("its chunks are not numbered from 0, entries and events alike")
+            raise UnreadableError("its chunks of entries and events are not both numbered from 0")
         total = sum(member.file_size for member in found)
         if total > FREE_BYTES + MAX_RATIO * size:
             raise UnreadableError(f"{size:,} bytes would inflate to {total:,}")

@@ -35,7 +35,7 @@ class Coverage:
                 entry = line.entry
                 fault = _fault(line, largest)
                 if fault is not None:
-                    check.fail(f"the erasure at entry {entry.index:,} is not believed: {fault}")
+                    check.fail(f"the erasure at entry {entry.index:,} is invalid: {fault}")
                     continue
                 erased = msgspec.json.decode(line.raw, type=Erased)
                 # An erasure cannot cover entries that came after it.
@@ -63,8 +63,7 @@ class Coverage:
         if end > begin:
             what = f"entry {begin:,}" if end - begin == 1 else f"entries {begin:,} to {end - 1:,}"
             self._check.fail(
-                f"the payload of {what} is missing, and no entry of the ledger says that it was "
-                "erased"
+                f"the payload of {what} is missing, and no ledger entry declares its erasure"
             )
         self._run = (0, 0)
 
@@ -73,11 +72,11 @@ def _fault(line: ErasureLine, largest: Signed) -> str | None:
     """Why the line is not a ledger entry that erases; None if it is."""
     entry = line.entry
     if entry.kind not in COVERING:
-        return "it is of a kind that erases nothing"
+        return "its kind does not erase payloads"
     if entry.length != len(line.raw):
-        return "it is not as long as its entry says"
+        return "its size differs from its entry"
     if leaf_from(entry, commit_of(entry.salt, line.raw)) != entry.leaf:
-        return "it is not what its leaf was made of"
+        return "it does not match its leaf"
     try:
         verify_inclusion(entry.leaf, entry.index, largest.size, line.proof, largest.root)
     except LedgerError as error:

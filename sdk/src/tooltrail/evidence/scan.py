@@ -93,14 +93,14 @@ class Scan:
                 continue
             end = at + line.length
             if data[end : end + 1] != b"\n":
-                raise UnreadableError(f"{name} does not have the event of entry {index:,}")
+                raise UnreadableError(f"{name} has no event for entry {index:,}")
             salt = line.salt
             own = leaf_from(line, sha256(b"\x02" + salt + data[at:end]).digest())
             at = end + 1
             made.append(own)
             if own != leaf or len(salt) != SALT_LENGTH:
                 self._edited.fail(
-                    f"entry {index:,}: the event does not make the leaf that is stored: one of "
+                    f"entry {index:,}: the event does not match the stored leaf: one of "
                     "them was edited"
                 )
         if at != len(data):
@@ -116,7 +116,7 @@ class Scan:
             self._complete.fail(f"entry {index:,} does not belong to the range")
             return expected
         if index < expected:
-            self._complete.fail(f"entry {index:,} comes twice, or behind one that it precedes")
+            self._complete.fail(f"entry {index:,} is a duplicate or out of order")
             return expected
         self._complete.fail(_entries(expected, index) + " missing")
         return index + 1

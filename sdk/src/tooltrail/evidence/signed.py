@@ -47,11 +47,11 @@ def read_member(note: bytes, size: int, origin: str, keys: Sequence[VerifierKey]
     try:
         signed = read_signed(note, keys)
     except FormatError as error:
-        return Signed(origin, size, bytes(HASH_LENGTH), f"it is none: {error}")
+        return Signed(origin, size, bytes(HASH_LENGTH), f"not a checkpoint: {error}")
     if signed.origin != origin:
-        return replace(signed, size=size, fault=f"it is of {shown(signed.origin)}")
+        return replace(signed, size=size, fault=f"it is from {shown(signed.origin)}")
     if signed.size != size:
-        return replace(signed, size=size, fault=f"it is of {signed.size:,} entries")
+        return replace(signed, size=size, fault=f"it has {signed.size:,} entries")
     return signed
 
 
@@ -60,7 +60,7 @@ def read_keys(data: bytes) -> tuple[VerifierKey, ...]:
     try:
         lines = data.decode().split()
         if not 1 <= len(lines) <= MAX_KEYS:
-            raise UnreadableError(f"there are 1 to {MAX_KEYS} public keys, not {len(lines)}")
+            raise UnreadableError(f"a bundle has 1 to {MAX_KEYS} public keys, not {len(lines)}")
         return tuple(VerifierKey.parse(line) for line in lines)
     except (UnicodeDecodeError, FormatError) as error:
         raise UnreadableError(f"its public keys cannot be read: {error}") from error

@@ -112,12 +112,12 @@ class Verdict:
             if more := check.problem_count - len(check.problems):
                 yield f"          and {more:,} more"
         yield ""
-        yield "What this cannot tell:"
+        yield "Not covered by this check:"
         yield from (f"  - {limit}" for limit in self.limits)
         yield ""
         if not self.is_genuine:
-            yield "NOT GENUINE: this is not what the ledger recorded."
+            yield "NOT GENUINE: the bundle does not match the ledger."
         elif self.is_undecided:
-            yield "Nothing was found wrong, but not all you asked for could be checked."
+            yield "No alteration found, but not all requested checks were possible."
         else:
-            yield "Genuine: everything that can be verified was."
+            yield "Genuine: all checks passed."

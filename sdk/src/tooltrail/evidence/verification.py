@@ -26,24 +26,24 @@ type Progress = Callable[[int, int], None]
 """Called with the number of entries done, and the total."""
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-_NO_TREE = "it cannot be told while entries are missing or out of order"
+_NO_TREE = "cannot be checked while entries are missing or out of order"
 _NO_WITNESS = (
-    "No witness outside the server signs these checkpoints. The bundle is consistent with "
-    "itself; that the server shows everybody the same ledger only an earlier checkpoint of your "
-    "own shows (--previous, tooltrail watch)."
+    "No external witness signs these checkpoints. The bundle is consistent with itself. Only an "
+    "earlier checkpoint of your own shows that the server gives everybody the same ledger "
+    "(--previous, tooltrail watch)."
 )
 _NOT_RECEIVED = (
-    "What never reached the server is in no ledger, and when something arrived is what the "
-    "server's clock said."
+    "Events that never reached the server are in no ledger. Times of arrival are those of the "
+    "server's clock."
 )
-_NOT_PROVED = "When tool versions were published, and by whom, is the server's word."
+_NOT_PROVED = "Who published tool versions, and when, is stated by the server and not proved."
 _REPORT = (
-    "The figures of the report are the server's word; the events here are what they can be "
-    "counted again from."
+    "The figures of the report are stated by the server and not proved. You can recalculate them "
+    "from the events in the bundle."
 )
 _NO_KEY = (
-    "The public keys were taken from the bundle itself: whoever made it could have made them, "
-    "too. Get the key from the ledger's page or its operator, and pass it with --key."
+    "The public keys are from the bundle itself, so its creator could have created them, too. "
+    "Get the key from the ledger's page or its operator, and pass it with --key."
 )
 
 
@@ -78,20 +78,18 @@ class _Verification:
             archive.read(name)
         manifest = self._manifest = decoded(archive, layout.MANIFEST, Manifest)
         if manifest.format != layout.FORMAT:
-            raise UnreadableError(f"its format is {shown(manifest.format)}: not known here")
+            raise UnreadableError(f"unknown format {shown(manifest.format)}")
         if manifest.end_index < manifest.first_index:
             raise UnreadableError("its range ends before it begins")
         self._tree = decoded(archive, layout.TREE, Tree)
-        self._complete = Check("complete", "every entry of the range is here, once and in order")
-        self._edited = Check("unedited", "every event is, byte for byte, what its entry says")
-        self._erased = Check("erasures", "no payload is missing without an entry that says so")
-        self._included = Check("included", "every entry is in the ledger that was signed")
+        self._complete = Check("complete", "every entry of the range is present, once and in order")
+        self._edited = Check("unedited", "every event matches its entry, byte for byte")
+        self._erased = Check("erasures", "each missing payload was declared erased by an entry")
+        self._included = Check("included", "every entry is in the signed ledger")
         self._signed = Check("signed")
         self._consistent = Check("consistent")
-        self._window = Check(
-            "range", "nothing of the range of time that was signed lies outside the bundle"
-        )
-        self._registry = Check("registry", "each tool version is what its digest says")
+        self._window = Check("range", "the bundle has every signed entry of the time range")
+        self._registry = Check("registry", "each tool version matches its digest")
         self._verdict = Verdict(
             manifest.origin,
             manifest.tenant,
@@ -121,7 +119,7 @@ class _Verification:
         for each in self._previous:
             if each.origin != manifest.origin:
                 raise FormatError(
-                    f"your checkpoint is of {shown(each.origin)}, the bundle of "
+                    f"your checkpoint is from {shown(each.origin)}, the bundle from "
                     f"{shown(manifest.origin)}"
                 )
 
@@ -161,7 +159,7 @@ class _Verification:
             tree = Frontier(manifest.first_index, self._tree.before)
             if largest.size < manifest.end_index:
                 raise ProofError(
-                    f"the largest checkpoint is of {largest.size:,} entries, the bundle goes on to "
+                    f"the largest checkpoint has {largest.size:,} entries, but the bundle ends at "
                     f"{manifest.end_index:,}"
                 )
         except ProofError as error:
@@ -178,7 +176,7 @@ class _Verification:
         self._verdict.events, self._verdict.erased = scan.events, scan.erased
         if scan.erased:
             self._erased.told = (
-                f"{scan.erased:,} payloads are gone, and entries of the ledger say so"
+                f"{scan.erased:,} payloads are erased, as declared by entries of the ledger"
             )
         if scan.tree is not None and tree is not None and not self._included.problem_count:
             self._lead_to_root(scan.tree, scan.remade)
@@ -198,12 +196,12 @@ class _Verification:
             return
         if remade is not None and remade.root == largest.root:
             self._included.fail(
-                "the stored leaves are not those that were signed; those the events make are: "
-                "leaves were edited, the events are genuine"
+                "the stored leaves do not match the signed root, but those computed from the "
+                "events do: leaves were edited, the events are genuine"
             )
             return
         self._included.fail(
-            f"the entries do not lead to the root that was signed for {largest.size:,} entries: "
+            f"the entries do not match the signed root for {largest.size:,} entries: "
             "some were edited, inserted, removed or swapped"
         )
 
@@ -215,35 +213,33 @@ class _Verification:
             elif (fault := self._inconsistency(each)) is not None:
                 self._consistent.fail(fault)
         if not others:
-            self._consistent.skip("there is no other checkpoint in the bundle")
+            self._consistent.skip("the bundle has only one checkpoint")
         elif self._consistent.is_checked:
-            self._consistent.told = (
-                f"{len(others)} earlier checkpoints are states of the same ledger"
-            )
+            self._consistent.told = f"{len(others)} earlier checkpoints belong to the same ledger"
 
     def _check_previous(self) -> None:
         if not self._previous:
             return
-        check = Check("previous", "the ledger has only grown since your checkpoint")
+        check = Check("previous", "the ledger only grew since your checkpoint")
         self._verdict.checks.insert(6, check)
         for each in self._previous:
             if each.fault:
                 check.fail(f"your checkpoint of {each.size:,} entries: {each.fault}")
             if each.size > self._largest.size:
                 check.fail(
-                    f"the ledger had {each.size:,} entries and has {self._largest.size:,} now: "
-                    "entries at its end were removed, or an older state was put in its place"
+                    f"the ledger had {each.size:,} entries and now has {self._largest.size:,}: "
+                    "entries at its end were removed, or it was replaced by an older state"
                 )
             elif self._is_lost(each.size):
                 check.skip(_NO_TREE)
             elif not self._is_within_reach(each.size):
                 self._verdict.is_undecided = True
                 check.skip(
-                    f"the bundle does not have what leads from {each.size:,} entries to its own "
-                    f"checkpoint: ask for one with previous={each.size}"
+                    f"the bundle has no proof from {each.size:,} entries to its checkpoint: "
+                    f"request a bundle with previous={each.size}"
                 )
             elif (fault := self._inconsistency(each)) is not None:
-                check.fail(f"your checkpoint was signed for another ledger than this: {fault}")
+                check.fail(f"your checkpoint was signed for another ledger: {fault}")
 
     def _is_lost(self, size: int) -> bool:
         """Whether this state lies within the range, but the entries there give no tree."""
@@ -264,7 +260,7 @@ class _Verification:
         if made is not None and signed.size != largest.size:
             if made == signed.root:
                 return None
-            return f"the first {signed.size:,} entries do not lead to the root that was signed"
+            return f"the first {signed.size:,} entries do not match the signed root"
         proof = self._tree.consistency.get(str(signed.size), [])
         try:
             verify_consistency(signed.size, signed.root, largest.size, largest.root, proof)
@@ -276,13 +272,13 @@ class _Verification:
         """Check that the neighbouring entries are outside the time range, or there are none."""
         manifest = self._manifest
         if manifest.start is None or manifest.end is None:
-            self._window.skip("the bundle is of ledger indexes, not of a range of time")
+            self._window.skip("the bundle has a range of ledger indexes, not a time range")
             return
         start, end = _microseconds(manifest.start), _microseconds(manifest.end)
         first, last = self._scan.first_received, self._scan.last_received
         if manifest.first_index == manifest.end_index and self._largest.size:
             self._window.fail(
-                "it has no entries, so that any of the ledger may belong to the range"
+                "it has no entries, so any entry of the ledger may belong to the range"
             )
             return
         unknown = []
@@ -295,13 +291,13 @@ class _Verification:
             if last is None:
                 unknown.append("last")
             elif last < end:
-                self._window.fail("entries behind the bundle's last may belong to the range")
+                self._window.fail("entries after the bundle's last may belong to the range")
         if unknown and not self._window.problem_count:
             which = " and ".join(unknown)
             self._verdict.is_undecided = True
             self._window.skip(
-                f"when the {which} entry arrived was erased with its payload: what lies beside it "
-                "may belong to the range, too"
+                f"the arrival time of the {which} entry was erased with its payload: entries next "
+                "to it may belong to the range, too"
             )
 
     def _check_registry(self) -> None:
@@ -324,7 +320,7 @@ class _Verification:
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
             raise UnreadableError(f"{layout.REGISTRY} cannot be read ({error})") from error
         if not versions:
-            self._registry.skip("no version of a registered tool was in force")
+            self._registry.skip("no registered tool had a version in this range")
 
 
 def decoded[T](archive: Archive, name: str, form: type[T]) -> T:
@@ -339,4 +335,4 @@ def _microseconds(instant: str) -> int:
     try:
         return (datetime.fromisoformat(instant) - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, TypeError, OverflowError):
-        raise UnreadableError(f"{shown(instant)} is no instant") from None
+        raise UnreadableError(f"{shown(instant)} is not a valid time") from None

@@ -93,9 +93,9 @@ class Watch:
         file = self._folder / "checkpoints" / f"{checkpoint.size:012d}.txt"
         _write(file, note)
         if last is None:
-            told = f"the first checkpoint is kept, of {checkpoint.size:,} entries"
+            told = f"first checkpoint stored, with {checkpoint.size:,} entries"
             return Look("first", told, checkpoint.size, checkpoint.root, file)
-        told = f"grown from {last.size:,} to {checkpoint.size:,} entries, and nothing else changed"
+        told = f"grown from {last.size:,} to {checkpoint.size:,} entries; nothing else changed"
         return Look("grown", told, checkpoint.size, checkpoint.root, file)
 
     def _last(self) -> Checkpoint | None:
@@ -106,7 +106,7 @@ class Watch:
             text, _ = parse_note(files[-1].read_bytes())
             return Checkpoint.parse(text)
         except FormatError as error:
-            raise FormatError(f"{files[-1]} is not what was kept there: {error}") from error
+            raise FormatError(f"{files[-1]} was changed: {error}") from error
 
     def _check_signature(
         self, note: bytes, origin: str, named: Sequence[VerifierKey]
@@ -115,8 +115,8 @@ class Watch:
         known = self._kept("origin.txt")
         if known and known[0] != origin:
             raise FormatError(
-                f"the ledger calls itself {shown(origin)} now, and was {shown(known[0])}: it was "
-                "begun anew, as after the restore of a backup, or this is another one"
+                f"the ledger is now {shown(origin)}, and was {shown(known[0])}: it was "
+                "restarted, as after the restore of a backup, or it is another ledger"
             )
         if self._trusted:
             open_note(note, self._trusted)
@@ -133,8 +133,8 @@ class Watch:
     def _check_growth(self, last: Checkpoint, new: Checkpoint, source: Source) -> None:
         if new.size < last.size:
             raise LedgerError(
-                f"THE LEDGER SHRANK: it had {last.size:,} entries and has {new.size:,}. Entries at "
-                "its end were removed, or an older state was put in its place"
+                f"THE LEDGER SHRANK: it had {last.size:,} entries and now has {new.size:,}. Entries"
+                " at its end were removed, or it was replaced by an older state"
             )
         read = subtrees_in(source.tile, new.size)
         proof: list[bytes] = []
@@ -146,11 +146,11 @@ class Watch:
             # Either the tiles are wrong, or they match the new root and contradict the old one.
             is_whole = new.size != last.size and tree_root(new.size, read) == new.root
             raise LedgerError(
-                f"THE LEDGER WAS FORKED: its {new.size:,} entries do not begin with the "
-                f"{last.size:,} of the checkpoint that was kept. What was recorded was altered"
+                f"THE LEDGER WAS FORKED: its {new.size:,} entries do not start with the "
+                f"{last.size:,} entries of the stored checkpoint. Recorded entries were altered"
                 if is_whole or new.size == last.size
-                else f"the tiles do not lead from {last.size:,} to {new.size:,} entries: the log "
-                "cannot show that it only grew"
+                else f"the tiles give no proof from {last.size:,} to {new.size:,} entries: the log "
+                "cannot prove that it only grew"
             ) from None
 
     def _keep_keys(self, origin: str, keys: Sequence[VerifierKey]) -> None:

@@ -98,7 +98,7 @@ def build_violation(
     """
     if received is not None:
         if actual is not None:
-            raise TypeError("give actual or received, which are the same, not both")
+            raise TypeError("give either actual or received, not both")
         actual = received
     violation: dict[str, Any] = {
         "path": path,

@@ -85,7 +85,7 @@ class GuardOptions:
         for strategy in (self.on_invalid, *self.field_strategies.values()):
             if strategy not in get_args(FailureStrategy):
                 known = ", ".join(get_args(FailureStrategy))
-                raise ValueError(f"unknown strategy {strategy!r}; there are {known}")
+                raise ValueError(f"unknown strategy {strategy!r}; use one of {known}")
         object.__setattr__(self, "coercion", CoercionConfig.of(self.coercion))
 
     @property
@@ -128,7 +128,7 @@ class GuardOptions:
 def _name(options: type, key: str) -> str:
     name = to_snake(key)
     if name not in {each.name for each in fields(options)}:
-        raise TypeError(f"there is no option {key!r}")
+        raise TypeError(f"unknown option {key!r}")
     return name
 
 

@@ -65,10 +65,10 @@ def copy_schema(schema: Any) -> Any:
         if depth > SCHEMA_DEPTH_LIMIT:
             raise SchemaError(f"the schema is nested more than {SCHEMA_DEPTH_LIMIT} levels deep")
         if budget < 0:
-            raise SchemaError(f"the schema holds more than {SCHEMA_SIZE_LIMIT} values")
+            raise SchemaError(f"the schema has more than {SCHEMA_SIZE_LIMIT} values")
         match value:
             case float() if not isfinite(value):
-                raise SchemaError(f"a schema cannot hold {value}")
+                raise SchemaError(f"a schema cannot contain {value}")
             case None | bool() | int() | float():
                 return value
             case str():
@@ -77,7 +77,7 @@ def copy_schema(schema: Any) -> Any:
                 return {str(key): copy(member, depth + 1) for key, member in value.items()}
             case list() | tuple():
                 return [copy(item, depth + 1) for item in value]
-        raise SchemaError(f"a schema cannot hold a {type(value).__name__}")
+        raise SchemaError(f"a schema cannot contain a {type(value).__name__}")
 
     return copy(schema, 0)
 
@@ -201,7 +201,7 @@ class _Reader:
         known = self.nodes.get(key)
         if known is None:
             if len(self.nodes) > SCHEMA_SIZE_LIMIT:
-                raise SchemaError("$dynamicRef gives the schema too many meanings")
+                raise SchemaError("$dynamicRef expands the schema to too many variants")
             known = self.nodes[key] = Node(schema)
             self.queue.append((known, _Place(base, scope)))
         return known
@@ -252,7 +252,7 @@ class _Reader:
             if keyword == "$dynamicRef" and found.get("$dynamicAnchor") == fragment:
                 found = self.known[dict(place.scope).get(fragment, id(found))]
         else:
-            raise SchemaError(f"reference {reference!r} leads nowhere")
+            raise SchemaError(f"reference {reference!r} does not exist")
         if id(found) not in self.known and isinstance(found, dict):
             _check_form(found, self.draft)
         return self.node(found, _Place(base, place.scope), keyword)
@@ -266,7 +266,7 @@ class _Reader:
             elif isinstance(schema, list) and key.isdecimal() and int(key) < len(schema):
                 schema = schema[int(key)]
             else:
-                raise SchemaError(f"reference '#{pointer}' leads nowhere")
+                raise SchemaError(f"reference '#{pointer}' does not exist")
             base = self.bases.get(id(schema), base)
         return schema, base
 
@@ -290,7 +290,7 @@ def _destination(node: Node) -> Node:
         if node.keywords.keys() != {"$ref"}:
             return node
         node = node.children["$ref"]
-    raise SchemaError("references lead to references without end")
+    raise SchemaError("references refer to each other without end")
 
 
 def _refuse_endless(graph: Graph) -> None:
@@ -314,7 +314,7 @@ def _refuse_endless(graph: Graph) -> None:
                 if below > _REFERENCE_LIMIT:
                     raise SchemaError("too many schemas refer to each other in a row")
             elif id(following) in open_nodes:
-                raise SchemaError("a schema refers to itself for the same value, without end")
+                raise SchemaError("a schema refers to itself without end for the same value")
             else:
                 open_nodes.add(id(following))
                 path.append((following, following.applied_in_place()))

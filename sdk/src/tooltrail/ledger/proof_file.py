@@ -55,7 +55,7 @@ class ProofFile:
         except UnicodeDecodeError:
             raise FormatError("a proof is ASCII up to its checkpoint") from None
         if header != HEADER:
-            raise FormatError(f"the first line of a proof is {HEADER}")
+            raise FormatError(f"the first line of a proof must be {HEADER}")
         if not empty_line:
             raise FormatError("a proof has an empty line, then its checkpoint")
         extra = None

@@ -174,7 +174,7 @@ class Spool(ABC):
         self._note()
         if not self._has_spilled:
             self._has_spilled = True
-            logger.warning("tooltrail: %s: events wait in memory", loss.reason)
+            logger.warning("tooltrail: %s: events are kept in memory", loss.reason)
         if self._loose.is_a_batch:
             self._seal_spilled()
         elif self._loose.line_count == 1:
@@ -475,7 +475,7 @@ class Spool(ABC):
 
     def _count_lost(self, reason: str, count: int) -> None:
         if reason not in self.dropped:
-            logger.warning("tooltrail: events are being lost (%s); each is counted", reason)
+            logger.warning("tooltrail: events are being dropped (%s); each one is counted", reason)
         self.dropped[reason] += count
 
     def snapshot(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def read_function(fn: Callable[..., Any]) -> FunctionTool:
     positional: list[str] = []
     for name, parameter in inspect.signature(fn).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TypeError(f"cannot describe the parameter *{name}: give each a name")
+            raise TypeError(f"cannot describe the parameter *{name}: use named parameters")
         if parameter.kind is parameter.POSITIONAL_ONLY:
             positional.append(name)
         annotations[name] = hints.get(name, Any)

@@ -34,13 +34,13 @@ def compile_path(path: str) -> Callable[[Any], list[Any]]:
     Raises ValueError for a path that is malformed or uses what this module does not support.
     """
     if not path.startswith("$"):
-        raise ValueError(f"a path begins with $: {path!r}")
+        raise ValueError(f"a path must start with $: {path!r}")
     steps: list[tuple[bool, Selector]] = []
     position = 1
     while position < len(path):
         match = _SEGMENT.match(path, position)
         if match is None:
-            raise ValueError(f"cannot read the path from here: {path[position:]!r}")
+            raise ValueError(f"invalid path at {path[position:]!r}")
         steps.append((match["descend"] is not None, _selector(match)))
         position = match.end()
 

@@ -56,7 +56,7 @@ class Registry:
             child = _child_or_none(container, part)
             if not isinstance(child, dict | list):
                 if child is None and _holds(container, part):
-                    raise TypeError(f"{path!r} leads through a None at {part!r}")
+                    raise TypeError(f"{path!r} has None before {part!r}")
                 child = [] if following.isdecimal() else {}
                 _put(container, part, child)
             container = child

@@ -98,7 +98,7 @@ def test_filters_are_the_servers(live_server: LiveServer, record: Record) -> Non
     rows = documents(query(live_server, record.auditor, "violations", "--rows", "--json"))
     assert [row["received"] for row in rows] == [PAYLOAD]
     none = query(live_server, record.auditor, "violations", "--tool", "nobody's")
-    assert "Nothing found." in none.stdout
+    assert "No results." in none.stdout
 
 
 def test_what_people_and_programs_did(live_server: LiveServer, record: Record) -> None:
@@ -114,7 +114,7 @@ def test_limit_and_all(live_server: LiveServer, acme: Cast) -> None:
     key = create_key(acme.tenant, "reader", [Scope.READ])[1]
     some = query(live_server, key, "calls", "--limit", "3", "--json")
     assert len(documents(some)) == 3
-    assert "there are more" in some.stderr
+    assert "rows shown; use --limit" in some.stderr
     every = documents(query(live_server, key, "calls", "--all", "--json"))
     assert len({call["invocation_id"] for call in every}) == 205
     assert len(documents(query(live_server, key, "calls", "--limit", "203", "--json"))) == 203
@@ -155,7 +155,7 @@ def test_a_wrong_key_and_a_server_that_is_away(live_server: LiveServer, acme: Ca
     assert (unset.returncode, "TOOLTRAIL_API_KEY" in unset.stderr) == (2, True)
     other = query(LiveServer(f"{live_server.url}/login?"), sender, "summary")
     assert other.returncode == 1
-    assert "does not answer as Tooltrail" in other.stderr
+    assert "not from a Tooltrail server" in other.stderr
 
 
 def test_a_terminal_obeys_no_text_of_an_agent(live_server: LiveServer, acme: Cast) -> None:
