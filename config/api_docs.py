@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -41,20 +41,36 @@ class Operation:
     """Problem codes by HTTP status."""
 
 
+class Group(NamedTuple):
+    """The operations of one tag."""
+
+    tag: str
+    about: SafeString
+    operations: list[Operation]
+
+
+class Schema(NamedTuple):
+    """A schema that operations return."""
+
+    name: str
+    about: SafeString
+    members: list[Field]
+
+
 @csrf_exempt
 @require_safe
 def api_docs(request: HttpRequest) -> HttpResponse:
     """Show the operations by tag, the schemas they return, and every kind of problem."""
     made = description()
     groups = [
-        (tag["name"], prose(tag["description"]), list(_operations(made, tag["name"])))
+        Group(tag["name"], prose(tag["description"]), list(_operations(made, tag["name"])))
         for tag in made["tags"]
     ]
     context = {
         "about": [prose(part) for part in ABOUT.split("\n\n")],
-        "groups": [group for group in groups if group[2]],
-        "documents": [
-            (name, prose(schema.get("description", "")), list(_members(schema)))
+        "groups": [group for group in groups if group.operations],
+        "schemas": [
+            Schema(name, prose(schema.get("description", "")), list(_members(schema)))
             for name, schema in sorted(made["components"]["schemas"].items())
         ],
         "problems": KINDS,
@@ -139,5 +155,5 @@ def _type(schema: dict[str, Any]) -> SafeString:
     if low is not None and high is not None:
         said += f", {low:,} to {high:,}"
     if schema.get("default") not in (None, ""):
-        return format_html("{}, else <code>{}</code>", said, schema["default"])
+        return format_html("{}, default <code>{}</code>", said, schema["default"])
     return format_html("{}", said)

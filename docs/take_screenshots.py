@@ -70,7 +70,7 @@ def main() -> None:
             for name, address in (PAGES | found).items():
                 take(page, address, f"screenshots/{name}-{theme}-{size}.png")
             page.goto(found["timeline"])
-            page.locator("#call-panel").get_by_title("This call on a page of its own").click()
+            page.locator("#call-panel").get_by_title("Open this call on its own page").click()
             take(page, page.url, f"screenshots/call-{theme}-{size}.png")
             if width > 1000:
                 take(page, searched(page), f"screenshots/search-{theme}-{size}.png")

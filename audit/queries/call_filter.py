@@ -222,27 +222,27 @@ _CONDITIONS = {
 FILTER_NAMES: dict[str, FilterName] = {
     each.name: each
     for each in (
-        FilterName("tool", Kind.TEXT, "Tool", "the tool's name", "tool:search"),
-        FilterName("version", Kind.TEXT, "Version", "the tool's version", "version:4"),
+        FilterName("tool", Kind.TEXT, "Tool", "name of the tool", "tool:search"),
+        FilterName("version", Kind.TEXT, "Version", "version of the tool", "version:4"),
         FilterName(
             "state",
             Kind.CHOICE,
             "State",
-            "how the call stands: ok, failed (or error), open",
+            "state of the call: ok, failed (or error), open",
             "state:error",
             _STATES,
         ),
         FilterName(
-            "error", Kind.TEXT, "Error type", "the error's type", "error:UPSTREAM", {}, True
+            "error", Kind.TEXT, "Error type", "type of the error", "error:UPSTREAM", {}, True
         ),
         FilterName(
-            "code", Kind.TEXT, "Error code", "the error's code", "code:RATE_LIMITED", {}, True
+            "code", Kind.TEXT, "Error code", "code of the error", "code:RATE_LIMITED", {}, True
         ),
         FilterName(
             "upstream",
             Kind.COUNT,
             "Upstream status",
-            "the status its upstream answered",
+            "status that the upstream returned",
             "upstream:>=500",
         ),
         FilterName(
@@ -258,18 +258,18 @@ FILTER_NAMES: dict[str, FilterName] = {
             "path",
             Kind.TEXT,
             "Violation path",
-            "where a violation is; [*] for every index",
+            "path of a violation; [*] for every index",
             "path:$.items[*].name",
         ),
-        FilterName("duration", Kind.DURATION, "Duration", "how long it took", "duration:>2s"),
+        FilterName("duration", Kind.DURATION, "Duration", "duration of the call", "duration:>2s"),
         FilterName(
-            "tokens", Kind.COUNT, "Tokens", "tokens it used, in and out together", "tokens:>10k"
+            "tokens", Kind.COUNT, "Tokens", "input and output tokens together", "tokens:>10k"
         ),
         FilterName(
             "cache",
             Kind.CHOICE,
             "Cache",
-            "whether a cache answered: hit, miss",
+            "whether the result came from a cache: hit, miss",
             "cache:hit",
             {"hit": "hit", "miss": "miss"},
         ),
@@ -277,9 +277,9 @@ FILTER_NAMES: dict[str, FilterName] = {
             "is",
             Kind.CHOICE,
             "Condition",
-            "running, overdue, crashed (presumed), orphan (an end without start),"
+            "running, overdue, crashed (presumed), orphan (an end without a start),"
             " conflict (start and end disagree), retry (not the first attempt),"
-            " over-time, over-budget (it took longer, or more tokens, than it was given)",
+            " over-time (longer than its timeout), over-budget (more tokens than its budget)",
             "is:overdue",
             _CONDITIONS,
             attribute="condition",
@@ -288,42 +288,52 @@ FILTER_NAMES: dict[str, FilterName] = {
             "since",
             Kind.MOMENT,
             "From",
-            "started then or later; a day begins at 00:00",
+            "started at this time or later; a day begins at 00:00",
             "since:yesterday",
         ),
         FilterName(
             "until",
             Kind.MOMENT,
             "To",
-            "started before; a day begins at 00:00",
+            "started before this time; a day begins at 00:00",
             "until:2026-11-20T10:00",
         ),
         FilterName(
-            "trace", Kind.TEXT, "Trace id", "the trace; trace:4bf9* by its start", "trace:4bf9*"
+            "trace",
+            Kind.TEXT,
+            "Trace id",
+            "id of the trace; trace:4bf9* matches a prefix",
+            "trace:4bf9*",
         ),
-        FilterName("run", Kind.TEXT, "Run id", "the run", "run:graph_run_1", {}, True),
+        FilterName("run", Kind.TEXT, "Run id", "id of the run", "run:graph_run_1", {}, True),
         FilterName("call", Kind.TEXT, "Call id", "hash of tool and arguments", "call:3f2a*"),
-        FilterName("case", Kind.TEXT, "Case id", "the case", "case:case-7", {}, True),
+        FilterName("case", Kind.TEXT, "Case id", "id of the case", "case:case-7", {}, True),
         FilterName(
-            "workflow", Kind.TEXT, "Workflow id", "the workflow", "workflow:triage", {}, True
+            "workflow", Kind.TEXT, "Workflow id", "id of the workflow", "workflow:triage", {}, True
         ),
         FilterName(
-            "document", Kind.TEXT, "Document id", "the document", "document:doc-12", {}, True
+            "document", Kind.TEXT, "Document id", "id of the document", "document:doc-12", {}, True
         ),
         FilterName(
-            "collection", Kind.TEXT, "Collection id", "the collection", "collection:laws", {}, True
+            "collection",
+            Kind.TEXT,
+            "Collection id",
+            "id of the collection",
+            "collection:laws",
+            {},
+            True,
         ),
         FilterName(
             "ingestion",
             Kind.TEXT,
             "Ingestion run id",
-            "the ingestion run",
+            "id of the ingestion run",
             "ingestion:run-3",
             {},
             True,
         ),
         FilterName(
-            "producer", Kind.TEXT, "Producer", "the process that sent it", "producer:web-1*"
+            "producer", Kind.TEXT, "Producer", "process that reported the call", "producer:web-1*"
         ),
     )
 }

@@ -22,14 +22,13 @@ MAX_LENGTH = 2_000
 """Characters of a query."""
 _MAX_PINNED = MAX_LENGTH + 100
 """Characters of a pinned query, which may be longer: `since:1h` becomes an instant."""
-_BOUND = "{0}: holds for the whole query. Write it outside of NOT, OR and parentheses."
+_BOUND = "{0}: applies to the whole query. Write it outside of NOT, OR and parentheses."
 _MIXED = (
-    "args. and output. are read from the log after the rest was found. Write them outside of"
-    " an OR or NOT with other terms."
+    "args. and output. terms cannot be in one OR or NOT with other terms. Write them outside of it."
 )
 _WITHHELD = (
-    "Only members who see payloads can ask for values of args. and output. An auditor can"
-    " search in payloads, with a reason."
+    "Only members who can see payloads can use args. and output. Auditors can search in payloads"
+    " and give a reason."
 )
 
 
@@ -153,7 +152,7 @@ def parse(text: str, reader: Reader = Reader()) -> Query:
 
 def _parse(text: str, reader: Reader, max_length: int) -> Query:
     if len(text) > max_length:
-        too_long = f"A query has at most {max_length:,} characters."
+        too_long = f"A query can have at most {max_length:,} characters."
         return Query(text, (), CallFilter(), (Problem(too_long, max_length, len(text)),))
     parser = Parser(text, reader.zone)
     parts = parser.parts()
@@ -198,7 +197,7 @@ def quoted(value: str, *, is_prefix: bool = False) -> str:
 def _why_not_here(part: Part, terms: list[Term], reader: Reader) -> str:
     """Why a part is not allowed in its place; '' if it is allowed."""
     if any(part.name == term.name for term in terms) and isinstance(part.condition, Has):
-        return f"{part.name} is given twice; every term must hold. Or write OR between them."
+        return f"{part.name} is used twice. All terms must match; use OR between alternatives."
     asked = list(leaves(part.condition))
     if not part.name:
         for leaf in asked:

@@ -35,6 +35,7 @@ MAX_TERMS = 50
 MAX_DEPTH = 10
 """Levels of parentheses."""
 
+_QUOTE_COLON = "Put a text with a colon in quotes."
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r'([^\s:"()]*):')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -79,7 +80,7 @@ class Parser:
         """The parts of the query, all of which must hold."""
         parts = self._any()
         while not self._is_over():  # at a `)` without a `(`
-            message = "This ) closes nothing. A value with parentheses needs quotes."
+            message = "This ) has no opening (. Put a value with parentheses in quotes."
             self._note(message, self._at, self._at + 1)
             self._at += 1
             parts += self._any()
@@ -123,7 +124,7 @@ class Parser:
             self._at = operator.end()
             is_negated, is_plain = not is_negated, False
         if not is_plain and (self._is_at_end_of_group() or self._operator("AND|OR")):
-            self._note("NOT needs a term behind it.", start, start + len("NOT"))
+            self._note("NOT needs a term after it.", start, start + len("NOT"))
             return []
         parts = self._group() if self._text.startswith("(", self._at) else self._term()
         if is_plain or not parts:
@@ -135,7 +136,9 @@ class Parser:
         """The parts in parentheses."""
         start = self._at
         if self._depth == MAX_DEPTH:
-            return self._give_up(f"Parentheses have at most {MAX_DEPTH} levels.", start)
+            return self._give_up(
+                f"Parentheses can be nested at most {MAX_DEPTH} levels deep.", start
+            )
         self._depth += 1
         self._at += 1
         problem_count = len(self.problems)
@@ -147,7 +150,7 @@ class Parser:
             return []
         self._at += 1
         if not parts and len(self.problems) == problem_count:
-            self._note("There is nothing in these parentheses.", start, self._at)
+            self._note("These parentheses are empty.", start, self._at)
         if len(parts) == 1 and isinstance(parts[0].condition, AnyOf):
             return [Part(parts[0].condition, start, self._at)]
         return parts
@@ -157,13 +160,13 @@ class Parser:
         start = self._at
         self._term_count += 1
         if self._term_count > MAX_TERMS:
-            return self._give_up(f"A query has at most {MAX_TERMS} terms.", start)
+            return self._give_up(f"A query can have at most {MAX_TERMS} terms.", start)
         found = _NAME.match(self._text, start)
         name = found[1] if found else None
         at = found.end() if found else start
         quote = _QUOTED.match(self._text, at)
         if quote is None and self._text.startswith('"', at):
-            return self._give_up('This quote has no end: "', at)
+            return self._give_up("This quotation mark is not closed.", at)
         end = self._end_of_word(quote.end() if quote else at)
         self._at = end
         if quote is None:
@@ -174,7 +177,7 @@ class Parser:
             rest = self._text[quote.end() : end]
             is_prefix = rest == "*"
             if rest not in {"", "*"}:
-                self._note("Leave a space behind the quotes.", quote.end(), end)
+                self._note("Add a space after the closing quote.", quote.end(), end)
                 return []
         try:
             is_quoted = quote is not None
@@ -195,8 +198,8 @@ class Parser:
         if name is None:
             if not is_quoted and (meant := _COMPARED.match(value)) and meant[1] in FILTER_NAMES:
                 raise UnreadableError(
-                    f"A term has a colon: {FILTER_NAMES[meant[1]].example}. A text like this"
-                    " needs quotes."
+                    f"Use a colon: {FILTER_NAMES[meant[1]].example}. To search for this text,"
+                    " put it in quotes."
                 )
             return Contains(read_words(value))
         if re.split(r"[.\[]", name)[0] in PAYLOADS:
@@ -255,9 +258,11 @@ def _one(parts: list[Part]) -> Condition:
 
 def _unknown(name: str) -> str:
     close = get_close_matches(name.lower(), FILTER_NAMES, n=1)
+    if not name:
+        return f"The filter before the colon is missing. {_QUOTE_COLON}"
     if close:
-        return f"There is no {name or 'empty name'}. Did you mean {close[0]}?"
+        return f"Unknown filter “{name}”. Did you mean {close[0]}?"
     return (
-        f"There is no {name or 'empty name'}. There are: {', '.join(FILTER_NAMES)},"
-        " args.… and output.… A text with a colon needs quotes."
+        f"Unknown filter “{name}”. Available filters: {', '.join(FILTER_NAMES)}, args.… and"
+        f" output.… {_QUOTE_COLON}"
     )

@@ -65,11 +65,11 @@ def read_value(name: FilterName, value: str, zone: tzinfo, *, is_prefix: bool) -
     """
     _check_length(value)
     if not value and not (is_prefix and name.takes_any):
-        raise UnreadableError(f"What is missing after the colon? As in {name.example}")
+        raise UnreadableError(f"The value is missing. Example: {name.example}")
     if name.kind is Kind.TEXT:
         return _text(value, is_prefix)
     if is_prefix:
-        raise UnreadableError(f"No * here, write it in full: {name.example}")
+        raise UnreadableError(f"* is not supported here. Write the full value: {name.example}")
     match name.kind:
         case Kind.CHOICE:
             return _choice(name, value)
@@ -86,14 +86,16 @@ def read_payload_term(name: str, value: str, *, is_prefix: bool, is_quoted: bool
     place = _PLACE.fullmatch(name)
     if place is None:
         raise UnreadableError(
-            "Write where the value is: args.city:London, args.items[0].name:… or"
+            "Write the path of the value: args.city:London, args.items[0].name:… or"
             " output.rows[*].id:…"
         )
     _check_length(value)
     if not value and not is_prefix:
-        raise UnreadableError(f"What is missing after the colon? As in {name}:London or {name}:*")
+        raise UnreadableError(f"The value is missing. Example: {name}:London or {name}:*")
     if not is_quoted and value.startswith((">", "<")):
-        raise UnreadableError("Only equal values are found here. A text like this needs quotes.")
+        raise UnreadableError(
+            "> and < are not supported here. Put a text that begins with them in quotes."
+        )
     steps = tuple(
         member if member else None if index == "*" else int(index)
         for member, index in _STEP.findall(place[2])
@@ -106,18 +108,18 @@ def read_words(text: str) -> str:
     """A text to search for. Raises UnreadableError."""
     _check_length(text)
     if not text:
-        raise UnreadableError("There is no text to look for.")
+        raise UnreadableError("The text to search for is empty.")
     return _text(text, is_prefix=False).value
 
 
 def _check_length(value: str) -> None:
     if len(value) > MAX_VALUE:
-        raise UnreadableError(f"A value has at most {MAX_VALUE} characters.")
+        raise UnreadableError(f"A value can have at most {MAX_VALUE} characters.")
 
 
 def _text(value: str, is_prefix: bool) -> Text:
     if _UNSTORABLE.search(value):
-        raise UnreadableError("No text of a call holds such a character.")
+        raise UnreadableError("The value contains a character that no call can contain.")
     return Text(value, is_prefix)
 
 
@@ -127,7 +129,7 @@ def _choice(name: FilterName, value: str) -> str:
         known = ", ".join(name.choices)
         close = get_close_matches(value.lower(), name.choices, n=1)
         guess = f" Did you mean {close[0]}?" if close else ""
-        raise UnreadableError(f"{name.name} is one of {known}.{guess}")
+        raise UnreadableError(f"{name.name} must be one of: {known}.{guess}")
     return chosen
 
 
@@ -149,15 +151,15 @@ def _bounds(name: FilterName, value: str, number: Callable[[FilterName, str], in
         exact = number(name, value)
         if name.kind is Kind.DURATION:
             raise UnreadableError(
-                f"Longer or shorter? {name.name}:>{value}, {name.name}:<{value}"
+                f"Add > or <, or use a range: {name.name}:>{value}, {name.name}:<{value}"
                 f" or {name.name}:{value}..5min"
             )
         return Bounds(exact, exact)
     if not low and not high:
-        raise UnreadableError(f"From where to where? As in {name.example}")
+        raise UnreadableError(f"The range has no limits. Example: {name.example}")
     bounds = Bounds(number(name, low) if low else None, number(name, high) if high else None)
     if bounds.low is not None and bounds.high is not None and bounds.low > bounds.high:
-        raise UnreadableError("The first is the larger: nothing lies between them.")
+        raise UnreadableError("The lower limit of the range is above its upper limit.")
     return bounds
 
 
@@ -165,8 +167,8 @@ def _duration(name: FilterName, value: str) -> int:
     found = _DURATION.fullmatch(value)
     if found is None:
         if re.fullmatch(r"[\d.]+", value, re.ASCII):
-            raise UnreadableError(f"{value} of what? {value}ms, {value}s, {value}min or {value}h")
-        raise UnreadableError(f"That is no length of time. As in {name.example}")
+            raise UnreadableError(f"Add a unit: {value}ms, {value}s, {value}min or {value}h")
+        raise UnreadableError(f"Not a duration. Example: {name.example}")
     whole, _, fraction = found[1].partition(".")
     unit = _DURATION_US[found[2]]
     return min(int(whole) * unit + int(fraction.ljust(6, "0")) * unit // 10**6, _MAX_NUMBER)
@@ -175,7 +177,7 @@ def _duration(name: FilterName, value: str) -> int:
 def _count(name: FilterName, value: str) -> int:
     found = _COUNT.fullmatch(value)
     if found is None:
-        raise UnreadableError(f"That is no whole number. As in {name.example}")
+        raise UnreadableError(f"Not a whole number. Example: {name.example}")
     return min(int(found[1]) * {"": 1, "k": 1_000, "M": 1_000_000}[found[2]], _MAX_NUMBER)
 
 
@@ -187,14 +189,14 @@ def _moment(value: str, zone: tzinfo) -> Moment:
         return Midnight(days_ago, zone)
     if not _DAY.fullmatch(value) and not _INSTANT.fullmatch(value):
         raise UnreadableError(
-            "Write how long ago (30m, 24h, 7d), a day (today, yesterday, 2026-11-20) or a time"
-            f" (2026-11-20T10:15). Times are of {zone}, unless they end with Z or an offset."
+            "Use an age (30m, 24h, 7d), a day (today, yesterday, 2026-11-20) or a time"
+            f" (2026-11-20T10:15). Times are in {zone} unless they end with Z or an offset."
         )
     try:
         moment = datetime.fromisoformat(value)
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise UnreadableError("There is no such day or time.") from error
+        raise UnreadableError("This day or time does not exist.") from error
     if not _EARLIEST <= moment <= _LATEST:
-        raise UnreadableError("There is no call of that year.")
+        raise UnreadableError("The year must be between 2000 and 9989.")
     return moment

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from audit.queries.traces import MERGE_DAYS, TraceDay, merge_days
@@ -219,12 +219,19 @@ def calls_alike(call: Call, *, limit: int = 20) -> list[AlikeCall]:
     return [AlikeCall(*row) for row in rows_prepared("calls_alike", parameters)]
 
 
+class CallKey(NamedTuple):
+    """A call's day (UTC) and id, which find it."""
+
+    started_on: date
+    invocation_id: UUID
+
+
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Day and id of the previous and of the next failed or violating call."""
+    """The previous and the next failed or violating call."""
 
-    previous: tuple[date, UUID] | None
-    next: tuple[date, UUID] | None
+    previous: CallKey | None
+    next: CallKey | None
 
 
 def failures_beside(call: Call) -> Beside:
@@ -235,7 +242,7 @@ def failures_beside(call: Call) -> Beside:
         "started_at": call.started_at,
         "invocation_id": call.invocation_id,
     }
-    found = {row[0]: (row[1], row[2]) for row in rows("failures_beside", parameters)}
+    found = {row[0]: CallKey(row[1], row[2]) for row in rows("failures_beside", parameters)}
     return Beside(found.get("previous"), found.get("next"))
 
 
@@ -245,7 +252,7 @@ def failures_beside_in(detail: TraceDetail, call: Call) -> Beside:
         return failures_beside(call)
     here = (call.started_at, call.invocation_id)
     broken = [
-        ((one.started_at, one.invocation_id), (one.started_on, one.invocation_id))
+        ((one.started_at, one.invocation_id), CallKey(one.started_on, one.invocation_id))
         for one in detail.calls
         if one.look in {"failed", "violation"}
     ]

@@ -11,26 +11,35 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
-LENGTHS: dict[str, tuple[str, timedelta]] = {
-    "15m": ("15 min", 15 * _MINUTE),
-    "1h": ("1 h", _HOUR),
-    "6h": ("6 h", 6 * _HOUR),
-    "24h": ("24 h", _DAY),
-    "7d": ("7 d", 7 * _DAY),
-    "30d": ("30 d", 30 * _DAY),
-    "90d": ("90 d", 90 * _DAY),
+
+class RangeChoice(NamedTuple):
+    """A range that the picker offers, up to now."""
+
+    label: str
+    length: timedelta
+
+
+LENGTHS: dict[str, RangeChoice] = {
+    "15m": RangeChoice("15 min", 15 * _MINUTE),
+    "1h": RangeChoice("1 h", _HOUR),
+    "6h": RangeChoice("6 h", 6 * _HOUR),
+    "24h": RangeChoice("24 h", _DAY),
+    "7d": RangeChoice("7 d", 7 * _DAY),
+    "30d": RangeChoice("30 d", 30 * _DAY),
+    "90d": RangeChoice("90 d", 90 * _DAY),
 }
-"""The ranges that the picker offers, by value in an address: a label, and the length."""
+"""The ranges that the picker offers, by value in an address."""
 
 DEFAULT = "24h"
 MAX_LENGTH = 400 * _DAY
 """The longest custom range."""
 
 _EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
-_NO_SUCH_YEAR = "There is no call of that year."
+_OUT_OF_BOUNDS = "The year must be between 2000 and 8999."
 _STEPS = (  # for ranges of at most this length: the step, and its name
     (_HOUR, _MINUTE, "minute"),
     (6 * _HOUR, 15 * _MINUTE, "15 minutes"),
@@ -146,24 +155,24 @@ def read(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> Asked:
         except ValueError as error:
             return Asked(fallback, str(error), since, until)
     if name and name not in LENGTHS:
-        return Asked(fallback, f"There is no such range. There are: {', '.join(LENGTHS)}.")
+        return Asked(fallback, f"Unknown range. Available ranges: {', '.join(LENGTHS)}.")
     return Asked(_last(name or DEFAULT, now, zone))
 
 
 def _last(name: str, now: datetime, zone: tzinfo) -> TimeRange:
-    return TimeRange(now - LENGTHS[name][1], now, zone, name)
+    return TimeRange(now - LENGTHS[name].length, now, zone, name)
 
 
 def _own(since: str, until: str, now: datetime, zone: tzinfo) -> TimeRange:
     """A custom range. Raises ValueError with a message that says what is wrong."""
     if not since:
-        raise ValueError("Say from when, too.")
+        raise ValueError("The start of the range is missing.")
     start = _moment(since, zone, is_end=False)
     end = _moment(until, zone, is_end=True) if until else now
     if end <= start:
-        raise ValueError("The range ends before it begins.")
+        raise ValueError("The range must end after it starts.")
     if end - start > MAX_LENGTH:
-        raise ValueError(f"A range has at most {MAX_LENGTH.days} days.")
+        raise ValueError(f"A range cannot be longer than {MAX_LENGTH.days} days.")
     return TimeRange(start, end, zone)
 
 
@@ -178,11 +187,11 @@ def _moment(text: str, zone: tzinfo, *, is_end: bool) -> datetime:
                 moment = moment.replace(tzinfo=zone)
         moment = moment.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError(_NO_SUCH_YEAR) from error
+        raise ValueError(_OUT_OF_BOUNDS) from error
     except ValueError as error:
-        raise ValueError("Times are written as 2026-11-20T10:00, days as 2026-11-20.") from error
+        raise ValueError("Enter a time as 2026-11-20T10:00 or a day as 2026-11-20.") from error
     if not _EARLIEST <= moment <= _LATEST:
-        raise ValueError(_NO_SUCH_YEAR)
+        raise ValueError(_OUT_OF_BOUNDS)
     return moment
 
 

@@ -4,6 +4,7 @@ Pure. Also has the notes on calls that succeeded.
 """
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from audit.queries.call_list import ListedCall
 from audit.queries.calls import Call, FirstViolation
@@ -20,6 +21,17 @@ MESSAGE_LENGTH = 80  # characters of an error message that a row shows
 # For a call that failed because of its output, the path and the code of the violation say all that
 # these error types and their messages say.
 _OF_THE_GUARD = {"VALIDATION", "GUARD"}
+
+GUARD_OUTCOMES: Final = {
+    "failed": "rejected",
+    "error-result": "returned as error",
+    "coerced": "coerced",
+    "stripped": "stripped",
+    "fallback": "fallback used",
+    "passed": "passed",
+}
+"""What a guard did about a violation, in words; by the outcome in events."""
+_CHANGED_BY_GUARD: Final = {"coerced", "stripped", "fallback", "error-result"}
 
 
 def failure(
@@ -86,28 +98,34 @@ def of_call(call: Call, violation: FirstViolation | None, now: datetime) -> str:
     if violation is not None:
         more = f" +{call.violation_count - 1}" if call.violation_count > 1 else ""
         parts.append(f"{violation.path} {violation.code}{more}")
-    if call.guard_outcome in {"coerced", "stripped", "fallback", "error-result"}:
-        parts.append(call.guard_outcome)
+    if outcome := changed_by_guard(call):
+        parts.append(outcome)
     if over := over_limit(call):
         parts.append(over)
     if call.attempt is not None and call.attempt > 1:
         parts.append(f"attempt {call.attempt}")
     if call.cache_hit:
-        parts.append("cache")
+        parts.append("cache hit")
     if tokens := call.prompt_tokens + call.completion_tokens:
         parts.append(f"{short_count(tokens)}{NBSP}tok")
     return " · ".join(parts)
 
 
+def changed_by_guard(call: Call | ListedCall) -> str:
+    """`fallback used` for a call whose output the guard changed; '' for others."""
+    outcome = call.guard_outcome or ""
+    return GUARD_OUTCOMES[outcome] if outcome in _CHANGED_BY_GUARD else ""
+
+
 def over_limit(call: Call | ListedCall) -> str:
-    """`over its 200 ms` for a call that took longer than its timeout; '' for others.
+    """`exceeded 200 ms timeout` for a call that took longer than its timeout; '' for others.
 
     Also '' for failed calls: the reason of the failure says more, and there is little room.
     """
     if call.duration_us is None or call.timeouts_ms is None or call.state == "failed":
         return ""
     limit_us = call.timeouts_ms * 1000
-    return f"over its {duration(limit_us)}" if call.duration_us > limit_us else ""
+    return f"exceeded {duration(limit_us)} timeout" if call.duration_us > limit_us else ""
 
 
 def is_overdue(call: Call, now: datetime) -> bool:

@@ -94,7 +94,7 @@ def tiles(found: OverTime, *, is_comparable: bool) -> list[Tile]:
             [part.error_rate for part in parts],
         ),
         Tile(
-            "Break their schema",
+            "Schema violations",
             figures.share(now.violation_rate),
             f"{within} violation:*",
             f"{figures.counted(now.violating, 'call')}",
@@ -168,7 +168,7 @@ def charts(found: OverTime) -> dict[str, Chart]:
         ),
         "violations": Chart(
             "violations",
-            "Calls that break their schema",
+            "Calls with schema violations",
             "bars",
             "count",
             slots,
@@ -245,7 +245,7 @@ def difference(now: int, before: int) -> Change | None:
         return None
     more = now - before
     goodness: Goodness = "worse" if more > 0 else "better" if more < 0 else "other"
-    text = f"{_sign(more)}{figures.short_count(abs(more))}" if more else "as many"
+    text = f"{_sign(more)}{figures.short_count(abs(more))}" if more else "no change"
     return Change(text, goodness, figures.short_count(before))
 
 

@@ -73,7 +73,7 @@ def _name(row: Row, look: str) -> str:
         else ""
     )
     orphan = (
-        '<span class="dim orphan" title="Its parent call is not in this trace">↥</span>'
+        '<span class="dim orphan" title="The parent call is not in this trace">↥</span>'
         if node.is_orphan
         else ""
     )
@@ -114,6 +114,6 @@ def _fold(row: Row) -> str:
         return ""
     return (
         '<button class="fold-calls" type="button" hidden aria-expanded="true" tabindex="-1"'
-        f' aria-label="Fold {counted(row.inside_count, "call")} inside'
+        f' aria-label="Collapse {counted(row.inside_count, "call")} inside'
         f' {escape(plain(row.call.tool_name))}">{count(row.inside_count)}</button>'
     )

@@ -100,7 +100,7 @@ def test_a_start_is_seen_while_the_call_runs_and_its_end_after(
     expect(page.locator(row)).to_contain_text("export_report")
     page.get_by_role("link", name=trace_id).click()
     panel = page.locator("#call-panel")
-    expect(panel).to_contain_text("No end has arrived")
+    expect(panel).to_contain_text("No end event yet")
     expect(panel).to_contain_text("march")
     expect(page.locator(".calls li")).to_have_count(1)
 

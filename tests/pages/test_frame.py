@@ -105,7 +105,7 @@ def test_an_unknown_address_is_a_page_or_a_fragment(acme: Cast) -> None:
 
 
 def test_the_start_page_says_how_to_begin(acme: Cast) -> None:
-    assert b"No tool call has arrived yet" in signed_in(acme).get("/").content
+    assert b"No tool calls yet" in signed_in(acme).get("/").content
 
 
 def test_anonymous_is_asked_to_sign_in() -> None:

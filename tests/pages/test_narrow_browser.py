@@ -116,11 +116,11 @@ def test_from_an_empty_tenant_to_the_first_call(page: Page, acme: Cast, width: i
     page.set_viewport_size({"width": width, "height": 844})
     sign_in(page, acme.admin)
     heard = complaints(page)
-    page.get_by_role("button", name="Create a key").click()
+    page.get_by_role("button", name="Create API key").click()
     key = page.get_by_label("Your new key").input_value()
     expect(page.get_by_text(f"TOOLTRAIL_API_KEY={key}")).to_be_visible()
     page.locator("main").get_by_role("link", name="Traces").click()
-    expect(page.get_by_role("heading", name="No tool call has arrived yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No tool calls yet")).to_be_visible()
     send_events(acme.tenant, make_call(trace_id="the-first"), key=key)
     expect(page.get_by_role("link", name="the-first")).to_be_visible()  # without a reload
     assert page.url.endswith("/traces/")

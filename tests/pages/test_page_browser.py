@@ -42,10 +42,10 @@ def test_a_refresh_waits_while_a_form_or_a_table_is_open(page: Page, seen: Cast)
     assert sent == []
     page.keyboard.press("Escape")
     expect(page.get_by_label("From", exact=True)).to_be_hidden()
-    page.get_by_text("As a table").first.click()
+    page.get_by_text("Show as table").first.click()
     page.clock.run_for(65_000)
     assert sent == []
-    page.get_by_text("As a table").first.click()
+    page.get_by_text("Show as table").first.click()
     expect(page.get_by_text("(waiting)")).to_be_hidden()
     with page.expect_request("**/?range=1h"):
         page.clock.run_for(31_000)
@@ -82,8 +82,8 @@ def test_the_custom_range_fits_its_popup(page: Page, seen: Cast, width: int) -> 
         inner = page.get_by_label(name, exact=True).bounding_box()
         assert inner is not None
         assert inner["x"] + inner["width"] <= box["x"] + box["width"]
-    show = page.get_by_role("button", name="Show")
-    assert show.evaluate("it => getComputedStyle(it).backgroundColor") != "rgba(0, 0, 0, 0)"
+    apply = page.get_by_role("button", name="Apply")
+    assert apply.evaluate("it => getComputedStyle(it).backgroundColor") != "rgba(0, 0, 0, 0)"
 
 
 @pytest.mark.parametrize("width", [1440, 1100, 390])

@@ -58,7 +58,7 @@ def call_reveal(request: TenantRequest, started_on: date, invocation_id: UUID) -
             day=f"{started_on}",
         )
     else:
-        messages.error(request, "Nothing was revealed: say why, in a few words.")
+        messages.error(request, "Nothing was revealed. Enter a reason of at least 3 characters.")
     return redirect("call_detail", started_on, invocation_id)
 
 
@@ -72,7 +72,7 @@ def call_event(
     if call is None:
         raise Http404("no such call")
     if not is_shown(request, "call.reveal", str(invocation_id), timezone.now()):
-        raise PermissionDenied("Reveal the payload on the call's page first, which asks why.")
+        raise PermissionDenied("Reveal the payload on the call's page first.")
     try:
         events = {str(kind): event for kind, event in read_call_events(call).items()}
     except LogPayloadError as error:

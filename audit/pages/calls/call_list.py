@@ -282,13 +282,13 @@ def _reason(call: ListedCall, violation: FirstViolation | None, now: datetime) -
         more = f" +{call.violation_count - 1}" if call.violation_count > 1 else ""
         parts.append(f"{violation.path} {violation.code}{more}")
     if call.state != "open" and call.start_batch_id is None:
-        parts.append("no start")
-    if call.guard_outcome in {"coerced", "stripped", "fallback", "error-result"}:
-        parts.append(call.guard_outcome)
+        parts.append("start missing")
+    if outcome := reasons.changed_by_guard(call):
+        parts.append(outcome)
     if over := reasons.over_limit(call):
         parts.append(over)
     if call.attempt is not None and call.attempt > 1:
         parts.append(f"attempt {call.attempt}")
     if call.cache_hit:
-        parts.append("cache")
+        parts.append("cache hit")
     return " · ".join(parts)

@@ -82,6 +82,7 @@ class CallPanel:
     call: CallDetail
     is_withheld: bool  # payloads are reduced to shapes, and texts that quote them are left out
     reason: str
+    guard_outcome: str  # in words
     is_overdue: bool
     running_us: int
     is_registered: bool  # whether the registry knows the tool
@@ -145,6 +146,7 @@ def gather(
         call=call,
         is_withheld=not with_payloads,
         reason=reasons.of_call(call, None, now) if call.state == "failed" else "",
+        guard_outcome=reasons.GUARD_OUTCOMES.get(call.guard_outcome or "", ""),
         is_overdue=reasons.is_overdue(call, now),
         running_us=(now - call.started_at) // timedelta(microseconds=1),
         is_registered=is_registered(current_tenant_id(), call.tool_name),
@@ -282,11 +284,11 @@ def _clock_note(call: CallDetail, stored: dict[Kind, StoredEvent]) -> str:
     notes = []
     if ahead > CLOCKS_AGREE:
         by = duration(ahead // timedelta(microseconds=1))
-        ours = "its producer's clock is ahead of ours"
-        notes.append(f"It was received {by} before it happened: {ours}.")
+        ours = "the producer's clock is ahead of the server's"
+        notes.append(f"It was received {by} before its reported time: {ours}.")
     if call.ended_at is not None and call.ended_at < call.started_at:
         by = duration((call.started_at - call.ended_at) // timedelta(microseconds=1))
-        notes.append(f"It ended {by} before it started: its producer's clock was set back.")
+        notes.append(f"It ended {by} before it started: the producer's clock was set back.")
     return " ".join(notes)
 
 

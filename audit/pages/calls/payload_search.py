@@ -55,10 +55,10 @@ def search_start(request: TenantRequest) -> HttpResponseBase:
     if query.problems:
         messages.error(request, invalid(query, "searched"))
     elif not form.is_valid():
-        why = "it takes 2 to 200 characters"
+        missing = "a text of 2 to 200 characters"
         if needs_reason and "text" not in form.errors:
-            why = "say why you look for it"
-        messages.error(request, f"Nothing was searched: {why}.")
+            missing = "a reason for access"
+        messages.error(request, f"Nothing was searched. Enter {missing}.")
     if query.problems or not form.is_valid():
         return redirect(f"{reverse('call_list')}?{urlencode({'q': query.text})}")
     now = timezone.now()

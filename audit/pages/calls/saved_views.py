@@ -13,6 +13,7 @@ from audit.pages.calls.forms import SavedViewForm
 from audit.pages.show.requested_query import invalid, read_query
 from audit.queries.saved_views import (
     MAX_VIEWS,
+    NAME_LENGTH,
     TooManyViewsError,
     delete_view,
     save_view,
@@ -29,16 +30,19 @@ def view_save(request: TenantRequest) -> HttpResponseBase:
     if query.problems:
         messages.error(request, invalid(query, "saved"))
     elif not query.terms:
-        messages.error(request, "Nothing was saved: there is no query.")
+        messages.error(request, "Nothing was saved. Enter a query first.")
     elif not form.is_valid():
-        messages.error(request, "Nothing was saved: a view needs a name.")
+        messages.error(
+            request, f"Nothing was saved. Enter a name of at most {NAME_LENGTH} characters."
+        )
     else:
         name = form.cleaned_data["name"]
         try:
             save_view(request.user, name, str(query))
-            messages.success(request, f"Saved as “{name}”. Only you see it.")
+            messages.success(request, f"View “{name}” saved. Only you can see it.")
         except TooManyViewsError:
-            messages.error(request, f"Nothing was saved: you keep {MAX_VIEWS} views already.")
+            full = f"You already have {MAX_VIEWS} views. Delete one first."
+            messages.error(request, f"Nothing was saved. {full}")
     return _to_calls(query.text)
 
 
@@ -49,7 +53,7 @@ def view_delete(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     view = delete_view(request.user, pk)
     if view is None:
         raise Http404("no such view")
-    messages.success(request, f"“{view.name}” is forgotten.")
+    messages.success(request, f"View “{view.name}” deleted.")
     return redirect("call_list")
 
 

@@ -22,14 +22,16 @@ class TraceFilterForm(forms.Form):
         "ok": "OK",
     }
 
-    range = forms.ChoiceField(choices=[(k, v[0]) for k, v in RANGES.items()], required=False)
+    range = forms.ChoiceField(
+        choices=[(name, choice.label) for name, choice in RANGES.items()], required=False
+    )
     state = forms.ChoiceField(choices=list(STATES.items()), required=False)
     trace = forms.CharField(max_length=ID_MAX_LENGTH, required=False, strip=True)
 
     @property
     def since(self) -> timedelta | None:
         """How far to go back from now. None: any time."""
-        return self.RANGES[self.cleaned_data.get("range", "")][1]
+        return self.RANGES[self.cleaned_data.get("range", "")].length
 
 
 class TimelineForm(forms.Form):

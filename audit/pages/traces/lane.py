@@ -57,7 +57,7 @@ def svg(
         x, said = limit
         parts.append(
             f'<line class="limit" x1="{x:.2f}%" x2="{x:.2f}%" y1="3" y2="23">'
-            f"<title>Its time limit: {escape(said)}</title></line>"
+            f"<title>Timeout: {escape(said)}</title></line>"
         )
     if written.text:
         away = -6 if written.place == "left" else 6

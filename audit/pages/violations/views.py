@@ -1,8 +1,8 @@
-"""Violations: which values break their schema, where, since when, and what guards did."""
+"""Violations: which values break their schema, where, since when, and the outcomes of guards."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -22,6 +22,7 @@ from audit.queries.violations import (
 )
 from audit.show import figures
 from audit.show.charts import range_query
+from audit.show.reasons import GUARD_OUTCOMES
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
 
@@ -30,18 +31,29 @@ SAMPLES_SHOWN = 10
 TOOLS_SHOWN, CODES_SHOWN = 14, 10
 _SHADES = 8
 
-OUTCOMES = {
-    "failed": "thrown",
-    "error-result": "made an error result",
-    "coerced": "coerced silently",
-    "stripped": "stripped",
-    "fallback": "fell back",
-    "passed": "let through",
-    OUTCOME: "found by the server",
-}
-"""What guards do about a violation, in words. Without a guard, the server detected it."""
+OUTCOMES = {**GUARD_OUTCOMES, OUTCOME: "detected by the server"}
+"""The outcomes of violations in words. Without a guard, the server detected the violation."""
 
 FILTERS = {"tool": "Tool", "version": "Version", "path": "Path", "code": "Code"}
+
+
+class Filter(NamedTuple):
+    """A filter of the URL that the page offers to remove."""
+
+    name: str
+    label: str
+    value: str
+
+
+class TreatmentRow(NamedTuple):
+    """What guards did about violations: a strategy with an outcome, and its share of all."""
+
+    strategy: str
+    outcome: str
+    words: str
+    """The outcome in words."""
+    violations: int
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,20 @@ class Cell:
     code: str
     count: int
     shade: int
+
+
+class HeatRow(NamedTuple):
+    """A tool's cells, one for each code."""
+
+    tool: str
+    cells: list[Cell]
+
+
+class HeatMap(NamedTuple):
+    """Violations by tool and code. The most frequent come first."""
+
+    codes: list[str]
+    rows: list[HeatRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +106,26 @@ def violation_list(request: TenantRequest) -> HttpResponse:
         "more_kinds": len(found.kinds) - len(shown),
         "heat": heat_map(found),
         "treatments": [
-            (one, OUTCOMES.get(one.outcome, one.outcome), one.violations / found.total)
+            TreatmentRow(
+                one.strategy,
+                one.outcome,
+                _in_words(one.outcome),
+                one.violations,
+                one.violations / found.total,
+            )
             for one in found.treatments
         ],
-        "samples": samples(asked.range, wanted, limit=SAMPLES_SHOWN) if shown else [],
+        "samples": [
+            replace(one, outcome=_in_words(one.outcome))
+            for one in (samples(asked.range, wanted, limit=SAMPLES_SHOWN) if shown else [])
+        ],
         "filters": [
-            (name, label, getattr(wanted, name))
+            Filter(name, label, getattr(wanted, name))
             for name, label in FILTERS.items()
             if getattr(wanted, name) is not None
         ],
         "wanted": wanted,
-        "outcome": OUTCOMES.get(wanted.outcome or "", wanted.outcome),
+        "outcome": _in_words(wanted.outcome) if wanted.outcome else wanted.outcome,
         "call_count": figures.count(sum(kind.calls for kind in found.kinds)),
         "exports": tuple(FORMS),
     }
@@ -125,7 +160,11 @@ def kind_query(kind: ViolationKind) -> str:
     return " ".join(terms)
 
 
-def heat_map(found: Violations) -> tuple[list[str], list[tuple[str, list[Cell]]]]:
+def _in_words(outcome: str) -> str:
+    return OUTCOMES.get(outcome, outcome)
+
+
+def heat_map(found: Violations) -> HeatMap:
     """Return the codes as columns, and each tool's cells. The most frequent come first."""
     by_tool: dict[str, int] = {}
     by_code: dict[str, int] = {}
@@ -140,4 +179,4 @@ def heat_map(found: Violations) -> tuple[list[str], list[tuple[str, list[Cell]]]
         count = found.cells.get((tool, code), 0)
         return Cell(tool, code, count, max(1, round(_SHADES * sqrt(count / most))) if count else 0)
 
-    return codes, [(tool, [cell(tool, code) for code in codes]) for tool in tools]
+    return HeatMap(codes, [HeatRow(tool, [cell(tool, code) for code in codes]) for tool in tools])

@@ -404,7 +404,7 @@ def test_a_reports_evidence_has_the_report(acme: Cast, globex: Cast, tmp_path: P
     ("query", "said"),
     [
         ("range=24h&previous=abc", "Earlier checkpoints are up to"),
-        ("range=forever", "There is no such range"),
+        ("range=forever", "Unknown range"),
         ("range=24h", "Nothing of this ledger is signed yet"),
     ],
 )

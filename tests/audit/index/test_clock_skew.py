@@ -35,8 +35,8 @@ def page_of(cast: Cast, started_at: datetime, invocation_id: str) -> str:
         (NOW - HOUR, NOW - HOUR + timedelta(seconds=2), ""),
         (NOW + 2 * HOUR, NOW + 3 * HOUR, "its producer's clock is ahead"),
         (NOW - HOUR, NOW + HOUR, "its producer's clock is ahead"),
-        (NOW - HOUR, NOW - 2 * HOUR, "its producer's clock was set back"),
-        (NOW + 4 * HOUR, NOW + 2 * HOUR, "is ahead of ours. It ended 2 h"),
+        (NOW - HOUR, NOW - 2 * HOUR, "the producer's clock was set back"),
+        (NOW + 4 * HOUR, NOW + 2 * HOUR, "is ahead of the server's. It ended 2 h"),
     ],
 )
 def test_times_stay_as_they_came_and_the_call_says_what_is_odd(
@@ -49,7 +49,7 @@ def test_times_stay_as_they_came_and_the_call_says_what_is_odd(
     assert (call.started_at, call.ended_at) == (started_at, ended_at)
     page = page_of(acme, started_at, invocation_id)
     assert note in page
-    assert ("Times are shown as they came." in page) is bool(note)
+    assert ("Times are shown as reported." in page) is bool(note)
     assert_consistent(acme.tenant)
 
 

@@ -200,10 +200,12 @@ def test_a_query_as_long_as_may_be_is_pinned_in_full() -> None:
 def test_a_query_is_not_too_large() -> None:
     assert parse("(" * MAX_DEPTH + "a" + ")" * MAX_DEPTH).problems == ()
     deep = parse("(" * 900 + "a" + ")" * 900)
-    assert [each.message for each in deep.problems] == ["Parentheses have at most 10 levels."]
+    assert [each.message for each in deep.problems] == [
+        "Parentheses can be nested at most 10 levels deep."
+    ]
     assert parse("a " * MAX_TERMS).problems == ()
     (problem,) = parse("a " * (MAX_TERMS + 1)).problems
-    assert problem.message == "A query has at most 50 terms."
+    assert problem.message == "A query can have at most 50 terms."
     assert parse("NOT " * 499 + "a").wanted.others == (Not(Contains("a")),)
 
 
@@ -211,55 +213,55 @@ def test_a_query_is_not_too_large() -> None:
     ("text", "where", "says"),
     [
         ("tol:search", "tol", "Did you mean tool?"),
-        ("xyzzy:1", "xyzzy", "There are: tool, version"),
-        (":a", "", "empty name"),
+        ("xyzzy:1", "xyzzy", "Available filters: tool, version"),
+        (":a", "", "filter before the colon is missing"),
         ("tool:", ":", "tool:search"),
-        ("tool:*", "*", "What is missing"),
-        ("tool:a tool:b", "tool:b", "given twice"),
+        ("tool:*", "*", "value is missing"),
+        ("tool:a tool:b", "tool:b", "used twice"),
         ("state:faild", "faild", "Did you mean failed?"),
-        ("state:f*", "f*", "No * here"),
+        ("state:f*", "f*", "* is not supported here"),
         ("duration:2s", "2s", "duration:>2s"),
-        ("duration:>2", ">2", "2 of what?"),
-        ("duration:>2parsecs", ">2parsecs", "no length of time"),
-        ("duration:..", "..", "From where"),
-        ("duration:2s..1s", "2s..1s", "first is the larger"),
-        ("tokens:>many", ">many", "no whole number"),
-        ("tokens:-1", "-1", "no whole number"),
+        ("duration:>2", ">2", "Add a unit: 2ms"),
+        ("duration:>2parsecs", ">2parsecs", "Not a duration"),
+        ("duration:..", "..", "has no limits"),
+        ("duration:2s..1s", "2s..1s", "above its upper limit"),
+        ("tokens:>many", ">many", "Not a whole number"),
+        ("tokens:-1", "-1", "Not a whole number"),
         ("since:tomorrow", "tomorrow", "today, yesterday, 2026-11-20"),
-        ("http://x", "http", "A text with a colon needs quotes"),
-        ("tool:a state!=ok", "state!=ok", "A term has a colon: state:error"),
-        ("duration>2s", "duration>2s", "A text like this needs quotes"),
-        ("code=5", "code=5", "A text like this needs quotes"),
-        ("output.celsius:>3", ">3", "Only equal values are found here"),
+        ("http://x", "http", "Put a text with a colon in quotes"),
+        ("tool:a state!=ok", "state!=ok", "Use a colon: state:error"),
+        ("duration>2s", "duration>2s", "To search for this text, put it in quotes"),
+        ("code=5", "code=5", "To search for this text, put it in quotes"),
+        ("output.celsius:>3", ">3", "> and < are not supported here"),
         ("OR tool:a", "OR", "on both sides"),
         ("tool:a OR", "OR", "on both sides"),
         ("tool:a OR OR tool:b", "OR", "on both sides"),
         ("(tool:a OR) b", "OR", "on both sides"),
         ("tool:a AND", "AND", "on both sides"),
         ("AND tool:a", "AND", "on both sides"),
-        ("NOT", "NOT", "behind it"),
-        ("(NOT)", "NOT", "behind it"),
-        ("NOT OR a", "NOT", "behind it"),
-        ("()", "()", "nothing in these"),
+        ("NOT", "NOT", "after it"),
+        ("(NOT)", "NOT", "after it"),
+        ("NOT OR a", "NOT", "after it"),
+        ("()", "()", "are empty"),
         ("(tool:a", "(", "not closed"),
-        ("tool:a) b", ")", "closes nothing"),
-        ("NOT since:1h", "NOT since:1h", "since: holds for the whole query"),
-        ("tool:a OR until:1h", "tool:a OR until:1h", "until: holds for the whole query"),
-        ("args:London", "London", "Write where the value is"),
-        ("args.a..b:x", "x", "Write where the value is"),
-        ("args.a[-1]:x", "x", "Write where the value is"),
-        ("args.city:", ":", "What is missing"),
-        ("args.city:London OR tool:a", "args.city:London OR tool:a", "outside of an OR"),
-        ("NOT (state:ok args.city:x)", "NOT (state:ok args.city:x)", "outside of an OR"),
-        ('""', '""', "no text"),
-        ("*", "*", "no text"),
-        ("since:2026-02-30", "2026-02-30", "no such day"),
-        ("until:2026-11-20T25:00", "2026-11-20T25:00", "no such day or time"),
-        ("since:0001-01-01T00:00+14:00", "0001-01-01T00:00+14:00", "no such day or time"),
-        ("since:1999-01-01", "1999-01-01", "no call of that year"),
-        ('tool:"a b', '"a b', "no end"),
-        ('tool:"a"b', "b", "Leave a space"),
-        ("tool:a\x00b", "a\x00b", "such a character"),
+        ("tool:a) b", ")", "has no opening"),
+        ("NOT since:1h", "NOT since:1h", "since: applies to the whole query"),
+        ("tool:a OR until:1h", "tool:a OR until:1h", "until: applies to the whole query"),
+        ("args:London", "London", "Write the path of the value"),
+        ("args.a..b:x", "x", "Write the path of the value"),
+        ("args.a[-1]:x", "x", "Write the path of the value"),
+        ("args.city:", ":", "value is missing"),
+        ("args.city:London OR tool:a", "args.city:London OR tool:a", "cannot be in one OR"),
+        ("NOT (state:ok args.city:x)", "NOT (state:ok args.city:x)", "cannot be in one OR"),
+        ('""', '""', "is empty"),
+        ("*", "*", "is empty"),
+        ("since:2026-02-30", "2026-02-30", "does not exist"),
+        ("until:2026-11-20T25:00", "2026-11-20T25:00", "does not exist"),
+        ("since:0001-01-01T00:00+14:00", "0001-01-01T00:00+14:00", "does not exist"),
+        ("since:1999-01-01", "1999-01-01", "between 2000 and 9989"),
+        ('tool:"a b', '"a b', "is not closed"),
+        ('tool:"a"b', "b", "Add a space"),
+        ("tool:a\x00b", "a\x00b", "character that no call can"),
         ("tool:" + "x" * (MAX_VALUE + 1), "x" * (MAX_VALUE + 1), "at most 512"),
     ],
 )
@@ -272,7 +274,7 @@ def test_what_is_refused_says_why_and_where(text: str, where: str, says: str) ->
 
 def test_what_can_be_read_fills_the_form_and_nothing_is_searched_by_it() -> None:
     query = parse('tool:search nonsense:1 state:error is:late "')
-    with pytest.raises(InvalidQueryError, match="There is no nonsense"):
+    with pytest.raises(InvalidQueryError, match="Unknown filter “nonsense”"):
         query.wanted  # noqa: B018
     assert query.readable == CallFilter(tool=Text("search"), state="failed")
     assert str(query) == "tool:search state:error"

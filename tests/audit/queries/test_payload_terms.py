@@ -147,7 +147,7 @@ def test_who_sees_no_payloads_is_refused(told: Cast, role: Role) -> None:
     client = signed_in(getattr(told, role.value))
     for address in ("/calls/", "/calls/?live=1", "/calls/open"):
         page = client.get(address, {"q": "tool:l* args.city:London"}).content.decode()
-        assert "Only members who see payloads can ask for values" in page
+        assert "Only members who can see payloads can use args. and output." in page
         assert listed(page) == []
     count = client.get("/calls/count", {"q": "args.city:London"}).content.decode()
     assert text(count) == "Invalid query. Nothing was searched."

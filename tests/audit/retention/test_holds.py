@@ -321,7 +321,7 @@ def test_a_call_says_that_it_is_held(acme: Cast) -> None:
     set_hold(acme, tool_name="get_weather", since="2020-01-01T00:00")
     day = datetime.fromisoformat(start["started_at"]).astimezone(UTC).date()
     page = signed_in(acme.viewer).get(f"/calls/{day}/{start['invocation_id']}").content.decode()
-    assert "Under the hold" in page
+    assert "Under the legal hold" in page
 
 
 def test_a_call_says_when_and_why_its_payloads_went(acme: Cast) -> None:

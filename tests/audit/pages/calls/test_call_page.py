@@ -59,7 +59,7 @@ def test_arguments_output_context_and_log_are_shown(acme: Cast) -> None:
         '{ "city" : "London" }',
         '{ "t" : 21.5 }',
         "cache hit",
-        "20 ms of at most 2.00 s",
+        "20 ms (timeout 2.00 s)",
         "Run run-7",
         "Case crm-1",
         "Start #0 received",
@@ -79,7 +79,7 @@ def test_what_a_guard_gave_instead_is_not_what_broke_the_schema(acme: Cast, outc
             guard=VIOLATED_GUARD | {"strategy": outcome, "outcome": outcome},
         ),
     )
-    assert "given by the guard in place of the tool's" in page
+    assert "replaced by the guard" in page
     assert "missing" not in page.split("<h3>Output")[1].split("<h3>")[0]
     assert "ENUM_MISMATCH" in page.split("<h3>Output")[0]
 
@@ -106,7 +106,7 @@ def test_what_the_tool_returned_is_shown_marked_where_its_guard_refused_it(acme:
             },
         ),
     )
-    shown = page.split("<h3>Returned by the tool")[1].split("<h3>")[0]
+    shown = page.split("<h3>Tool output")[1].split("<h3>")[0]
     assert '<mark class="j-mark is-error">' in shown
     assert "&lt;b&gt;damp&lt;/b&gt;" in shown
     assert "WRONG_TYPE expected integer, received string" in text(shown)
@@ -142,7 +142,7 @@ def test_a_call_that_went_well_shows_no_error(acme: Cast, who: str) -> None:
     page = signed_in(getattr(acme, who)).get(send(acme, output=output)).content.decode()
     assert "attempt 2" in text(page)
     assert 'class="error"' not in page
-    assert "No message was given" not in page
+    assert "No error message." not in page
 
 
 def test_a_violation_is_marked_at_its_value_with_what_it_was(acme: Cast) -> None:
@@ -185,7 +185,7 @@ def test_an_output_without_an_envelope_is_shown_as_it_is(acme: Cast) -> None:
 
 def test_an_open_call_says_what_is_missing(acme: Cast) -> None:
     shown = text(body(acme, send(acme, is_open=True, timeouts_ms=1_000)))
-    assert "No end has arrived, and its time is up" in shown
+    assert "No end event yet, and the timeout has passed" in shown
     assert "overdue" in shown
 
 
@@ -226,7 +226,7 @@ def test_the_events_are_given_as_the_very_bytes(acme: Cast) -> None:
 def test_a_big_output_is_cut_and_leads_to_the_whole(acme: Cast) -> None:
     where = send(acme, output=[{"n": n, "text": "x" * 90} for n in range(900)])
     page = body(acme, where)
-    assert "The rest is in the raw event" in page
+    assert "Show the full raw event" in page
     assert len(page) < 100_000
     assert len(signed_in(acme.editor).get(f"{where}/end").content) > 90_000
 
@@ -248,7 +248,7 @@ def test_of_many_identical_calls_all_are_linked(acme: Cast) -> None:
     send_events(acme.tenant, [event for call in events for event in call])
     page = body(acme, address(events[0][0]))
     assert "20+ identical calls" in text(page)
-    link = re.search(r'<a href="([^"]*)">All of them</a>', page)
+    link = re.search(r'<a href="([^"]*)">Show all</a>', page)
     assert link is not None
     assert body(acme, unescape(link[1])).count('<tr id="r-') == 22
 

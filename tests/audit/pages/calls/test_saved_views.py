@@ -15,7 +15,7 @@ from tests.support.pages import HOSTILE, signed_in, text
 
 def names(cast: Cast, user: User) -> list[str]:
     page = signed_in(user).get("/calls/").content.decode()
-    return re.findall(r'aria-label="Forget the view ([^"]*)"', page)
+    return re.findall(r'aria-label="Delete view ([^"]*)"', page)
 
 
 def save(user: User, name: str, query: str = "state:error  tool:a") -> str:
@@ -25,12 +25,12 @@ def save(user: User, name: str, query: str = "state:error  tool:a") -> str:
 
 
 def test_a_view_is_kept_shown_and_forgotten(acme: Cast) -> None:
-    assert "Saved as “Bad ones”" in save(acme.viewer, "Bad ones")
+    assert "View “Bad ones” saved" in save(acme.viewer, "Bad ones")
     page = signed_in(acme.viewer).get("/calls/").content.decode()
     assert 'href="/calls/?q=state%3Aerror%20tool%3Aa" title="state:error tool:a"' in page
     (address,) = re.findall(r'action="(/calls/views/[^"]*/delete)"', page)
     answer = signed_in(acme.viewer).post(address, follow=True)
-    assert "“Bad ones” is forgotten" in text(answer.content.decode())
+    assert "View “Bad ones” deleted" in text(answer.content.decode())
     assert names(acme, acme.viewer) == []
 
 
@@ -57,7 +57,7 @@ def test_in_another_tenant_one_has_other_views(acme: Cast, globex: Cast) -> None
     client = signed_in(acme.viewer)
     client.post("/switch-tenant", {"tenant": str(globex.tenant.id)})
     client.post("/calls/views", {"name": "of globex", "q": "tool:a"})
-    kept = "Forget the view of globex"
+    kept = "Delete view of globex"
     assert kept in client.get("/calls/").content.decode()
     client.post("/switch-tenant", {"tenant": str(acme.tenant.id)})
     assert kept not in client.get("/calls/").content.decode()
@@ -66,12 +66,12 @@ def test_in_another_tenant_one_has_other_views(acme: Cast, globex: Cast) -> None
 @pytest.mark.parametrize(
     ("name", "query", "says"),
     [
-        ("", "tool:a", "a view needs a name"),
-        ("x" * 61, "tool:a", "a view needs a name"),
-        ("a\x00b", "tool:a", "a view needs a name"),
-        ("fine", "", "there is no query"),
-        ("fine", "nonsense:1", "Nothing was saved. At character 1: There is no nonsense"),
-        ("fine", "tool:a\x00", "Nothing was saved. At character 6: No text of a call"),
+        ("", "tool:a", "Enter a name of at most 60 characters"),
+        ("x" * 61, "tool:a", "Enter a name of at most 60 characters"),
+        ("a\x00b", "tool:a", "Enter a name of at most 60 characters"),
+        ("fine", "", "Enter a query first"),
+        ("fine", "nonsense:1", "Nothing was saved. At character 1: Unknown filter “nonsense”"),
+        ("fine", "tool:a\x00", "Nothing was saved. At character 6: The value contains a character"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(acme: Cast, name: str, query: str, says: str) -> None:
@@ -82,8 +82,8 @@ def test_what_cannot_be_kept_is_refused(acme: Cast, name: str, query: str, says:
 def test_nobody_keeps_views_without_end(acme: Cast) -> None:
     for n in range(MAX_VIEWS):
         signed_in(acme.viewer).post("/calls/views", {"name": f"view {n}", "q": "tool:a"})
-    assert "you keep 50 views already" in save(acme.viewer, "one more")
-    assert "Saved as" in save(acme.viewer, "view 7", "tool:b")
+    assert "You already have 50 views" in save(acme.viewer, "one more")
+    assert "View “view 7” saved" in save(acme.viewer, "view 7", "tool:b")
 
 
 @pytest.mark.parametrize("hostile", [one for one in HOSTILE if "\x00" not in one])

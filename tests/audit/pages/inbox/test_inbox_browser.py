@@ -21,7 +21,7 @@ def test_a_line_is_mended_and_sent_without_a_script(
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
     page = context.new_page()
     sign_in(page, acme.editor)
-    page.get_by_role("link", name="Inbox 1").click()
+    page.get_by_role("link", name="Rejected events 1").click()
     page.get_by_role("link", name="Breaks the contract").click()
     page.get_by_text("Send an edited copy").click()
     field = page.get_by_label("The event, one JSON object")

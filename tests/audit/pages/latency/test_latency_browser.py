@@ -87,7 +87,7 @@ def test_charts_are_drawn_and_lead_to_calls(page: Page, busy: Cast) -> None:
 def test_the_table_behind_the_heat_map_leads_there_too(page: Page, busy: Cast) -> None:
     sign_in(page, busy.viewer)
     page.goto("/latency/?range=6h")
-    page.locator("figure", has_text="Duration over time").get_by_text("As a table").click()
+    page.locator("figure", has_text="Duration over time").get_by_text("Show as table").click()
     link = page.locator("figure", has_text="Duration over time").locator("td a").first
     counted = int(link.inner_text())
     link.click()

@@ -37,7 +37,7 @@ def test_from_a_call_to_the_file_that_proves_it_without_a_script(
     at = datetime.fromisoformat(call[0]["started_at"]).astimezone(UTC)
     page.goto(f"/calls/{at:%Y-%m-%d}/{call[0]['invocation_id']}")
     page.get_by_text("End #1").click()
-    page.get_by_role("link", name="Proof that it was not altered").last.click()
+    page.get_by_role("link", name="Integrity proof").last.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Entry #1")
     expect(page.get_by_text("proved", exact=True)).to_be_visible()
     with page.expect_download() as download:

@@ -52,11 +52,11 @@ def broken(path: str = "$.unit", **more: str) -> dict[str, Any]:
 
 def test_before_the_first_call_it_says_how_to_send_one(acme: Cast) -> None:
     page = text(signed_in(acme.admin).get("/").content.decode())
-    assert "No tool call has arrived yet" in page
+    assert "No tool calls yet" in page
     send_events(acme.tenant, make_call(started_at=NOW - timedelta(days=3)))
     page = text(signed_in(acme.admin).get("/").content.decode())
     assert "No tool call" not in page
-    assert "No call has ended in this range." in page
+    assert "No calls ended in this range." in page
 
 
 def test_figures_stand_against_the_range_before(acme: Cast) -> None:
@@ -77,7 +77,7 @@ def test_figures_stand_against_the_range_before(acme: Cast) -> None:
     assert tiles["Calls"].value == "9"  # one of the failed came twice
     assert changes["Calls"] == ("+80 %", "other")
     assert changes["Failed"] == ("−8.89 pt", "better")
-    assert changes["Break their schema"] == ("+11.11 pt", "worse")
+    assert changes["Schema violations"] == ("+11.11 pt", "worse")
     assert changes["p50 · p95"] == ("+0.0 % · +0.0 %", "other")
     notes = {name: one.note_change.text for name, one in tiles.items() if one.note_change}
     assert notes == {"Calls": "+1", "p50 · p95": "+0.0\xa0%"}
@@ -94,11 +94,11 @@ def test_what_may_be_lost_is_said_first(acme: Cast) -> None:
     gap |= {"reason": "spool full"}
     send_events(acme.tenant, [*numbered, gap, {"type": "nonsense"}], key=key)
     page = text(signed_in(acme.viewer).get("/").content.decode())
-    assert "look here" in page
-    assert "Declared lost 3" in page
-    assert "Numbers missing 2" in page
+    assert "Data completeness Possible loss" in page
+    assert "Dropped events 3" in page
+    assert "Sequence gaps 2" in page
     assert "spool full" in page
-    assert "Inbox refused lines 1" in page
+    assert "Rejected events 1" in page
 
 
 @pytest.mark.parametrize("address", PAGES)

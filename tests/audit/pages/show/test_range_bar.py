@@ -16,9 +16,9 @@ PAGES = [
     "/repeats/results",
 ]
 INVALID = [
-    ("range=bogus", "There is no such range. There are: 15m, 1h"),
-    ("from=2026-11-20&to=2026-11-19", "The range ends before it begins."),
-    ("from=<b>", "Times are written as"),
+    ("range=bogus", "Unknown range. Available ranges: 15m, 1h"),
+    ("from=2026-11-20&to=2026-11-19", "The range must end after it starts."),
+    ("from=<b>", "Enter a time as"),
 ]
 
 

@@ -57,7 +57,7 @@ def test_the_timeline_by_keyboard(page: Page, acme: Cast) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")  # the last row keeps it
     page.keyboard.press("Enter")
-    expect(page.locator("#call-panel")).to_contain_text("No end has arrived")
+    expect(page.locator("#call-panel")).to_contain_text("No end event yet")
     expect(page.locator(".calls a[aria-current]")).to_contain_text("notify")
     page.keyboard.press("ArrowUp")
     expect(page.locator(".calls a:focus")).to_contain_text("get_weather")
@@ -242,7 +242,7 @@ def test_raw_events_are_shown_with_their_place_in_the_ledger(any_page: Page, acm
         expect(fold.locator("pre")).to_be_hidden()
         fold.locator("summary").click()
         assert json.loads(fold.locator("pre").inner_text()) == event
-        fold.get_by_role("link", name="As it was received").click()
+        fold.get_by_role("link", name="Show as received").click()
         page.wait_for_url(f"**/{kind.lower()}")
         assert json.loads(page.locator("body").inner_text()) == event
         page.go_back()

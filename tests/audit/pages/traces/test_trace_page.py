@@ -309,7 +309,7 @@ def test_of_a_long_trace_the_text_has_what_went_wrong(acme: Cast) -> None:
     text = signed_in(acme.editor).get("/traces/t/text").content.decode()
     assert "broken" in text
     assert text.count("fine") == 199
-    assert text.endswith("41 more calls are not written here.\n")
+    assert text.endswith("41 more calls are not included.\n")
 
 
 def test_identical_calls_are_numbered_and_the_path_is_a_filter(acme: Cast) -> None:

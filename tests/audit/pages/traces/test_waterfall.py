@@ -148,7 +148,10 @@ def test_the_minimap_of_thousands_of_calls_stays_small() -> None:
             {"state": "failed", "error_type": "VALIDATION", "violation_count": 1},
             "$.t WRONG_TYPE",
         ),
-        ({"duration_ms": 500, "timeouts_ms": 200, "attempt": 2}, "over its 200 ms · attempt 2"),
+        (
+            {"duration_ms": 500, "timeouts_ms": 200, "attempt": 2},
+            "exceeded 200 ms timeout · attempt 2",
+        ),
         ({"duration_ms": 200, "timeouts_ms": 200}, ""),
         ({"duration_ms": 500, "timeouts_ms": 200, "state": "failed", "error_type": "E"}, "E"),
         ({"duration_ms": None, "timeouts_ms": 1, "started_at": NOW}, "open 0 µs"),
