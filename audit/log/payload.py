@@ -69,7 +69,7 @@ def unpack(payload: bytes) -> list[tuple[bytes, bytes]]:
     salts, data = payload[_SKIPPED.size : salts_end], _inflated(payload[salts_end:])
     raws = list(_raws(data))
     if len(salts) != SALT_LENGTH * sum(map(bool, raws)):
-        raise LogPayloadError("has not a salt for each event")
+        raise LogPayloadError("does not have a salt for each event")
     each_salt = (salts[at : at + SALT_LENGTH] for at in range(0, len(salts), SALT_LENGTH))
     return [(next(each_salt), raw) if raw else (b"", b"") for raw in raws]
 
@@ -78,7 +78,7 @@ def _inflated(frame: bytes) -> bytes:
     try:
         return zstandard.ZstdDecompressor().decompress(frame)
     except zstandard.ZstdError as error:
-        raise LogPayloadError(f"cannot be inflated: {error}") from error
+        raise LogPayloadError(f"cannot be decompressed: {error}") from error
 
 
 def _raws(data: bytes) -> Iterator[bytes]:

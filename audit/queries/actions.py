@@ -12,12 +12,12 @@ from tenants.models import Action
 from tenants.scope import current_tenant_id
 
 VERBS = {
-    "session.": "Signing in and out",
+    "session.": "Sign-in and sign-out",
     "password.": "Passwords",
-    "call.": "Calls: looked at, revealed, exported",
-    "payload.": "Payloads: searched, read by keys",
-    "inbox.": "Inbox",
-    "action.": "This record",
+    "call.": "Calls: viewed, revealed, exported",
+    "payload.": "Payloads: searched, read with API keys",
+    "inbox.": "Rejected events",
+    "action.": "Audit log",
     "evidence.": "Evidence bundles",
     "report.": "Reports",
     "ledger.": "Ledger",
@@ -26,10 +26,10 @@ VERBS = {
     "tenant.": "Settings",
     "retention.": "Retention",
     "erasure.": "Erasures",
-    "hold.": "Holds",
+    "hold.": "Legal holds",
     "tool.": "Tools",
     "registry.": "Registry",
-    "repeat.": "Repeats: arguments looked at, exported",
+    "repeat.": "Repeated calls: arguments viewed, exported",
     "polling.": "Polling tools",
 }
 """The label of each group of verbs, by the prefix of its verbs."""

@@ -76,7 +76,7 @@ def call_event(
     try:
         events = {str(kind): event for kind, event in read_call_events(call).items()}
     except LogPayloadError as error:
-        raise Http404(f"the log's payload {error}") from error
+        raise Http404(f"the payload in the log is damaged: it {error}") from error
     event = events.get(kind)
     if event is None or event.raw is None:
         raise Http404("no such event, or it was erased")

@@ -33,8 +33,8 @@ def page_of(cast: Cast, started_at: datetime, invocation_id: str) -> str:
     ("started_at", "ended_at", "note"),
     [
         (NOW - HOUR, NOW - HOUR + timedelta(seconds=2), ""),
-        (NOW + 2 * HOUR, NOW + 3 * HOUR, "its producer's clock is ahead"),
-        (NOW - HOUR, NOW + HOUR, "its producer's clock is ahead"),
+        (NOW + 2 * HOUR, NOW + 3 * HOUR, "the producer's clock is ahead"),
+        (NOW - HOUR, NOW + HOUR, "the producer's clock is ahead"),
         (NOW - HOUR, NOW - 2 * HOUR, "the producer's clock was set back"),
         (NOW + 4 * HOUR, NOW + 2 * HOUR, "is ahead of the server's. It ended 2 h"),
     ],

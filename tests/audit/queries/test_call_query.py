@@ -162,7 +162,7 @@ def test_days_and_times_are_of_who_asks() -> None:
     assert with_offset.from_instant(now) == datetime(2026, 11, 22, 10, 15, tzinfo=UTC)
     assert with_offset.to_instant(now) == datetime(2026, 11, 22, 9, 15, tzinfo=UTC)
     (problem,) = parse("since:soon", berlin).problems
-    assert "Times are of Europe/Berlin" in problem.message
+    assert "Times are in Europe/Berlin" in problem.message
 
 
 def test_a_pinned_query_means_the_same_to_everybody_at_any_time() -> None:

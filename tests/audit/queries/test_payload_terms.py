@@ -253,7 +253,7 @@ def test_an_erased_or_damaged_payload_matches_nothing(acme: Cast) -> None:
     assert ask(acme, "args.city:London") == ["kept"]
     assert ask(acme, "NOT args.city:Paris") == ["kept"]
     empty = signed_in(acme.editor).get("/calls/", {"q": "args.city:Paris"}).content.decode()
-    assert "Calls without payload (erased, or damaged) are left out." in text(empty)
+    assert "Calls without a payload (erased or damaged) are excluded." in text(empty)
 
 
 def test_calls_are_erased_by_their_payload(acme: Cast) -> None:

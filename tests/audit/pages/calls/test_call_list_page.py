@@ -227,7 +227,7 @@ def test_each_row_says_what_happened(told: Cast) -> None:
     ("query", "says"),
     [
         ("tool:nope", "match tool:nope"),
-        ("state:open since:1h tool:x", "No call since"),
+        ("state:open since:1h tool:x", "No calls since"),
     ],
 )
 def test_an_empty_answer_says_what_was_asked(told: Cast, query: str, says: str) -> None:

@@ -265,7 +265,7 @@ def test_the_version_leads_to_the_registry_where_that_knows_the_tool(acme: Cast)
     assert re.fullmatch(r"/tools/[0-9a-f-]{36}/1", answer.headers["Location"])
     unknown = body(acme, send(acme, tool_name="unknown", tool_version="1"))
     assert "/tools/find" not in unknown
-    assert "The registry does not know this tool" in unknown
+    assert "This tool is not registered" in unknown
 
 
 def test_what_a_call_shares_with_others_leads_to_them(acme: Cast) -> None:

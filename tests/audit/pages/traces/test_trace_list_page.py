@@ -94,7 +94,7 @@ def test_how_long_a_trace_takes_is_not_known_before_something_ended(acme: Cast) 
     assert "1 call — —" in waiting
     assert "0 µs" not in text(page)
     assert "≥ 2.0" in text(page).replace("\xa0", " ")
-    assert "nothing has ended yet" in text(
+    assert "no call has ended yet" in text(
         signed_in(acme.viewer).get("/traces/t-waiting").content.decode()
     )
 
@@ -239,9 +239,9 @@ def test_an_admin_is_offered_the_first_key(acme: Cast) -> None:
     ("query", "says"),
     [
         ("trace=zzz", "No trace id starts with zzz"),
-        ("state=failed", "No trace is failed"),
-        ("range=1h&state=violation", "No trace has a schema violation since"),
-        ("before=2020-01-01T00:00:00%2B00:00,x", "No trace is this old"),
+        ("state=failed", "No trace has failed calls"),
+        ("range=1h&state=violation", "No trace has schema violations since"),
+        ("before=2020-01-01T00:00:00%2B00:00,x", "There are no older traces"),
     ],
 )
 def test_an_empty_answer_names_the_filter(acme: Cast, query: str, says: str) -> None:

@@ -112,7 +112,7 @@ def test_filters_keep_what_matches_and_what_leads_to_it(
     page = page_of(acme, query)
     assert re.findall(r'class="free tool" title="([^"]*)"', page) == tools
     if not tools:
-        assert "No call of this trace matches" in page
+        assert "No calls of this trace match" in page
 
 
 def test_a_closer_look_keeps_all_rows_and_leads_back(acme: Cast) -> None:
@@ -144,7 +144,7 @@ def test_an_unreadable_address_shows_everything(acme: Cast, query: str) -> None:
 
 def test_a_call_that_is_not_in_the_trace_is_said_so(acme: Cast) -> None:
     send_family(acme)
-    assert "No such call here" in page_of(acme, f"?call={uuid.uuid4()}")
+    assert "Call not shown" in page_of(acme, f"?call={uuid.uuid4()}")
 
 
 def test_two_identical_calls_in_one_millisecond_are_two_rows(acme: Cast) -> None:

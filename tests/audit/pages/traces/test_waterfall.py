@@ -115,7 +115,7 @@ def test_the_minimap_of_thousands_of_calls_stays_small() -> None:
     [
         ({}, ""),
         ({"attempt": 1}, ""),
-        ({"attempt": 2, "cache_hit": True}, "attempt 2 · cache"),
+        ({"attempt": 2, "cache_hit": True}, "attempt 2 · cache hit"),
         ({"prompt_tokens": 1_000, "completion_tokens": 204}, "1.2 k tok"),
         ({"duration_ms": None}, "open 1 min"),
         ({"duration_ms": None, "timeouts_ms": 59_000}, "open 1 min · overdue"),
