@@ -29,7 +29,7 @@ VERBS = {
     "hold.": "Legal holds",
     "tool.": "Tools",
     "registry.": "Registry",
-    "repeat.": "Repeated calls: arguments viewed, exported",
+    "repeat.": "Repeats: arguments viewed, exported",
     "polling.": "Polling tools",
 }
 """The label of each group of verbs, by the prefix of its verbs."""
