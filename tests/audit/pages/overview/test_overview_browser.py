@@ -116,7 +116,7 @@ def test_a_range_is_chosen_without_leaving_the_page_and_redrawn(page: Page, busy
     page.get_by_label("From").fill("2020-01-01T00:00")
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("alert")).to_contain_text("longer than 400 days")
-    expect(page.locator(".tile .value").first).to_have_text("60")
+    expect(page.locator(".tile")).to_have_count(0)
     assert heard == []
 
 
