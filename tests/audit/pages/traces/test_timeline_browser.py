@@ -74,7 +74,7 @@ def test_calls_inside_a_call_are_folded(page: Page, acme: Cast) -> None:
     shown = page.locator(".calls li:visible .tool")
     everything = shown.all_text_contents()
     assert len(everything) == 4
-    page.get_by_role("button", name="Fold 3 calls inside plan").click()
+    page.get_by_role("button", name="Collapse 3 calls inside plan").click()
     expect(shown).to_have_text(["plan"])
     page.locator(".calls a").first.focus()
     page.keyboard.press("ArrowRight")

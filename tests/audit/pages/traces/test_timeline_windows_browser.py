@@ -110,7 +110,7 @@ def test_a_fold_holds_for_rows_that_come_later(page: Page, acme: Cast, trace: st
     page.get_by_role("button", name="inside plan").click()
     page.get_by_role("link", name="Rows 61 to 120").focus()
     page.keyboard.press("Enter")
-    fold = page.get_by_role("button", name="Fold 4 calls inside t100")
+    fold = page.get_by_role("button", name="Collapse 4 calls inside t100")
     expect(fold).to_be_visible()
     fold.click()
     expect(row(page, "t104")).to_be_hidden()
