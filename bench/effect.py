@@ -33,7 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=500)
     rounds = parser.parse_args().rounds
-    print(f"{'nothing differs':16}" + "".join(f"{a:>7} / {b}" for a, b in SIZES))
+    print(f"{'no difference':16}" + "".join(f"{a:>7} / {b}" for a, b in SIZES))
     for name, draw in SHAPES.items():
         shares = (_found(draw, draw, *sizes, rounds) for sizes in SIZES)
         print(

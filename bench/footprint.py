@@ -108,9 +108,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--starts", type=int, default=3)
-    parser.add_argument(
-        "--idle", type=float, default=20, help="quiet seconds before memory is read"
-    )
+    parser.add_argument("--idle", type=float, default=20, help="idle seconds before memory is read")
     parser.add_argument("--installed", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tooltrail-bench-") as folder:

@@ -131,14 +131,14 @@ def main() -> None:
         store_in_turns(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--calls", type=int, default=50_000, help="of each variant")
+    parser.add_argument("--calls", type=int, default=50_000, help="calls per variant")
     parser.add_argument("variants", nargs="+", metavar="NAME=FOLDER[;OPTION…]")
     options = parser.parse_args()
     variants = [started(each) for each in options.variants]
     for _ in range(options.calls * 2 // SIZE):
         for variant in random.sample(variants, len(variants)):
             variant.store()
-    print(f"{'µs an event':20}{'Python':>12}{'PostgreSQL':>12}{'by clock':>12}")
+    print(f"{'µs an event':20}{'Python':>12}{'PostgreSQL':>12}{'wall time':>12}")
     for variant in variants:
         print(variant.row())
         _streams(variant.process)[0].close()

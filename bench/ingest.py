@@ -334,7 +334,7 @@ def size_of(folder: Path) -> int:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--calls", type=int, default=40_000, help="of each line of the table")
+    parser.add_argument("--calls", type=int, default=40_000, help="calls per table row")
     parser.add_argument(
         "--loads",
         nargs="+",
@@ -342,8 +342,8 @@ def main() -> None:
         metavar="EVENTSxCLIENTS",
         help="events a request, and how many send at once",
     )
-    parser.add_argument("--scattered", action="store_true", help="times and ids without order")
-    parser.add_argument("--grow", type=int, metavar="EVENTS", help="memory and disk instead")
+    parser.add_argument("--scattered", action="store_true", help="random times and ids")
+    parser.add_argument("--grow", type=int, metavar="EVENTS", help="memory and disk only")
     options = parser.parse_args()
     heads = ["load", "calls", "bytes/event", "calls/s", "events/s", "p50 ms", "p99 ms", "max ms"]
     heads += ["web µs/ev", "pg µs/ev"]

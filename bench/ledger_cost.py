@@ -156,13 +156,13 @@ def told(found: Taken, at_once: int) -> float:
     bare, full = statistics.median(found.without), statistics.median(found.with_ledger)
     print(f"requests of {at_once:<18}{'best':>10}{'median':>10}   µs an event")
     print(f"  {'without the ledger':28}{min(found.without):10.2f}{bare:10.2f}")
-    print(f"  {'with it':28}{min(found.with_ledger):10.2f}{full:10.2f}")
-    print(f"  {'fold and sign, beside':38}{found.kept:10.2f}")
+    print(f"  {'with the ledger':28}{min(found.with_ledger):10.2f}{full:10.2f}")
+    print(f"  {'fold and sign, meanwhile':38}{found.kept:10.2f}")
     pairs = list(zip(found.without, found.with_ledger, strict=True))
     share = statistics.median(1 - one / other for one, other in pairs)
     together = statistics.median(1 - one / (other + found.kept) for one, other in pairs)
     print(f"  {'share of the intake':38}{share:10.1%}")
-    print(f"  {'if one core did both':38}{together:10.1%}")
+    print(f"  {'on a single core':38}{together:10.1%}")
     return together
 
 

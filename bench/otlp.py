@@ -202,10 +202,10 @@ def print_parts(shape: tuple[int, int]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--calls", type=int, default=20_000, help="of each line of the table")
+    parser.add_argument("--calls", type=int, default=20_000, help="calls per table row")
     parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--spans", type=int, nargs="+", default=[512, 50], help="in a request")
-    parser.add_argument("--others", type=int, nargs="+", default=[0, 1], help="beside each call")
+    parser.add_argument("--spans", type=int, nargs="+", default=[512, 50], help="spans per request")
+    parser.add_argument("--others", type=int, nargs="+", default=[0, 1], help="others per call")
     options = parser.parse_args()
     heads = ["spans", "others", "calls", "bytes/call", "calls/s", "p50 ms", "p99 ms"]
     heads += ["web µs/call", "pg µs/call"]

@@ -73,12 +73,12 @@ def measure(tools: int, versions: int) -> None:
             assert job.confirm_import(kept, Way(False, Publisher(operator="bench"), "Because."))
 
     count = tools * versions
-    kept = step("sent: opened and noted", count, send)
-    step("looked at", count, lambda: chunks(kept))
+    kept = step("sent and stored", count, send)
+    step("previewed", count, lambda: chunks(kept))
     confirm(kept)
     step("published", count, lambda: chunks(kept))
     again = send()
-    step("looked at again: all is here", count, lambda: chunks(again))
+    step("previewed again, no changes", count, lambda: chunks(again))
 
 
 def step[T](name: str, count: int, do: Callable[[], T]) -> T:

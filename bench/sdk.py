@@ -124,7 +124,7 @@ def recorded(mode: str, url: str, folder: str) -> tuple[Callable[..., Any], Call
     trail = Trail(url, KEY, spool=spool, spool_dir=folder, redact=redact)  # type: ignore[arg-type]
     tool = emitting(trail) if mode == "process-emit" else trail.tool(search)
 
-    return tool, lambda: None if trail.close(60) else sys.exit("not everything was sent")
+    return tool, lambda: None if trail.close(60) else sys.exit("not all events were sent")
 
 
 def emitting(trail: Any) -> Callable[..., Any]:
@@ -249,7 +249,7 @@ def measure(mode: str, calls: int, rest: float = 0.0) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=20_000)
-    parser.add_argument("--full", action="store_true", help="also a million calls, for memory")
+    parser.add_argument("--full", action="store_true", help="also memory of a million calls")
     parser.add_argument("--modes", nargs="*", choices=MODES, default=list(MODES))
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--run", help=argparse.SUPPRESS)

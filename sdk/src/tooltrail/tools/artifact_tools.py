@@ -32,7 +32,7 @@ class ArtifactTool(Tool):
     def __init__(self, **members: Any) -> None:
         if members.get("artifact_constructor") is not None:
             problems = MemberProblems(InvalidInitialToolValue)
-            problems.add("artifact_constructor", "is not for a tool that answers about artifacts")
+            problems.add("artifact_constructor", "is not allowed for a tool that reads artifacts")
             problems.raise_any()
         super().__init__(**members)
 
@@ -53,24 +53,24 @@ def _grep(artifact: SpooledArtifact, args: dict[str, Any]) -> Awaitable[list[str
     return artifact.grep(args["pattern"], ignore_case="i" in args.get("flags", ""))
 
 
-_LINES = {"type": "integer", "minimum": 1, "default": 10, "description": "How many lines"}
+_LINES = {"type": "integer", "minimum": 1, "default": 10, "description": "Number of lines"}
 _LINE = {"type": "integer", "minimum": 0}
 _QUERIES = (
     _Query(
         "artifact_head",
-        "The first n lines of what an earlier tool call of this turn returned.",
+        "Return the first n lines of the result of an earlier tool call in this turn.",
         lambda artifact, args: artifact.head(args["n"]),
         {"n": _LINES},
     ),
     _Query(
         "artifact_tail",
-        "The last n lines of what an earlier tool call of this turn returned.",
+        "Return the last n lines of the result of an earlier tool call in this turn.",
         lambda artifact, args: artifact.tail(args["n"]),
         {"n": _LINES},
     ),
     _Query(
         "artifact_grep",
-        "The lines of what an earlier tool call of this turn returned that match a pattern.",
+        "Return the matching lines of the result of an earlier tool call in this turn.",
         _grep,
         {
             "pattern": {
@@ -80,35 +80,35 @@ _QUERIES = (
             "flags": {
                 "type": "string",
                 "pattern": "^[imsu]*$",
-                "description": "i: upper and lower case are the same",
+                "description": "i: ignore case",
             },
         },
         ("pattern",),
     ),
     _Query(
         "artifact_cat",
-        "The lines of what an earlier tool call of this turn returned, all or a range.",
+        "Return all lines, or a range, of the result of an earlier tool call in this turn.",
         lambda artifact, args: artifact.cat(args.get("start", 0), args.get("end")),
         {
-            "start": {**_LINE, "description": "The first line, counted from 0"},
-            "end": {**_LINE, "description": "The line after the last"},
+            "start": {**_LINE, "description": "First line, counted from 0"},
+            "end": {**_LINE, "description": "The line after the last one"},
         },
     ),
     _Query(
         "artifact_byte_length",
-        "How many bytes an earlier tool call of this turn returned.",
+        "Return the number of bytes in the result of an earlier tool call in this turn.",
         lambda artifact, args: artifact.byte_length(),
     ),
     _Query(
         "artifact_line_count",
-        "How many lines an earlier tool call of this turn returned.",
+        "Return the number of lines in the result of an earlier tool call in this turn.",
         lambda artifact, args: artifact.line_count(),
     ),
     _Query(
         "artifact_estimate_tokens",
-        "About how many tokens an earlier tool call of this turn returned.",
+        "Estimate the number of tokens in the result of an earlier tool call in this turn.",
         lambda artifact, args: artifact.estimate_tokens(args.get("encoding")),
-        {"encoding": {"type": "string", "description": "The tokenizer's name, if known"}},
+        {"encoding": {"type": "string", "description": "Name of the tokenizer, if known"}},
     ),
 )
 
@@ -135,7 +135,7 @@ def _make_tool(query: _Query, artifacts: dict[str, SpooledArtifact]) -> Artifact
     call_id = {
         "type": "string",
         "enum": list(artifacts),
-        "description": "The id of the tool call whose result to look into",
+        "description": "Id of the tool call whose result is read",
     }
 
     async def answer(args: dict[str, Any], ctx: Any, meta: Any) -> str:
