@@ -149,7 +149,9 @@ def send_again(
     if line is None:
         return None
     if edited is None and line.raw_length > len(line.raw) >= RAW_KEPT_BYTES:
-        raise NotSentError("Only the beginning of this line was kept.")
+        raise NotSentError(
+            "Only the beginning of this event was kept. It can't be resent unchanged."
+        )
     # A line feed would end the event. Outside of strings, JSON treats all white space alike.
     text = None if edited is None else _LINE_ENDS.sub(" ", edited).strip()
     body = bytes(line.raw) if text is None else text.encode()
@@ -161,9 +163,9 @@ def send_again(
             digest = hashlib.sha256(body).digest()
             answer = record_in_scope(tenant.id, digest, lines, BatchId(batch_id), now)
     except (LimitExceededError, UnreadableBodyError) as error:
-        raise NotSentError(f"This cannot be sent: {error}.") from error
+        raise NotSentError(f"Not resent: {error}.") from error
     except DatabaseError as error:
-        raise NotSentError("The database was busy. Nothing was changed; try again.") from error
+        raise NotSentError("Nothing changed: the database was busy. Try again.") from error
     line.redrive_batch_id = batch_id
     line.redrive_edited = text is not None
     if answer["accepted"]:

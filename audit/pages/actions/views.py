@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -22,13 +22,20 @@ from tenants.models import Action, Role
 PAGE_SIZE = 50
 
 
+class CallAddress(NamedTuple):
+    """The parts of a call's URL."""
+
+    day: date
+    invocation_id: UUID
+
+
 @dataclass(frozen=True, slots=True)
 class ListedAction:
     """An action with its details as pairs of name and text, and the call it is about."""
 
     action: Action
     details: list[tuple[str, str]]
-    call: tuple[date, UUID] | None
+    call: CallAddress | None
 
 
 @require_safe
@@ -86,10 +93,10 @@ def _pairs(action: Action) -> list[tuple[str, str]]:
     ]
 
 
-def _call(action: Action) -> tuple[date, UUID] | None:
+def _call(action: Action) -> CallAddress | None:
     if not action.verb.startswith("call.") or not isinstance(action.details, dict):
         return None
     try:
-        return date.fromisoformat(action.details["day"]), UUID(action.subject)
+        return CallAddress(date.fromisoformat(action.details["day"]), UUID(action.subject))
     except (KeyError, TypeError, ValueError):
         return None

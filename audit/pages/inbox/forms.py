@@ -15,7 +15,7 @@ class InboxFilterForm(forms.Form):
     RANGES: ClassVar = LIST_RANGES
     STATES: ClassVar[dict[str, str]] = {
         "": "Waiting",
-        "sent": "Sent again",
+        "sent": "Resent",
         "discarded": "Discarded",
         "all": "All",
     }
@@ -42,7 +42,7 @@ class DiscardForm(forms.Form):
 
     reason = forms.CharField(
         max_length=500,
-        error_messages={"required": "Say why, for whoever finds the line later."},
+        error_messages={"required": "Enter a reason. It is kept with the event."},
         widget=forms.Textarea(attrs={"class": "form-control", "rows": 2}),
     )
 

@@ -25,9 +25,9 @@ from tenants.models import Role
 PAGE_SIZE = 50
 
 _SENT = {
-    Resolution.ACCEPTED: "The event is stored.",
-    Resolution.DUPLICATE: "The very same event was stored already: nothing was lost.",
-    Resolution.REFUSED: "It was refused again, and waits under its new reason.",
+    Resolution.ACCEPTED: "Event stored.",
+    Resolution.DUPLICATE: "The same event was already stored. Nothing was lost.",
+    Resolution.REFUSED: "Rejected again. The event waits with the new reason.",
 }
 
 
@@ -101,7 +101,7 @@ def inbox_reveal(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     if form.is_valid():
         reveal(request, "inbox.reveal", str(line.id), form.cleaned_data["reason"], code=line.code)
     else:
-        messages.error(request, "Nothing was revealed: say why, in a few words.")
+        messages.error(request, "Nothing revealed. Enter a reason of 3 to 500 characters.")
     return redirect("inbox_detail", pk)
 
 
@@ -140,7 +140,7 @@ def inbox_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         _found(inbox.discard(request.tenant, request.user, pk, reason, now))
     except inbox.DealtWithError:
         return _dealt_with(request, pk)
-    messages.success(request, "Discarded. The line stays under Discarded.")
+    messages.success(request, "Event discarded. It stays in the list under Discarded.")
     return redirect("inbox_detail", pk)
 
 
@@ -151,12 +151,12 @@ def inbox_discard_all(request: TenantRequest) -> HttpResponseBase:
     form = DiscardAllForm(request.POST)
     now = timezone.now()
     if not form.is_valid():
-        messages.error(request, "Nothing was discarded: it takes a code and a reason.")
+        messages.error(request, "Nothing discarded. A code and a reason are required.")
         return redirect("inbox_list")
     until, reason = form.cleaned_data["until"], form.cleaned_data["reason"]
     wanted = form.wanted(now)
     count = inbox.discard_all(request.tenant, request.user, wanted, until, reason, now)
-    messages.success(request, f"Discarded: {counted(count, 'line')}, which stay under Discarded.")
+    messages.success(request, f"Discarded {counted(count, 'event')}, still listed under Discarded.")
     return redirect("inbox_list")
 
 
@@ -216,7 +216,7 @@ def _detail(
 
 
 def _dealt_with(request: TenantRequest, pk: UUID) -> HttpResponseBase:
-    messages.warning(request, "Somebody has dealt with this line before; nothing was changed.")
+    messages.warning(request, "Nothing changed. This event was already resent or discarded.")
     return redirect("inbox_detail", pk)
 
 

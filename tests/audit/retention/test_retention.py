@@ -188,7 +188,7 @@ def test_refused_lines_lose_their_text_at_the_same_age(acme: Cast) -> None:
     assert [told["lines"] for told in recorded_actions(acme, "retention.inbox")] == [1]
     page = signed_in(acme.admin).get(f"/inbox/{old_id}").content.decode()
     assert "its time was over" in page
-    assert "Send as it is" not in page
+    assert "Resend unchanged" not in page
 
 
 def test_a_tenants_index_ends_where_it_says_and_another_ones_does_not(

@@ -133,7 +133,7 @@ def test_filters_by_code_time_and_outcome(acme: Cast) -> None:
     assert found("/inbox/?code=not_json&state=all") == {str(broken.id), str(discarded.id)}
     assert found("/inbox/?state=discarded") == {str(discarded.id)}
     assert found("/inbox/?range=1h&state=all") == set(codes)
-    assert "No line matches" in shown(acme.viewer, "/inbox/?code=in_future")
+    assert "No matching events" in shown(acme.viewer, "/inbox/?code=in_future")
 
 
 def test_lines_older_than_the_range_are_left_out(acme: Cast) -> None:
@@ -170,7 +170,7 @@ def test_pages_lead_through_all_lines_and_back(acme: Cast) -> None:
 
 
 def test_an_empty_inbox_says_what_it_is_for(acme: Cast) -> None:
-    assert "Nothing waits" in shown(acme.viewer, "/inbox/")
+    assert "No waiting events" in shown(acme.viewer, "/inbox/")
     assert "<html" not in shown(acme.viewer, "/inbox/", headers=PARTIAL)
 
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_read_of_an_address_is_said_and_lists_nothing(
 ) -> None:
     refuse(acme, b"{")
     page = text(shown(acme.viewer, f"/inbox/?{query}"))
-    assert "cannot be read" in page
+    assert "Invalid filter" in page
     assert "Nothing was searched" in page
     assert "1 byte" not in page
 
@@ -247,8 +247,8 @@ def test_what_breaks_the_contract_is_marked_in_its_place(acme: Cast) -> None:
     assert re.search(r'"duration_ms" : -1 , greater_than_equal', page)
     assert "started_at: missing missing Field required" in page
     assert "code: missing missing Field required" in page
-    assert "Today would be refused" in page
-    assert "At odds with the stored event" not in page
+    assert "If resent now rejected" in page
+    assert "Differences from the stored event" not in page
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_what_breaks_the_contract_is_marked_in_its_place(acme: Cast) -> None:
     [
         (b'{"type": "gap", "reason": "caf\xe9"}', 30, "\ufffd"),
         (b'{"a": "\xc3\xa9", oops}', 12, "oops"),
-        (b'{"a": 1', 7, "the end"),
+        (b'{"a": 1', 7, "end of line"),
         (b"plain words", 0, "plain words"),
     ],
 )
@@ -265,7 +265,7 @@ def test_where_the_bytes_stop_being_json_is_shown(
 ) -> None:
     (row,) = refuse(acme, raw)
     page = text(shown(acme.editor, f"/inbox/{row.id}"))
-    assert f"Breaks off at byte {at} :" in page
+    assert f"Parse error at byte {at} :" in page
     assert seen in page
 
 
@@ -276,7 +276,7 @@ def test_bytes_that_are_no_text_are_shown_as_bytes(acme: Cast) -> None:
         "00000000  ff 00 3c 73 63 72 69 70 74 3e 1b 5b 33 31 6d     ..&lt;script&gt;.[31m" in page
     )
     assert "\x1b" not in page
-    assert "bytes that a text field cannot carry" in page
+    assert "bytes that a text field can't hold" in page
 
 
 def test_hostile_text_stays_text(acme: Cast) -> None:
@@ -301,15 +301,15 @@ def test_a_conflict_stands_beside_the_stored_event(acme: Cast) -> None:
     assert "duration_ms 20.0 5.5" in table
     assert "is_error false true" in table
     assert "tool_name" not in table
-    assert "would be refused: the call has its event" in text(page)
+    assert "rejected: the call already has this event" in text(page)
 
 
 def test_of_a_long_line_the_beginning_was_kept_and_cannot_be_sent(acme: Cast) -> None:
     end = make_call(output={"status": "ok", "data": "x" * 70_000})[END] | {"duration_ms": "no"}
     (row,) = refuse(acme, json.dumps(end).encode(), code="invalid_event")
     page = text(shown(acme.editor, f"/inbox/{row.id}"))
-    assert re.search(r"Of 68\.\d KiB the first 64\.0 KiB were kept", page)
-    assert "Send as it is" not in page
+    assert re.search(r"Only the first 64\.0 KiB of 68\.\d KiB were kept", page)
+    assert "Resend unchanged" not in page
     assert "Only the beginning" in act(acme.editor, row, "send")
     assert reread(row).resolution is None
 
@@ -319,8 +319,8 @@ def test_auth_is_not_in_the_inbox_and_the_rest_can_be_sent(acme: Cast) -> None:
     (row,) = refuse(acme, json.dumps(call[START] | {"auth": "s3cret"}).encode())
     page = shown(acme.admin, f"/inbox/{row.id}")
     assert "s3cret" not in page
-    assert "was taken out before the line was kept" in text(page)
-    assert "The event is stored" in act(acme.editor, row, "send")
+    assert "was removed before the event was kept" in text(page)
+    assert "Event stored" in act(acme.editor, row, "send")
 
 
 def test_another_tenants_line_is_not_there(acme: Cast, globex: Cast) -> None:
@@ -341,10 +341,10 @@ def test_a_line_sent_again_after_the_fix_is_stored(
     event = late_start()
     (row,) = refuse(acme, json.dumps(event).encode(), code="in_future")
     monkeypatch.setattr("audit.events.candidates.CLOCKS_DIFFER_US", 3 * 86_400_000_000)  # the fix
-    assert "would be read" in shown(acme.editor, f"/inbox/{row.id}")
+    assert "If resent now valid" in text(shown(acme.editor, f"/inbox/{row.id}"))
     page = act(acme.editor, row, "send")
-    assert "The event is stored." in page
-    assert "part of this call of get_weather" in page
+    assert "Event stored." in page
+    assert "belongs to this call of get_weather" in page
     assert '"accepted": 1' in page
     with tenant_scope(acme.tenant.id):
         call = Invocation.objects.for_tenant(acme.tenant.id).get()
@@ -360,9 +360,7 @@ def test_an_edited_copy_may_have_lines_and_takes_the_place_of_the_broken_one(acm
     (row,) = refuse(acme, json.dumps(end | {"duration_ms": "twenty"}).encode())
     send_events(acme.tenant, [start])
     pretty = json.dumps(end | {"output": "a\u2028b"}, indent=2, ensure_ascii=False)
-    assert "The event is stored." in act(
-        acme.editor, row, "send", line=pretty.replace("\n", "\r\n")
-    )
+    assert "Event stored." in act(acme.editor, row, "send", line=pretty.replace("\n", "\r\n"))
     after = reread(row)
     assert (after.resolution, after.redrive_edited) == ("accepted", True)
     assert bytes(after.raw) == json.dumps(end | {"duration_ms": "twenty"}).encode()
@@ -378,15 +376,15 @@ def test_a_line_that_was_stored_meanwhile_is_a_duplicate(acme: Cast) -> None:
     (row,) = refuse(acme, json.dumps(call[START] | {"auth": "x"}).encode())
     send_events(acme.tenant, call)
     page = act(acme.editor, row, "send", line=json.dumps(call[START]))
-    assert "stored already" in page
-    assert "part of this call" in page
+    assert "already stored" in page
+    assert "belongs to this call" in page
     assert reread(row).resolution == "duplicate"
 
 
 def test_what_is_refused_again_waits_as_a_line_of_its_own(acme: Cast) -> None:
     _, row = conflict(acme, duration_ms=5.0)
     page = act(acme.editor, row, "send")
-    assert "refused again" in page
+    assert "Rejected again" in page
     after = reread(row)
     assert after.resolution == "refused"
     with tenant_scope(acme.tenant.id):
@@ -429,17 +427,17 @@ def test_a_database_that_refuses_leaves_the_line_waiting(
         raise AssertionError("unreachable")
 
     monkeypatch.setattr(inbox, "record_in_scope", fail)
-    assert "The database was busy" in act(acme.editor, row, "send", line=edited)
+    assert "the database was busy" in act(acme.editor, row, "send", line=edited)
     assert reread(row).resolution is None
     monkeypatch.setattr(inbox, "record_in_scope", ingest.record_in_scope)
-    assert "The event is stored" in act(acme.editor, row, "send", line=edited)
+    assert "Event stored" in act(acme.editor, row, "send", line=edited)
 
 
 def test_only_once(acme: Cast) -> None:
     (row,) = refuse(acme, b"{")
     act(acme.editor, row, "discard", reason="first")
     for deed, data in (("send", {}), ("discard", {"reason": "second"})):
-        assert "has dealt with this line before" in act(acme.admin, row, deed, **data)
+        assert "was already resent or discarded" in act(acme.admin, row, deed, **data)
     assert reread(row).discard_reason == "first"
     with tenant_scope(acme.tenant.id):
         assert Batch.objects.for_tenant(acme.tenant.id).count() == 1
@@ -450,8 +448,10 @@ def test_only_once(acme: Cast) -> None:
 
 def test_a_discarded_line_stays_with_who_when_and_why(acme: Cast) -> None:
     (row,) = refuse(acme, b"{")
-    assert "Say why" in act(acme.editor, row, "discard", reason=" ")
-    assert "stays under Discarded" in act(acme.editor, row, "discard", reason="<b>typo</b>")
+    assert "Enter a reason" in act(acme.editor, row, "discard", reason=" ")
+    assert "It stays in the list under Discarded" in act(
+        acme.editor, row, "discard", reason="<b>typo</b>"
+    )
     page = shown(acme.viewer, f"/inbox/{row.id}")
     assert f"Discarded by {acme.editor.username}" in text(page)
     assert "&lt;b&gt;typo&lt;/b&gt;" in page
@@ -472,10 +472,10 @@ def test_all_of_one_code_that_were_seen_are_discarded(acme: Cast, globex: Cast) 
     later = refuse(acme, b"{ later")
     client = signed_in(acme.editor)
     for data, said in (
-        (form, "Nothing was discarded"),
-        (form | {"reason": "x", "code": ""}, "Nothing was discarded"),
-        (form | {"reason": "a bad deploy"}, "Discarded: 60 lines"),
-        (form | {"reason": "again"}, "Discarded: 0 lines"),
+        (form, "Nothing discarded"),
+        (form | {"reason": "x", "code": ""}, "Nothing discarded"),
+        (form | {"reason": "a bad deploy"}, "Discarded 60 events"),
+        (form | {"reason": "again"}, "Discarded 0 events"),
     ):
         answer = client.post("/inbox/discard", data, follow=True)
         assert said in text(answer.content.decode())
@@ -592,7 +592,7 @@ def test_every_way_a_line_is_refused_has_words(acme: Cast) -> None:
 def test_a_gap_has_no_call(acme: Cast) -> None:
     gap = {"type": "gap", "producer_id": "p", "from_seq": 1, "to_seq": 2, "reason": "r", "count": 2}
     (row,) = refuse(acme, json.dumps(gap | {"auth": "x"}).encode())
-    assert "The event is stored." in act(acme.editor, row, "send")
+    assert "Event stored." in act(acme.editor, row, "send")
     assert reread(row).resolution == "accepted"
 
 

@@ -23,12 +23,12 @@ def test_a_line_is_mended_and_sent_without_a_script(
     sign_in(page, acme.editor)
     page.get_by_role("link", name="Rejected events 1").click()
     page.get_by_role("link", name="Breaks the contract").click()
-    page.get_by_text("Send an edited copy").click()
+    page.get_by_text("Resend an edited copy").click()
     field = page.get_by_label("The event, one JSON object")
     assert field.input_value() == broken
     field.fill(json.dumps(json.loads(broken) | {"duration_ms": 20}, indent=2))
-    page.get_by_role("button", name="Send the copy").click()
-    expect(page.get_by_text("The event is stored.")).to_be_visible()
+    page.get_by_role("button", name="Resend copy").click()
+    expect(page.get_by_text("Event stored.")).to_be_visible()
     page.get_by_role("link", name="this call of mend_me").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Call")
     with tenant_scope(acme.tenant.id):
