@@ -22,7 +22,7 @@ def read_previous(text: str) -> list[int]:
     parts = text.replace(",", " ").split()
     if len(parts) > PREVIOUS_MAX or not all(_SIZE.fullmatch(part) for part in parts):
         raise ValueError(
-            f"Earlier checkpoints are up to {PREVIOUS_MAX} sizes, as in 1200,3400: the second"
-            " line of each."
+            f"Enter up to {PREVIOUS_MAX} checkpoint sizes, such as 1200,3400. The size is the"
+            " second line of a checkpoint."
         )
     return sorted({int(part) for part in parts})

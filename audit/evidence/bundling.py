@@ -212,7 +212,7 @@ def _declaring(tenant_id: UUID, stretch: Stretch, missing: list[Run]) -> tuple[i
         if not unsigned or not _covers([*declared, *unsigned], missing):
             break
         if not waits_left:
-            raise NotSignedError("What was erased meanwhile is declared, and not signed yet.")
+            raise NotSignedError("The declaration of a recent erasure is not signed yet.")
         time.sleep(_WAIT_SECONDS)
     return size, declared
 

@@ -5,55 +5,54 @@ from tooltrail.evidence import Manifest
 _TEXT = """\
 EVIDENCE OF TOOL CALLS
 
-What programs of the tenant {tenant} reported to Tooltrail, as it was received, byte for byte, with
-all it takes to check that nothing was altered since. The format is described in docs/evidence.md
-of Tooltrail; anybody may write a program that checks it.
+This bundle contains the events that programs of the tenant {tenant} sent to Tooltrail, byte for
+byte, and everything needed to verify that none was altered since. The format is described in
+docs/evidence.md of Tooltrail, so anyone can write a program that verifies it.
 
   Ledger    {origin}
   Range     from {start} to {end} (UTC)
   Entries   {first_index} to {last_index}{none}
-  Made      {made_at}, for {made_by}
+  Created   {made_at}, for {made_by}
 
-HOW TO CHECK IT
+HOW TO VERIFY IT
 
     pip install 'tooltrail[verify]'
     tooltrail verify FILE.zip --key KEY
 
-No server is asked. KEY is the public key of the ledger: get it from the people who run Tooltrail,
-or its page "Ledger", not from this file. With "--previous FILE" and a checkpoint you have kept it
-is also checked that the ledger has only grown since.
+This works without a server. KEY is the public key of the ledger. Get it from the operators of
+Tooltrail or from its page "Ledger", not from this file. With "--previous FILE" and a checkpoint
+that you have kept, the command also checks that the ledger has only grown since.
 
-WHAT IS IN IT
+CONTENTS
 
-  bundle.json        what this is to be: range, ledger, by whom and when it was made
-  entries/           each entry of the ledger: its place, leaf hash, kind, ids, time and salt
-  events/            the events, a line each, as they were received, in the order of the entries
-  erasures.ndjson    entries of the ledger that say which payloads were erased, with their proof
+  bundle.json        the description: range, ledger, creator and time of creation
+  entries/           each entry of the ledger: index, leaf hash, kind, ids, time and salt
+  events/            the events as received, one per line, in the order of the entries
+  erasures.ndjson    the ledger entries that declare payloads as erased, with their proofs
   registry.ndjson    versions of registered tools published before the end of the range{left_out}
 {report}  checkpoints/       size and root of the ledger, signed
-  tree.json          hashes that lead from these entries to the root of the largest checkpoint
-  keys.txt           the public keys, as the server names them
+  tree.json          the hashes that lead from these entries to the root of the largest checkpoint
+  keys.txt           the public keys, according to the server
 
-The entries are those received in the range, and of calls that began in it those that came at
-another time. One more on either side shows that nothing of the range lies outside. Of an erased
-event its leaf is here, and the entry that says so.
+The bundle contains the entries received in the range, and all entries of the calls that started in
+it. One more entry on either side proves that the range has no entries beyond them. For an erased
+event, the bundle contains its leaf and the entry that declares the erasure.
 
-WHAT IT CANNOT SHOW
+LIMITS
 
-That the server was told everything; that its clock was right; and, without a checkpoint of your
-own or somebody else's, that it shows everybody the same ledger. {figures}Events may hold personal
-data: keep this file as you keep those.
+The bundle does not prove that programs reported everything, or that the server's clock was right.
+Without a checkpoint that you or somebody else kept, it does not prove that the server shows
+everyone the same ledger. {figures}Events may contain personal data: protect this file accordingly.
 """
 _REPORT = "  report.json        the report, as it was stored when it was made\n"
-_FIGURES = (
-    "The report's figures are not proved:\nthe events are what they can be counted again from. "
-)
+_FIGURES = "The figures\nof the report are not proved, but they can be recomputed from the events. "
 
 
 def readme(manifest: Manifest, *, has_report: bool, versions_left_out: int = 0) -> str:
     """The readme's text with the facts of this bundle."""
     left_out = (
-        f",\n                     but for the {versions_left_out} oldest, which are too much for it"
+        f",\n                     without the {versions_left_out} oldest,"
+        " which exceed the size limit"
     )
     return _TEXT.format(
         tenant=manifest.tenant,

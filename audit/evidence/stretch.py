@@ -53,6 +53,6 @@ def newest_checkpoint(epoch: int | None = None) -> tuple[int, str, int]:
     found = run("evidence_head", epoch=epoch)
     if not found:
         raise NotSignedError(
-            "Nothing of this ledger is signed yet. The worker signs within a minute of what comes."
+            "This ledger is not signed yet. The worker signs new entries within a minute."
         )
     return found[0][0], found[0][1], found[0][2]

@@ -78,11 +78,11 @@ def disagreements(
     for index, raw in entered.items():
         action = rows.pop(index, None)
         if action is None:
-            yield f"entry {index:,}: the action it records was deleted"
+            yield f"entry {index:,}: its action was deleted from the audit log"
         elif action_raw(action) != raw:
-            yield f"entry {index:,}: the action it records was changed"
+            yield f"entry {index:,}: its action was changed in the audit log"
     for claimed in rows:
-        yield f"entry {claimed:,}: an action was put in that claims it"
+        yield f"entry {claimed:,}: an action that was inserted claims this entry"
 
 
 def strays(tenant_id: UUID, size: int) -> Iterator[str]:
@@ -90,13 +90,14 @@ def strays(tenant_id: UUID, size: int) -> Iterator[str]:
     rows = Action.objects.filter(tenant_id=tenant_id)
     beside = rows.filter(Q(ledger_index__lt=0) | Q(ledger_index__gte=size))[:_TOLD]
     for action in beside:
-        yield f"an action was put in that claims entry {action.ledger_index:,}, which there is not"
+        claimed = f"{action.ledger_index:,}"
+        yield f"an action that was inserted claims entry {claimed}, which does not exist"
     for index, at, latest in run(
         "actions_out_of_order",
         tolerance=TOLERANCE,
         row_limit=_TOLD,
     ):
         yield (
-            f"entry {index:,}: an action of {at:%Y-%m-%d %H:%M} UTC was entered behind one of"
-            f" {latest:%Y-%m-%d %H:%M}: it was put in later, or a clock was wrong"
+            f"entry {index:,}: an action of {at:%Y-%m-%d %H:%M} UTC follows one of"
+            f" {latest:%Y-%m-%d %H:%M}: it was inserted later, or a clock was wrong"
         )

@@ -125,7 +125,7 @@ class _Reading:
         self._compare_roots(first, check.next_index)
         self._compare_actions(first, check.next_index)
         if not (self.is_over or leaves or check.next_index >= check.size):
-            self._fault(f"the log ends at {check.next_index:,}, and its tiles at {check.size:,}")
+            self._fault(f"the log ends at {check.next_index:,}, but its tiles at {check.size:,}")
         self.is_over = self.is_over or not leaves or check.next_index >= check.size
         if self.is_over:
             if self.missing:
@@ -144,11 +144,13 @@ class _Reading:
         )
         for batch in map(stored_batch, rows[:CHUNK]):
             if batch.first_index != check.next_index:
-                self._fault(f"a batch begins at {batch.first_index:,}, not {check.next_index:,}")
+                self._fault(
+                    f"a batch begins at {batch.first_index:,} instead of {check.next_index:,}"
+                )
                 self.is_over = True  # all later indexes would be wrong, too
                 return
             if len(batch.leaves) != batch.event_count * HASH_LENGTH:
-                self._fault(f"the batch at {batch.first_index:,} has not a leaf for each event")
+                self._fault(f"the batch at {batch.first_index:,} does not have one leaf per event")
                 self.is_over = True
                 return
             self._compare_events(batch)
@@ -167,7 +169,7 @@ class _Reading:
                     self._actions[index] = one.raw
                 self._explain(index, one)
             elif one.raw:
-                self._fault(f"entry {index:,}: its bytes are not those that were hashed")
+                self._fault(f"entry {index:,}: the stored bytes do not match the hash")
             else:
                 self.missing.add(index)
 
@@ -191,7 +193,7 @@ class _Reading:
         later = StoredTree(self._tenant_id, first + len(leaves) // HASH_LENGTH)
         for tile, hashes in grow(first, leaves, stored.tile):
             if later.tile(tile) != hashes:
-                self._fault(f"{tile.path} is not made of the leaves in the log")
+                self._fault(f"{tile.path} does not match the leaves in the log")
 
     def _compare_roots(self, first: int, end: int) -> None:
         """Check this epoch's checkpoints whose last entry is in the chunk just read."""
@@ -208,7 +210,7 @@ class _Reading:
                 self._fault(f"the checkpoint of {one.size:,} entries: {error}")
                 continue
             if (signed.size, signed.root) != (one.size, bytes(one.root)) or signed.root != root:
-                self._fault(f"the checkpoint of {one.size:,} entries has another root")
+                self._fault(f"the checkpoint of {one.size:,} entries has a different root")
 
     def _compare_actions(self, first: int, end: int) -> None:
         self.findings += actions.disagreements(self._tenant_id, first, end, self._actions)

@@ -46,7 +46,7 @@ def entry_at(index: int) -> EntryView | None:
         one = remake(batch)[position]
         leaf, entry, salt, raw = one.leaf, one.entry, one.salt, one.raw
         if raw and entry is None:
-            fault = "its bytes are not those that were hashed when it came"
+            fault = "the stored bytes do not match the hash computed on arrival"
     except LogPayloadError as error:
         fault = f"its batch {error}"
     return EntryView(

@@ -51,7 +51,7 @@ def begin_epoch(
                 named_epoch,
             )
             if epoch < 0:
-                raise NoEpochError(f"nothing was ever signed of the log of {tenant.slug}")
+                raise NoEpochError(f"no checkpoint of the ledger of {tenant.slug} was ever signed")
             epoch += 1
             note = previous or (state and state.note) or _last_published(tenant.id)
             new = SignerState(epoch, origin_of(tenant.id, epoch))
@@ -121,7 +121,7 @@ def _parsed(note: str) -> Checkpoint:
     try:
         return Checkpoint.parse(parse_note(note.encode())[0])
     except FormatError as error:
-        raise NoEpochError(f"the last checkpoint is none: {error}") from error
+        raise NoEpochError(f"the last checkpoint is not valid: {error}") from error
 
 
 def _named(note: str) -> dict[str, str | int] | None:

@@ -85,11 +85,11 @@ def _joined(size: int, read: Iterable[tuple[int, int, bytes]]) -> bytes:
     parts = []
     for first_index, event_count, leaves in read:
         if first_index != size:
-            raise LogBrokenError(f"the log has a batch at {first_index:,}, not at {size:,}")
+            raise LogBrokenError(f"the log has a batch at {first_index:,} instead of {size:,}")
         if len(leaves) != event_count * HASH_LENGTH:
             raise LogBrokenError(
-                f"the batch at {first_index:,} has leaves of {len(leaves):,} bytes,"
-                f" not of {event_count:,} events"
+                f"the batch at {first_index:,} has {len(leaves):,} bytes of leaves,"
+                f" which do not fit {event_count:,} events"
             )
         parts.append(leaves)
         size += event_count
@@ -107,5 +107,5 @@ def _stored(tenant_id: UUID, tile: Tile) -> bytes:
     )
     data: bytes = found[0][2] if found else b""
     if len(data) != tile.width * HASH_LENGTH:
-        raise LogBrokenError(f"{tile.path} is not as wide as the tiles beside it say")
+        raise LogBrokenError(f"{tile.path} does not have the width that its neighbours require")
     return data

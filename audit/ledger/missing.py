@@ -54,11 +54,11 @@ class Missing:
         """One message for each remaining run."""
         for begin, end in zip(self._begins, self._ends, strict=False):
             if end - begin == 1:
-                yield f"entry {begin:,}: its payload is gone, and nothing says why"
+                yield f"entry {begin:,}: the payload is missing, and no entry declares it erased"
             else:
                 yield (
-                    f"entries {begin:,} to {end - 1:,}: their payloads are gone, and nothing"
-                    " says why"
+                    f"entries {begin:,} to {end - 1:,}: the payloads are missing, and no entry"
+                    " declares them erased"
                 )
 
 

@@ -88,7 +88,7 @@ def checkpoint_of(size: int) -> LedgerCheckpoint:
     for of_epoch in _epochs():
         if (checkpoint := of_epoch.filter(size=size).first()) is not None:
             return checkpoint
-    raise UnsignedError(f"No checkpoint of {size:,} entries was signed.")
+    raise UnsignedError(f"No signed checkpoint has {size:,} entries.")
 
 
 def checkpoint_page(before: tuple[int, int] | None, size: int) -> CheckpointPage:
@@ -115,14 +115,16 @@ def inclusion(index: int, *, size: int | None = None) -> Inclusion:
     """
     checkpoint = newest_checkpoint() if size is None else checkpoint_of(size)
     if checkpoint is None or not 0 <= index < checkpoint.size:
-        what = "nothing was signed yet" if checkpoint is None else f"it has {checkpoint.size:,}"
-        raise UnsignedError(f"The checkpoint does not have the entry {index:,}: {what}.")
+        if checkpoint is None:
+            raise UnsignedError("The ledger is not signed yet.")
+        size = f"the newest signed checkpoint has {checkpoint.size:,} entries"
+        raise UnsignedError(f"Entry {index:,} is not signed yet: {size}.")
     tree = StoredTree(current_tenant_id(), checkpoint.size)
     try:
         leaf, hashes = tree.leaf(index), tree.inclusion(index)
         verify_inclusion(leaf, index, checkpoint.size, hashes, bytes(checkpoint.root))
     except LedgerError as error:
-        raise AlteredError(f"The ledger is not what was signed: {error}.") from error
+        raise AlteredError(f"The ledger differs from what was signed: {error}.") from error
     return Inclusion(index, leaf, hashes, checkpoint)
 
 
@@ -133,12 +135,12 @@ def consistency(old_size: int, new_size: int) -> Consistency:
     """
     old, new = checkpoint_of(old_size), checkpoint_of(new_size)
     if new.size < old.size:
-        raise UnsignedError("The older of two checkpoints is the smaller one.")
+        raise UnsignedError("The older checkpoint must be the smaller one.")
     try:
         hashes = StoredTree(current_tenant_id(), new.size).consistency(old.size)
         verify_consistency(old.size, bytes(old.root), new.size, bytes(new.root), hashes)
     except LedgerError as error:
-        raise AlteredError(f"The ledger is not what was signed: {error}.") from error
+        raise AlteredError(f"The ledger differs from what was signed: {error}.") from error
     return Consistency(old, new, hashes)
 
 
@@ -154,7 +156,7 @@ def tile(wanted: Tile) -> bytes | None:
         return None
     data = StoredTree(current_tenant_id(), size).tile(wanted)
     if len(data) != wanted.width * 32:
-        raise AlteredError(f"{wanted.path} is lost, or a part of it.")
+        raise AlteredError(f"{wanted.path} is missing or incomplete.")
     return data
 
 

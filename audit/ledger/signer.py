@@ -103,19 +103,21 @@ def _checked(tenant_id: UUID, state: SignerState | None, status: LedgerStatus) -
     if state is None:
         if status.epoch is not None:
             raise RefusedError(
-                "checkpoints were published, but what was signed last is not known here: its file"
-                " is lost, or another machine signs"
+                "checkpoints are published, but this machine has no record of the last signature:"
+                " its file is lost, or another machine signs"
             )
         state = SignerState(0, origin_of(tenant_id, 0))
     origin = origin_of(tenant_id, state.epoch)
     if state.origin != origin:
-        raise RefusedError(f"the log was signed as {state.origin}, and is {origin} by the settings")
+        raise RefusedError(
+            f"the log was signed as {state.origin}, but the settings name it {origin}"
+        )
     for size, what in ((status.size, "the log has"), (status.folded, "its tiles have")):
         if size < state.size:
-            raise RefusedError(f"{what} {size:,} entries, and {state.size:,} were signed")
+            raise RefusedError(f"{what} {size:,} entries, but {state.size:,} were signed")
     if status.size < status.folded:
         raise RefusedError(
-            f"the log has {status.size:,} entries, and its tiles have {status.folded:,}"
+            f"the log has {status.size:,} entries, but its tiles have {status.folded:,}"
         )
     tree = StoredTree(tenant_id, status.folded, using=KEEPER)
     try:
@@ -123,7 +125,7 @@ def _checked(tenant_id: UUID, state: SignerState | None, status: LedgerStatus) -
         verify_consistency(state.size, state.root, tree.size, tree.root(), proof)
     except LedgerError as error:
         raise RefusedError(
-            f"the log does not begin with the {state.size:,} entries that were signed ({error})"
+            f"the log does not begin with the {state.size:,} signed entries ({error})"
         ) from error
     return state
 

@@ -31,20 +31,20 @@ def lay_out(report: Report, tenant_name: str) -> Layout:
     made_by = by.get(report.made_as, "the schedule")
     warnings = []
     if not found["is_over"]:
-        warnings.append("The range had not ended when this report was made.")
+        warnings.append("The range had not ended when this report was created.")
     return Layout(
         title=KINDS[report.kind],
         tenant=tenant_name,
         of=in_words(report.kind, report.of),
         zone=zone_words(report.of),
-        made=f"Made by {made_by}, {to_the_minute(report.created_at, zone)}",
+        made=f"Created by {made_by}, {to_the_minute(report.created_at, zone)}",
         warnings=warnings,
         facts=[
             ("Report", str(report.id)),
-            ("Made by", made_by),
-            ("Made at", to_the_minute(report.created_at, zone)),
-            ("Times", zone_words(report.of)),
-            ("Ledger", counted(report.ledger_size, "event")),
+            ("Created by", made_by),
+            ("Created at", to_the_minute(report.created_at, zone)),
+            ("Time zone", zone_words(report.of)),
+            ("Ledger size", counted(report.ledger_size, "event")),
             ("Calls", report.query),
         ],
         tiles=_tiles(found),
@@ -92,16 +92,16 @@ def _tiles(found: dict[str, Any]) -> list[Tile]:
             "failed" if failing["failed"] else "",
         ),
         Tile(
-            "Break their schema",
+            "Calls with violations",
             share(broken["violation_rate"]),
             counted(broken["violating"], "call"),
             points(broken["violation_rate"], broken["previous"]),
             "violation" if broken["violating"] else "",
         ),
         Tile(
-            "95 % took at most",
+            "p95 duration",
             ms(took["p95_ms"]),
-            f"half of them {ms(took['p50_ms'])}" if took["p50_ms"] else "",
+            f"p50 {ms(took['p50_ms'])}" if took["p50_ms"] else "",
             relative(took["p95_ms"], took["previous"], "duration", more_is="worse"),
         ),
         Tile(
@@ -112,9 +112,9 @@ def _tiles(found: dict[str, Any]) -> list[Tile]:
             relative(used, tokens["previous"], "count"),
         ),
         Tile(
-            "Complete",
-            "Yes" if complete["is_complete"] else "Look",
-            "nothing says otherwise" if complete["is_complete"] else "something may be missing",
+            "Completeness",
+            "OK" if complete["is_complete"] else "Check",
+            "no loss detected" if complete["is_complete"] else "possible loss",
             None,
             "ok" if complete["is_complete"] else "violation",
         ),
@@ -161,16 +161,16 @@ def _since(report: Report) -> Section:
     arrived = report.ledger_size - since["ledger_size"]
     return Section(
         "since",
-        "What arrived since",
+        "Changes since the earlier report",
         [
-            ("First made", Cell(to_the_minute(_instant(since["created_at"]), report.of.zone))),
-            ("Ledger then", Cell(counted(since["ledger_size"], "event"))),
-            ("Ledger now", Cell(counted(report.ledger_size, "event"))),
-            ("Arrived", Cell(counted(arrived, "event"), "open" if arrived else "")),
+            ("Earlier report", Cell(to_the_minute(_instant(since["created_at"]), report.of.zone))),
+            ("Ledger size then", Cell(counted(since["ledger_size"], "event"))),
+            ("Ledger size now", Cell(counted(report.ledger_size, "event"))),
+            ("New events", Cell(counted(arrived, "event"), "open" if arrived else "")),
         ],
         [
             Table(
-                "Figures that differ",
+                "Changed figures",
                 [Column("Figure"), Column("Then", True), Column("Now", True)],
                 [
                     [
@@ -184,7 +184,7 @@ def _since(report: Report) -> Section:
         ]
         if since["changes"]
         else [],
-        "" if since["changes"] else f"None of {len(HEADLINES)} figures differs.",
+        "" if since["changes"] else f"None of the {len(HEADLINES)} figures changed.",
     )
 
 

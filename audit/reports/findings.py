@@ -2,12 +2,9 @@
 
 from typing import Any
 
-from audit.reports.layout import Look
+from audit.reports.layout import Finding
 from audit.show.figures import count, counted, share
 from audit.show.tiles import points, relative
-
-type Finding = tuple[str, Look]
-"""A sentence and its style."""
 
 _MUCH = 0.1
 """A change of volume by at least this share is mentioned."""
@@ -16,7 +13,7 @@ _MUCH = 0.1
 def findings(found: dict[str, Any]) -> list[Finding]:
     """The sentences, in the order of the report. There is at least one."""
     if not found["volume"]["calls"]:
-        said: list[Finding] = [("No call ended in this range.", "open")]
+        said = [Finding("No calls ended in this range.", "open")]
     else:
         said = [*_reliability(found), *_violations(found), *_volume(found)]
     return said + _open(found) + _completeness(found)
@@ -25,30 +22,30 @@ def findings(found: dict[str, Any]) -> list[Finding]:
 def _reliability(found: dict[str, Any]) -> list[Finding]:
     own = found["reliability"]
     if not own["failed"]:
-        return [("No call failed.", "ok")]
+        return [Finding("No calls failed.", "ok")]
     text = f"{share(own['error_rate'])} of calls failed"
     change = points(own["error_rate"], own["previous"])
     if change is not None and change.goodness != "other":
-        text += f", {change.text} against the range before"
+        text += f", {change.text} compared with the previous range"
     if own["errors"]:
         worst = own["errors"][0]
         kind = f" with {worst['error_type']}" if worst["error_type"] else ""
         text += f"; most often {worst['tool_name']}{kind}, {counted(worst['calls'], 'call')}"
-    return [(f"{text}.", "failed")]
+    return [Finding(f"{text}.", "failed")]
 
 
 def _violations(found: dict[str, Any]) -> list[Finding]:
     own = found["violations"]
     if not own["violating"]:
-        return [("Every output kept its schema.", "ok")]
-    are = "breaks its" if own["violating"] == 1 else "break their"
-    text = f"{counted(own['violating'], 'call')} {are} schema"
+        return [Finding("No schema violations.", "ok")]
+    text = f"{counted(own['violating'], 'call')} with schema violations"
     if own["new_count"]:
-        text += f", {own['new_count']:,} of {counted(own['kind_count'], 'kind')} never seen before"
+        are = "is" if own["new_count"] == 1 else "are"
+        text += f", {own['new_count']:,} of {counted(own['kind_count'], 'kind')} {are} new"
     if own["kinds"]:
         worst = own["kinds"][0]
         text += f"; most often {worst['tool_name']} at {worst['path_pattern']}"
-    return [(f"{text}.", "violation")]
+    return [Finding(f"{text}.", "violation")]
 
 
 def _volume(found: dict[str, Any]) -> list[Finding]:
@@ -56,7 +53,8 @@ def _volume(found: dict[str, Any]) -> list[Finding]:
     change = relative(own["calls"], own["previous"], "count")
     if change is None or abs(own["calls"] / own["previous"] - 1) < _MUCH:
         return []
-    return [(f"{change.text} calls against the range before, {change.before}.", "open")]
+    text = f"Number of calls: {change.text} compared with the previous range ({change.before})."
+    return [Finding(text, "open")]
 
 
 def _open(found: dict[str, Any]) -> list[Finding]:
@@ -64,20 +62,20 @@ def _open(found: dict[str, Any]) -> list[Finding]:
     if not crashed:
         return []
     are = "is" if crashed == 1 else "are"
-    return [(f"{counted(crashed, 'open call')} {are} presumed crashed.", "failed")]
+    return [Finding(f"{counted(crashed, 'open call')} {are} presumed crashed.", "failed")]
 
 
 def _completeness(found: dict[str, Any]) -> list[Finding]:
     own = found["completeness"]
     if own["is_complete"]:
-        return [("Nothing says that anything was lost.", "ok")]
+        return [Finding("No data loss detected.", "ok")]
     parts = [
         f"{count(own[name])} {words}"
         for name, words in (
-            ("lost", "events declared lost"),
-            ("missing", "numbers missing"),
-            ("inbox", "refused lines waiting"),
+            ("lost", "dropped events"),
+            ("missing", "sequence gaps"),
+            ("inbox", "rejected events waiting"),
         )
         if own[name]
     ]
-    return [(f"The record may be incomplete: {', '.join(parts)}.", "violation")]
+    return [Finding(f"Data may be incomplete: {', '.join(parts)}.", "violation")]

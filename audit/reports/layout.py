@@ -7,13 +7,20 @@ in it unchanged. The code that shows them makes them harmless (`audit.show.text.
 
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from audit.show import figures
 from audit.show.figures import count, counted
 from audit.show.tiles import Change
 
 Look = Literal["", "failed", "violation", "ok", "open", "dim", "mono"]
+
+
+class Finding(NamedTuple):
+    """A sentence of the summary and its style."""
+
+    text: str
+    look: Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ class Layout:
     warnings: list[str]
     facts: list[tuple[str, str]]
     tiles: list[Tile]
-    findings: list[tuple[str, Look]]
+    findings: list[Finding]
     chart: Chart
     since: Section | None
     sections: list[Section]

@@ -62,10 +62,10 @@ def read_asked(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> tupl
     """
     kind = asked.get("kind", "") or "range"
     if kind not in KINDS:
-        raise ValueError(f"A report is of a {', '.join(SCHEDULED)} or range.")
+        raise ValueError(f"Choose a {', '.join(SCHEDULED)} or range.")
     if kind == "range":
         if not any(asked.get(name, "").strip() for name in ("from", "range")):
-            raise ValueError("Say from when.")
+            raise ValueError("Enter a start time.")
         found = read(asked, now=now, zone=zone)
         if found.problem:
             raise ValueError(found.problem)
@@ -76,12 +76,12 @@ def read_asked(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> tupl
             if not 2000 <= day.year <= 8999:
                 raise ValueError
         except ValueError as error:
-            raise ValueError(f"Say a day of the {kind}, such as 2026-11-20.") from error
+            raise ValueError(f"Enter a day of the {kind}, such as 2026-11-20.") from error
         of = period(kind, day, zone)
     if of.start >= now:
-        raise ValueError("That has not begun yet.")
+        raise ValueError("The range starts in the future.")
     if of.length > MAX_LENGTH:
-        raise ValueError(f"A report is of {MAX_LENGTH.days} days at most.")
+        raise ValueError(f"A report covers at most {MAX_LENGTH.days} days.")
     return kind, of
 
 

@@ -25,8 +25,11 @@ def reliability(found: dict[str, Any]) -> Section:
     """How many calls ran, and which failed."""
     own = found["reliability"]
     tools = Table(
-        "Tools, most failed and violating calls first",
-        [Column("Tool"), *numbers("Calls", "Failed", "Error rate", "Break schema", "p50", "p95")],
+        "Tools, most failures and violations first",
+        [
+            Column("Tool"),
+            *numbers("Calls", "Failed", "Error rate", "With violations", "p50", "p95"),
+        ],
         [
             [
                 Cell(one["tool_name"]),
@@ -42,12 +45,12 @@ def reliability(found: dict[str, Any]) -> Section:
         more(own["tool_count"], own["tools"], "tool"),
     )
     errors = Table(
-        "Errors, the most frequent first",
+        "Errors, most frequent first",
         [Column("Tool"), Column("Error type"), Column("Calls", True)],
         [
             [
                 Cell(one["tool_name"]),
-                Cell(one["error_type"] or "none given", "" if one["error_type"] else "dim"),
+                Cell(one["error_type"] or "not reported", "" if one["error_type"] else "dim"),
                 Cell(count(one["calls"]), "failed"),
             ]
             for one in own["errors"]
@@ -64,7 +67,7 @@ def reliability(found: dict[str, Any]) -> Section:
             ("Tools", Cell(count(found["volume"]["tools"]))),
         ],
         with_rows(tools, errors),
-        "" if own["tools"] else "No call ended in this range.",
+        "" if own["tools"] else "No calls ended in this range.",
     )
 
 
@@ -72,10 +75,10 @@ def violations(found: dict[str, Any], report: Report) -> Section:
     """Schema violations by tool and path, and guard outcomes."""
     own = found["violations"]
     kinds = Table(
-        "What breaks where, the most frequent first",
+        "Violations by tool and path, most frequent first",
         [
             *(Column("Tool"), Column("Path"), Column("Code")),
-            *numbers("Violations", "Calls", "Of its calls"),
+            *numbers("Violations", "Calls", "Share of calls"),
             Column("First seen"),
         ],
         [
@@ -93,7 +96,7 @@ def violations(found: dict[str, Any], report: Report) -> Section:
         more(own["kind_count"], own["kinds"], "kind"),
     )
     treatments = Table(
-        "What guards made of them",
+        "Guard outcomes",
         [Column("Strategy"), Column("Outcome"), Column("Violations", True)],
         [
             [Cell(one["strategy"]), Cell(one["outcome"]), Cell(count(one["violations"]))]
@@ -105,12 +108,12 @@ def violations(found: dict[str, Any], report: Report) -> Section:
         "Violations",
         [
             ("Violations", bad(own["violations"], "violation")),
-            ("Calls that break their schema", bad(own["violating"], "violation")),
-            ("Of all calls", Cell(share(own["violation_rate"]))),
-            ("Kinds never seen before", bad(own["new_count"], "violation")),
+            ("Calls with violations", bad(own["violating"], "violation")),
+            ("Share of all calls", Cell(share(own["violation_rate"]))),
+            ("New kinds", bad(own["new_count"], "violation")),
         ],
         with_rows(kinds, treatments),
-        "" if own["kinds"] else "Every output kept its schema.",
+        "" if own["kinds"] else "No schema violations.",
     )
 
 
@@ -125,10 +128,10 @@ def latency(found: dict[str, Any]) -> Section:
     """How long calls took and the tokens they used."""
     own, tokens = found["latency"], found["tokens"]
     versions = Table(
-        "By tool and version, the most frequent first",
+        "By tool and version, most calls first",
         [
             Column("Tool"),
-            *numbers("Calls", "p50", "p90", "p95", "p99", "Tokens in", "Tokens out", "Cached"),
+            *numbers("Calls", "p50", "p90", "p95", "p99", "Tokens in", "Tokens out", "Cache hits"),
         ],
         [
             [
@@ -151,10 +154,10 @@ def latency(found: dict[str, Any]) -> Section:
             *((name, Cell(ms(own[f"{name}_ms"]))) for name in ("p50", "p90", "p95", "p99")),
             ("Tokens in", Cell(count(tokens["prompt_tokens"]))),
             ("Tokens out", Cell(count(tokens["completion_tokens"]))),
-            ("Answered by a cache", Cell(counted(tokens["cache_hits"], "call"))),
+            ("Cache hits", Cell(counted(tokens["cache_hits"], "call"))),
         ],
         with_rows(versions),
-        "Percentiles are off by at most 5 %; counts are exact.",
+        "Percentiles have an error of at most 5 %. Counts are exact.",
     )
 
 
@@ -164,23 +167,23 @@ def open_executions(found: dict[str, Any]) -> Section:
     most = own["counted_up_to"]
     return Section(
         "open",
-        "Open executions",
+        "Open calls",
         [
-            ("Started in the range, not ended", bad(own["started_in_range"], "open")),
-            ("Open in all", limited(own["open"], most, "open")),
+            ("Started in the range", bad(own["started_in_range"], "open")),
+            ("Open in total", limited(own["open"], most, "open")),
             ("Running", limited(own["running"], most, "")),
             ("Overdue", limited(own["overdue"], most, "open")),
             ("Presumed crashed", limited(own["crashed"], most, "failed")),
-            ("Ends without a start", limited(own["orphan"], most, "violation")),
+            ("Orphan ends", limited(own["orphan"], most, "violation")),
         ],
-        note="All but the first are as of when this report was made, whenever calls started.",
+        note="All figures except the first are as of the report's creation, for calls of any age.",
     )
 
 
 def repeats(found: dict[str, Any], report: Report) -> Section:
     """Identical calls and loops."""
     own = found["repeats"]
-    numbered = [*numbers("Calls", "Failed", "Time beyond the first", "Tokens")]
+    numbered = [*numbers("Calls", "Failed", "Avoidable time", "Avoidable tokens")]
 
     def rows(kind: str) -> list[list[Cell]]:
         return [
@@ -201,29 +204,29 @@ def repeats(found: dict[str, Any], report: Report) -> Section:
     notes = []
     if not own["is_all"]:
         since = to_the_minute(_instant(own["since"]), report.of.zone)
-        notes.append(f"Of the newest calls, those since {since}: the range holds too many.")
+        notes.append(f"Only calls since {since} are covered: the range has too many.")
     if own["polling_tools"]:
-        notes.append(f"Without {counted(len(own['polling_tools']), 'tool')} meant to poll.")
+        notes.append(f"Excludes {counted(len(own['polling_tools']), 'polling tool')}.")
     if not own["repeated"]:
-        notes.append("No call was made twice.")
+        notes.append("No repeated calls.")
     return Section(
         "repeats",
         "Repeats",
         [
             ("Repeated calls", Cell(count(own["repeated_calls"]))),
-            ("Different ones among them", Cell(count(own["repeated"]))),
+            ("Distinct calls", Cell(count(own["repeated"]))),
             ("Loops", bad(own["loops"], "violation")),
             ("Calls in loops", Cell(count(own["loop_calls"]))),
         ],
         with_rows(
             Table(
-                "Loops: 3 or more in one trace",
+                "Loops: 3 or more identical calls in one trace",
                 [Column("Tool"), Column("Call id"), Column("Trace"), *numbered],
                 loops,
                 more(own["loops"], loops, "loop"),
             ),
             Table(
-                "The most frequent",
+                "Most frequent repeats",
                 [Column("Tool"), Column("Call id"), Column("Traces", True), *numbered],
                 repeats,
                 more(own["repeated"], repeats, "call id"),
@@ -237,8 +240,8 @@ def registry(found: dict[str, Any], report: Report) -> Section:
     """Tool versions that were published."""
     own = found["registry"]
     table = Table(
-        "Published, the newest first",
-        [Column("Tool"), Column("Version"), Column("Digest"), Column("At"), Column("By")],
+        "Published versions, newest first",
+        [Column("Tool"), Column("Version"), Column("Digest"), Column("Published"), Column("By")],
         [
             [
                 Cell(one["tool_name"]),
@@ -256,10 +259,10 @@ def registry(found: dict[str, Any], report: Report) -> Section:
         "Registry changes",
         [
             ("Versions published", Cell(count(own["published"]))),
-            ("Of new tools", Cell(count(own["new_tools"]))),
+            ("New tools", Cell(count(own["new_tools"]))),
         ],
         with_rows(table),
-        "" if own["versions"] else "No tool version was published.",
+        "" if own["versions"] else "No versions published.",
     )
 
 
@@ -267,8 +270,8 @@ def completeness(found: dict[str, Any], report: Report) -> Section:
     """Whether events were lost."""
     own, zone = found["completeness"], report.of.zone
     gaps = Table(
-        "Declared gaps, by reason",
-        [Column("Reason"), Column("Events lost", True), Column("Producers", True)],
+        "Dropped events by reason",
+        [Column("Reason"), Column("Dropped events", True), Column("Producers", True)],
         [
             [
                 Cell(gap["reason"]),
@@ -279,10 +282,10 @@ def completeness(found: dict[str, Any], report: Report) -> Section:
         ],
     )
     producers = Table(
-        "Producers that are silent or miss something",
+        "Producers that are silent or have gaps",
         [
-            *(Column("Producer"), Column("Last heard")),
-            *numbers("Numbers missing", "Given up"),
+            *(Column("Producer"), Column("Last seen")),
+            *numbers("Sequence gaps", "Dropped events"),
         ],
         [
             [
@@ -298,14 +301,14 @@ def completeness(found: dict[str, Any], report: Report) -> Section:
         "completeness",
         "Completeness",
         [
-            ("Declared lost", bad(own["lost"], "violation")),
-            ("Numbers missing", bad(own["missing"], "violation")),
-            ("Refused lines waiting", limited(own["inbox"], 1000, "violation")),
-            ("Producers heard since it began", Cell(count(own["producers"]))),
-            ("Of them silent for 15 min", Cell(count(own["silent"]))),
+            ("Dropped events", bad(own["lost"], "violation")),
+            ("Sequence gaps", bad(own["missing"], "violation")),
+            ("Rejected events waiting", limited(own["inbox"], 1000, "violation")),
+            ("Producers seen since the start", Cell(count(own["producers"]))),
+            ("Silent for 15 min", Cell(count(own["silent"]))),
         ],
         with_rows(gaps, producers),
-        "Gaps are of the range; the rest is as of when this report was made.",
+        "Dropped events are those of the range. Other figures are as of the report's creation.",
     )
 
 
@@ -313,14 +316,14 @@ def exports(found: dict[str, Any], report: Report) -> Section:
     """Who exported what."""
     own = found["exports"]
     table = Table(
-        "Exports, the newest first",
-        [Column("Who"), Column("What"), Column("At"), Column("Asked for", is_wide=True)],
+        "Exports, newest first",
+        [Column("User"), Column("Export"), Column("Time"), Column("Query", is_wide=True)],
         [
             [
                 Cell(one["user"]),
                 Cell(f"{one['what']}s as {one['form'].upper()}"),
                 Cell(to_the_minute(_instant(one["at"]), report.of.zone)),
-                Cell(one["query"] or "everything", "mono" if one["query"] else "dim"),
+                Cell(one["query"] or "all", "mono" if one["query"] else "dim"),
             ]
             for one in own["listed"]
         ],
@@ -328,10 +331,10 @@ def exports(found: dict[str, Any], report: Report) -> Section:
     )
     return Section(
         "exports",
-        "Who exported what",
+        "Exports",
         [("Exports", Cell(count(own["exports"])))],
         with_rows(table),
-        "" if own["listed"] else "Nobody exported anything.",
+        "" if own["listed"] else "No exports.",
     )
 
 

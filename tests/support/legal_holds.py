@@ -48,4 +48,4 @@ def missing_in_ledger(cast: Cast) -> list[str]:
     with tenant_scope(cast.tenant.id):
         found = checks.find_check(one.id)
     assert found is not None
-    return [each for each in found.findings if "gone" in each]
+    return [each for each in found.findings if "missing" in each]

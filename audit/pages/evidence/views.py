@@ -26,7 +26,7 @@ def evidence_page(request: TenantRequest) -> HttpResponse:
     zone = timezone.get_current_timezone()
     context = {
         "newest": checkpoints.order_by("-epoch", "-size").first(),
-        "lengths": LENGTHS,
+        "lengths": [(name, label) for name, (label, _) in LENGTHS.items()],
         "zone_name": str(zone),
     }
     return render(request, "evidence/evidence.html", context)
@@ -67,5 +67,5 @@ def evidence_bundle(request: TenantRequest) -> HttpResponseBase:
 
 
 def _refused(request: TenantRequest, why: str) -> HttpResponse:
-    messages.error(request, f"No bundle was made: {why}")
+    messages.error(request, f"No bundle created. {why}")
     return redirect("evidence_page")

@@ -100,7 +100,7 @@ def ledger_entry(request: TenantRequest, index: int) -> HttpResponse:
         problem, is_altered = str(error), True
     if proof is not None and proof.leaf != view.leaf:
         proof, is_altered = None, True
-        problem = "The leaf in the log is not the one that was signed."
+        problem = "The leaf in the log differs from the signed one."
     may_see_actions = has_role(request.membership, Role.AUDITOR)
     context: dict[str, Any] = {
         "entry": view,
@@ -191,7 +191,7 @@ def check_start(request: TenantRequest) -> HttpResponseBase:
     """Let the worker check the whole ledger. Not for viewers."""
     check = checks.start_check(request.user.get_username(), timezone.now())
     if check is None:
-        messages.info(request, "The ledger is being read already.")
+        messages.info(request, "A verification is already running.")
         return redirect("ledger_page")
     record_action(request.tenant, request.user, "ledger.check", f"{check.size} entries")
     check_ledger.defer(tenant_id=str(request.tenant.id), check_id=str(check.id))
@@ -232,12 +232,12 @@ def _check_context(check: LedgerCheck | None) -> dict[str, Any]:
 
 def _signer(status: LedgerStatus, waiting_since: datetime | None, now: datetime) -> Signer:
     if status.refusal is not None:
-        return Signer("failed", "Refuses to sign", status.refusal)
+        return Signer("failed", "Stopped", status.refusal)
     if status.size == 0 and status.epoch is None:
-        return Signer("open", "Nothing to sign yet", "")
+        return Signer("open", "Idle", "")
     if waiting_since is not None and now - waiting_since > LATE:
-        return Signer("violation", "Late", "No worker that holds the key has signed lately.")
-    return Signer("ok", "Signs", "")
+        return Signer("violation", "Late", "No worker with the key has signed recently.")
+    return Signer("ok", "Active", "")
 
 
 def _listed(

@@ -18,7 +18,9 @@ class ScheduleForm(forms.Form):
         """Return the name of the zone. Raises ValidationError for an unknown one."""
         name = str(self.cleaned_data["time_zone"]).strip()
         if str(zone_named(name)) != name:
-            raise forms.ValidationError("There is no such time zone: write Europe/Berlin or UTC.")
+            raise forms.ValidationError(
+                "Unknown time zone. Use a name such as Europe/Berlin or UTC."
+            )
         return name
 
     @property

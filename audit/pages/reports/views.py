@@ -1,7 +1,7 @@
 """Reports: list, read, create, and the schedule of the worker's reports."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -27,6 +27,13 @@ PAGE_SIZE = 30
 _NAMES = {"day": "Daily", "week": "Weekly", "month": "Monthly"}
 
 
+class ListedReport(NamedTuple):
+    """A report and its period in short words."""
+
+    report: Report
+    period: str
+
+
 def may_make(membership: Membership) -> bool:
     """Whether this member may create reports. Only viewers may not."""
     return has_role(membership, Role.EDITOR) or has_role(membership, Role.AUDITOR)
@@ -41,7 +48,7 @@ def report_list(request: TenantRequest) -> HttpResponse:
     now, zone = timezone.now(), timezone.get_current_timezone()
     decided = schedule()
     context: dict[str, Any] = {
-        "reports": [(one, short_words(one.kind, one.of)) for one in page.reports],
+        "reports": [ListedReport(one, short_words(one.kind, one.of)) for one in page.reports],
         "older": page.older,
         "newer": page.newer,
         "is_first_page": before is None,
@@ -111,7 +118,7 @@ def report_create(request: TenantRequest) -> HttpResponseBase:
     try:
         kind, of = read_asked(request.POST.dict(), now=now, zone=timezone.get_current_timezone())
     except ValueError as error:
-        messages.error(request, f"No report was made: {error}")
+        messages.error(request, f"No report created. {error}")
         return redirect("report_list")
     made = create_report(kind, of, now=now, made_by=request.user.get_username(), made_as="person")
     return _made(request, made)
@@ -141,7 +148,7 @@ def report_schedule(request: TenantRequest) -> HttpResponseBase:
     form = ScheduleForm(request.POST)
     if not form.is_valid():
         said = " ".join(f"{name}: {each[0]}" for name, each in form.errors.items())
-        messages.error(request, f"Nothing was changed. {said}")
+        messages.error(request, f"Nothing changed. {said}")
         return redirect("report_list")
     decided = form.schedule
     change_schedule(decided)
@@ -153,14 +160,14 @@ def report_schedule(request: TenantRequest) -> HttpResponseBase:
         time_zone=decided.time_zone,
         keep_days=decided.keep_days,
     )
-    messages.success(request, "Saved. What is due is made within minutes.")
+    messages.success(request, "Saved. Reports that are due are created within minutes.")
     return redirect("report_list")
 
 
 def _begin(request: TenantRequest) -> datetime:
     """Return the moment of a new report. Raises PermissionDenied for viewers."""
     if not may_make(request.membership):
-        raise PermissionDenied("Viewers read reports; making them is for the other roles.")
+        raise PermissionDenied("Viewers can't create reports.")
     of_one_moment()
     return timezone.now()
 

@@ -1,6 +1,6 @@
 """Erasures by filter: the list, a dry run, its confirmation, and the progress."""
 
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -22,6 +22,13 @@ from tenants.slices import percent
 
 _LISTED = 100
 _ENTRIES = 50
+
+
+class ListedErasure(NamedTuple):
+    """An erasure and the label of its state."""
+
+    erasure: Erasure
+    state: str
 
 
 @require_safe
@@ -69,7 +76,7 @@ def erasure_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     _own(pk)
     form = ReasonForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Nothing is erased: say why it should be.")
+        messages.error(request, "Nothing erased. Enter a reason.")
     elif erasure.confirm_erasure(
         request.tenant, request.user, pk, form.cleaned_data["reason"], timezone.now()
     ):
@@ -91,9 +98,11 @@ def _list(request: TenantRequest, text: str, *, is_asked: bool = False) -> HttpR
     query = read_query(request, text)
     problem = ""
     if is_asked and not query.problems and not query.terms:
-        problem = "Say which calls: nothing asks for all of them."
+        problem = "Enter a query. An empty query would select all calls."
     context = {
-        "erasures": [(each, ErasureState(each.state).label) for each in erasures[:_LISTED]],
+        "erasures": [
+            ListedErasure(each, ErasureState(each.state).label) for each in erasures[:_LISTED]
+        ],
         "q": text[:MAX_LENGTH],
         "mistakes": mistakes(query),
         "problem": problem,

@@ -18,7 +18,7 @@ from tenants.models import Tenant, TenantSetting
 from tenants.zones import zone_names
 
 _DIGITS_MAX = len(str(DAYS_MAX))
-_FOR_EVER = "Empty: for ever."
+_FOR_EVER = "Leave empty to keep them forever."
 
 
 class ZoneField(forms.ChoiceField):
@@ -38,27 +38,27 @@ class TenantForm(forms.Form):
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
     time_zone = ZoneField(
-        "UTC", help_text="For whoever has none: a browser without scripts, a scheduled report."
+        "UTC", help_text="Default for browsers without scripts and for scheduled reports."
     )
     payload_days = forms.IntegerField(
         required=False,
         min_value=PAYLOAD_DAYS_MIN,
         max_value=DAYS_MAX,
-        label="Keep payloads, days",
-        help_text=f"Arguments, outputs, refused lines. {_FOR_EVER} Their hashes stay.",
+        label="Keep payloads (days)",
+        help_text=f"Arguments, outputs, rejected events. {_FOR_EVER} Their hashes are kept.",
         widget=forms.NumberInput(attrs={"class": "form-control", "inputmode": "numeric"}),
     )
     index_days = forms.IntegerField(
         required=False,
         min_value=INDEX_DAYS_MIN,
         max_value=DAYS_MAX,
-        label="Keep the index, days",
-        help_text=f"Calls, traces and figures on the pages. {_FOR_EVER} {INDEX_DAYS_MIN} at least:"
-        " calls may arrive as late.",
+        label="Keep the index (days)",
+        help_text=f"Calls, traces and figures on the pages. {_FOR_EVER}"
+        f" Minimum {INDEX_DAYS_MIN} (late events).",
         widget=forms.NumberInput(attrs={"class": "form-control", "inputmode": "numeric"}),
     )
     is_sure = forms.BooleanField(
-        required=False, label="What is older is erased within the hour, and cannot be brought back."
+        required=False, label="Erase older data within an hour. This cannot be undone."
     )
 
     def __init__(self, *args: Any, setting: TenantSetting, **kwargs: Any) -> None:
@@ -74,7 +74,7 @@ class TenantForm(forms.Form):
             now, then = getattr(self._setting, name), cleaned.get(name)
             self.shortens |= then is not None and (now is None or then < now)
         if self.shortens and not cleaned.get("is_sure"):
-            self.add_error("is_sure", "Confirm that older records are to be erased.")
+            self.add_error("is_sure", "Confirm that older data is erased.")
         return cleaned
 
     @property
@@ -96,9 +96,9 @@ class RedactionForm(forms.Form):
         required=False,
         strip=False,
         max_length=MAX_RULES * (MAX_LENGTH + 2),
-        label="Members, by name",
-        help_text="One a line. <code>iban</code> removes the value of <code>customerIban</code>,"
-        " <code>iban_number</code> and <code>IBAN</code>, too.",
+        label="Member names",
+        help_text="One per line. <code>iban</code> also removes the values of"
+        " <code>customerIban</code>, <code>iban_number</code> and <code>IBAN</code>.",
         widget=forms.Textarea(
             attrs={"class": "form-control mono", "rows": 5, "spellcheck": "false"}
         ),
@@ -107,25 +107,26 @@ class RedactionForm(forms.Form):
         required=False,
         strip=False,
         max_length=MAX_RULES * (MAX_LENGTH + 2),
-        label="Texts, by pattern",
-        help_text="One regular expression a line. A text in which one is found is removed whole."
-        " Without look-around and back-references, so that none can take long.",
+        label="Text patterns",
+        help_text="One regular expression per line. A text with a match is removed entirely."
+        " Look-around and back-references are not supported (for performance).",
         widget=forms.Textarea(
             attrs={"class": "form-control mono", "rows": 5, "spellcheck": "false"}
         ),
     )
     otlp = forms.BooleanField(
         required=False,
-        label="Remove from OpenTelemetry spans what the SDK removes by default",
-        help_text="Passwords, tokens, keys, cookies and authorization headers: by name and form.",
+        label="Apply the SDK's default rules to OpenTelemetry spans",
+        help_text="They remove passwords, tokens, keys, cookies and authorization headers, by name"
+        " and by form.",
     )
     sample = forms.CharField(
         required=False,
         strip=False,
         max_length=MAX_LINE_BYTES,
-        label="Try it on a sample",
+        label="Sample",
         help_text="Arguments or an output as JSON, or any text. It is not stored. The SDK's"
-        " default rules are applied to it if the box above is ticked.",
+        " default rules apply if the box above is checked.",
         widget=forms.Textarea(
             attrs={"class": "form-control mono", "rows": 6, "spellcheck": "false"}
         ),

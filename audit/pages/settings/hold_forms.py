@@ -54,7 +54,7 @@ class HoldForm(forms.Form):
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
     reason = ReasonField(
-        help_text="With the name it goes into the ledger, from which nothing is ever removed."
+        help_text="Name and reason become an entry of the ledger, which is never removed."
     )
     trace_id = _text("Trace id")
     case_id = _text("Case id")
@@ -68,12 +68,12 @@ class HoldForm(forms.Form):
         since, until = cleaned.get("since"), cleaned.get("until")
         for name, moment in (("since", since), ("until", until)):
             if moment is not None and not _EARLIEST <= moment <= _LATEST:
-                self.add_error(name, "There is no call of that year.")
+                self.add_error(name, "Enter a year from 2000 to 8999.")
         if since is not None and until is not None and until <= since:
-            self.add_error("until", "The range ends before it begins.")
+            self.add_error("until", "The end must be after the start.")
         if not self.errors and not self.covered.to_json():
             raise forms.ValidationError(
-                "Say which calls: a trace, a case, a tool or a range of time."
+                "Select calls: enter a trace, a case, a tool or a time range."
             )
         return cleaned
 

@@ -42,7 +42,7 @@ def hold_list(request: TenantRequest) -> HttpResponseBase:
             form.covered,
             timezone.now(),
         )
-        messages.success(request, f"{hold.name} is in force: nothing it covers is erased.")
+        messages.success(request, f"{hold.name} is in force. Calls that it covers can't be erased.")
         return redirect("hold_list")
     found = [ListedHold(hold, _query(hold)) for hold in holds.all_holds()]
     context = {"form": form, "holds": found, "reason": ReasonForm()["reason"]}
@@ -57,15 +57,15 @@ def hold_release(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     if not LegalHold.objects.for_tenant(request.tenant.id).filter(id=pk).exists():
         raise Http404("no such hold")
     if not form.is_valid():
-        messages.error(request, "Nothing was released: say why it is let go.")
+        messages.error(request, "Hold not released. Enter a reason.")
     elif hold := holds.release_hold(
         request.tenant, request.user, pk, form.cleaned_data["reason"], timezone.now()
     ):
         messages.success(
-            request, f"{hold.name} was released. Retention takes what it had left within the hour."
+            request, f"{hold.name} was released. Retention erases expired data within an hour."
         )
     else:
-        messages.info(request, "It had been released before.")
+        messages.info(request, "This hold was already released.")
     return redirect("hold_list")
 
 

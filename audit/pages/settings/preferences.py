@@ -11,23 +11,25 @@ from audit.queries.time_range import DEFAULT, LENGTHS
 from tenants.access import TenantRequest, tenant_page
 from tenants.theme import remember_theme
 
-_RANGES = {name: f"the last {label}" for name, (label, _) in LENGTHS.items()}
+_RANGES = {name: f"Last {label}" for name, (label, _) in LENGTHS.items()}
 
 
 class PreferencesForm(forms.Form):
     """A user's preferences. An empty value means the default."""
 
-    time_zone = ZoneField("the browser’s", help_text="In which times are written, UTC on hover.")
+    time_zone = ZoneField(
+        "Browser default", help_text="For displayed times. UTC is shown on hover."
+    )
     theme = forms.ChoiceField(
-        choices=[("", "the system’s"), ("light", "light"), ("dark", "dark")],
+        choices=[("", "System default"), ("light", "Light"), ("dark", "Dark")],
         required=False,
         widget=forms.Select(attrs={"class": "form-select"}),
     )
     default_range = forms.ChoiceField(
-        choices=[("", f"{_RANGES[DEFAULT]}, as for everybody"), *_RANGES.items()],
+        choices=[("", f"Default ({_RANGES[DEFAULT].lower()})"), *_RANGES.items()],
         required=False,
-        label="Range of pages of figures",
-        help_text="Where an address says none. Links that name a range show that one.",
+        label="Default time range",
+        help_text="Of pages with figures. Used unless the link sets a range.",
         widget=forms.Select(attrs={"class": "form-select"}),
     )
 

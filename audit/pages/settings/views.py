@@ -96,7 +96,7 @@ def redaction_settings(request: TenantRequest) -> HttpResponseBase:
                 patterns=patterns,
                 otlp_defaults=otlp,
             )
-            messages.success(request, "Saved. Every server applies the rules within 5 seconds.")
+            messages.success(request, "Saved. All servers apply the rules within 5 seconds.")
             return redirect("redaction_settings")
     context = {"form": form, "result": result, "removed": removed}
     return render(request, "settings/redaction_settings.html", context)

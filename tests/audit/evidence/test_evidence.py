@@ -334,7 +334,7 @@ def test_the_versions_of_tools_are_those_of_the_registry(acme: Cast, tmp_path: P
     data = make(acme.tenant)
     (line,) = member(data, "registry.ndjson").splitlines()
     assert json.loads(line)["tool_name"] == "search"
-    assert b"but for the" not in member(data, "README.txt")
+    assert b"exceed the size limit" not in member(data, "README.txt")
     verdict = judge(data, tmp_path)
     assert {check.name: check.result for check in verdict.checks}["registry"] == "verified"
 
@@ -350,7 +350,7 @@ def test_versions_that_do_not_fit_are_not_kept_quiet(
     data = make(acme.tenant)
     versions = [json.loads(line) for line in member(data, "registry.ndjson").splitlines()]
     assert [each["tool_name"] for each in versions] == ["older", "newest"]
-    assert b"but for the 1 oldest" in member(data, "README.txt")
+    assert b"without the 1 oldest" in member(data, "README.txt")
     assert judge(data, tmp_path).is_genuine
 
 
@@ -403,9 +403,9 @@ def test_a_reports_evidence_has_the_report(acme: Cast, globex: Cast, tmp_path: P
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("range=24h&previous=abc", "Earlier checkpoints are up to"),
+        ("range=24h&previous=abc", "Enter up to 20 checkpoint sizes"),
         ("range=forever", "Unknown range"),
-        ("range=24h", "Nothing of this ledger is signed yet"),
+        ("range=24h", "This ledger is not signed yet"),
     ],
 )
 def test_what_cannot_be_made_is_said_on_the_page(query: str, said: str, acme: Cast) -> None:

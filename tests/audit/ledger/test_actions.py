@@ -182,7 +182,7 @@ def test_what_nobody_touched_passes(acme: Cast) -> None:
     assert (check.state, check.findings) == (JobState.PASSED, []), "two wait to be entered"
 
 
-CHANGED = "entry 1: the action it records was changed"
+CHANGED = "entry 1: its action was changed in the audit log"
 
 
 @pytest.mark.parametrize(
@@ -195,15 +195,18 @@ CHANGED = "entry 1: the action it records was changed"
         ("UPDATE action SET details = '{}'", CHANGED),
         ("UPDATE action SET at = at - interval '1 second'", CHANGED),
         ("UPDATE action SET id = gen_random_uuid()", CHANGED),
-        ("DELETE FROM action", "entry 1: the action it records was deleted"),
-        ("UPDATE action SET ledger_index = NULL", "entry 1: the action it records was deleted"),
+        ("DELETE FROM action", "entry 1: its action was deleted from the audit log"),
+        (
+            "UPDATE action SET ledger_index = NULL",
+            "entry 1: its action was deleted from the audit log",
+        ),
         (
             "UPDATE action SET ledger_index = 3",
-            "entry 3: an action was put in that claims it",
+            "entry 3: an action that was inserted claims this entry",
         ),
         (
             "UPDATE action SET ledger_index = 4711",
-            "an action was put in that claims entry 4,711, which there is not",
+            "an action that was inserted claims entry 4,711, which does not exist",
         ),
     ],
 )

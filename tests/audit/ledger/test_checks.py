@@ -69,7 +69,7 @@ def test_what_nobody_touched_passes(acme: Cast) -> None:
     assert check.finished_at is not None
 
 
-BYTES = "entry 12: its bytes are not those that were hashed"
+BYTES = "entry 12: the stored bytes do not match the hash"
 OTHER = "SELECT payload FROM batch b WHERE b.tenant_id = batch.tenant_id AND b.first_index = 6"
 
 
@@ -80,7 +80,7 @@ OTHER = "SELECT payload FROM batch b WHERE b.tenant_id = batch.tenant_id AND b.f
         (
             "UPDATE batch SET payload = NULL",
             "first_index = 12",
-            "entries 12 to 17: their payloads are gone, and nothing says why",
+            "entries 12 to 17: the payloads are missing, and no entry declares them erased",
         ),
         (
             "UPDATE batch SET payload = '\\x00'",
@@ -97,22 +97,22 @@ OTHER = "SELECT payload FROM batch b WHERE b.tenant_id = batch.tenant_id AND b.f
             "first_index = 12",
             BYTES,
         ),
-        ("DELETE FROM batch", "first_index = 12", "a batch begins at 18, not 12"),
-        ("DELETE FROM batch", "first_index = 30", "the log ends at 30, and its tiles at 36"),
+        ("DELETE FROM batch", "first_index = 12", "a batch begins at 18 instead of 12"),
+        ("DELETE FROM batch", "first_index = 30", "the log ends at 30, but its tiles at 36"),
         (
             "UPDATE batch SET event_count = 7",
             "first_index = 12",
-            "the batch at 12 has not a leaf for each event",
+            "the batch at 12 does not have one leaf per event",
         ),
         (
             "UPDATE ledger_tile SET hashes = sha256('x') || substring(hashes FROM 33)",
             "level = 0",
-            "tile/0/000.p/36 is not made of the leaves in the log",
+            "tile/0/000.p/36 does not match the leaves in the log",
         ),
         (
             "UPDATE ledger_checkpoint SET root = sha256('x')",
             "size = 18",
-            "the checkpoint of 18 entries has another root",
+            "the checkpoint of 18 entries has a different root",
         ),
         (
             "UPDATE ledger_checkpoint SET note = replace(note, E'\\n18\\n', E'\\n19\\n')",
@@ -142,7 +142,7 @@ def test_a_rewritten_leaf_with_its_tile_is_found_at_the_signed_root(acme: Cast) 
         )
     say_erased(acme, Kind.RETENTION, [[0, 40]])
     check = run(acme)
-    assert check.findings == ["the checkpoint of 40 entries has another root"]
+    assert check.findings == ["the checkpoint of 40 entries has a different root"]
 
 
 def say_erased(cast: Cast, kind: Kind, ranges: list[list[int]]) -> None:
@@ -177,12 +177,20 @@ def test_what_was_erased_while_a_check_was_under_way_passes(acme: Cast) -> None:
 @pytest.mark.parametrize(
     ("kind", "ranges", "finding"),
     [
-        (Kind.ERASURE, [[0, 3], [4, 12]], "entry 3: its payload is gone, and nothing says why"),
-        (Kind.HOLD, [[0, 12]], "entries 0 to 11: their payloads are gone, and nothing says why"),
+        (
+            Kind.ERASURE,
+            [[0, 3], [4, 12]],
+            "entry 3: the payload is missing, and no entry declares it erased",
+        ),
+        (
+            Kind.HOLD,
+            [[0, 12]],
+            "entries 0 to 11: the payloads are missing, and no entry declares them erased",
+        ),
         (
             Kind.RETENTION,
             [[20, 99]],
-            "entries 0 to 11: their payloads are gone, and nothing says why",
+            "entries 0 to 11: the payloads are missing, and no entry declares them erased",
         ),
     ],
 )
@@ -207,7 +215,9 @@ def test_an_entry_covers_nothing_that_came_after_it(acme: Cast) -> None:
     scope = [acme.tenant.id]
     as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 37", scope)
     check = run(acme)
-    assert check.findings == ["entries 37 to 42: their payloads are gone, and nothing says why"]
+    assert check.findings == [
+        "entries 37 to 42: the payloads are missing, and no entry declares them erased"
+    ]
 
 
 def test_an_entry_that_was_altered_covers_nothing(acme: Cast) -> None:
@@ -225,8 +235,8 @@ def test_an_entry_that_was_altered_covers_nothing(acme: Cast) -> None:
     )
     keep(acme.tenant, NOW + timedelta(hours=1))
     assert run(acme).findings == [
-        "entry 36: its bytes are not those that were hashed",
-        "entries 12 to 17: their payloads are gone, and nothing says why",
+        "entry 36: the stored bytes do not match the hash",
+        "entries 12 to 17: the payloads are missing, and no entry declares them erased",
     ]
 
 

@@ -303,7 +303,7 @@ def test_an_edited_payload_has_no_entry(acme: Cast, globex: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         found = entry_at(0)
     assert found is not None
-    assert found.fault == "its bytes are not those that were hashed when it came"
+    assert found.fault == "the stored bytes do not match the hash computed on arrival"
 
 
 def test_an_epoch_has_keys_and_checkpoints_of_its_own(acme: Cast) -> None:

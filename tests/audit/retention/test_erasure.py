@@ -170,7 +170,7 @@ def test_a_payload_removed_beside_an_erasure_is_found(acme: Cast) -> None:
         "UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 2", [acme.tenant.id]
     )
     assert missing_in_ledger(acme) == [
-        "entries 2 to 3: their payloads are gone, and nothing says why"
+        "entries 2 to 3: the payloads are missing, and no entry declares them erased"
     ]
 
 
@@ -254,7 +254,7 @@ def test_what_is_held_is_left_out_and_said(acme: Cast) -> None:
     assert (one.call_count, one.held_count, one.erased_calls) == (1, 1, 1)
     assert [bool(each) for each in event_texts(acme)] == [True, True, False, False]
     page = signed_in(acme.auditor).get(reverse("erasure_detail", args=[one.id])).content.decode()
-    assert "Held, left out" in page
+    assert "Held (excluded)" in page
 
 
 def test_a_hold_set_after_the_dry_run_counts(acme: Cast) -> None:
@@ -403,7 +403,7 @@ def test_stopped_halfway_it_says_what_is_gone(acme: Cast, monkeypatch: pytest.Mo
     assert missing_in_ledger(acme) == []
     assert index_agrees_with_log(acme)
     page = signed_in(acme.admin).get(reverse("erasure_detail", args=[one.id])).content.decode()
-    assert "What was erased by then is gone" in page
+    assert "Data that was already erased" in page
 
 
 def test_a_damaged_payload_is_left_and_named(acme: Cast) -> None:
@@ -423,7 +423,7 @@ def test_nothing_is_erased_twice_and_nothing_without_a_reason(acme: Cast) -> Non
     one = preview_erasure(acme)
     address = reverse("erasure_confirm", args=[one.id])
     client = signed_in(acme.admin)
-    assert "say why" in client.post(address, {"reason": ""}, follow=True).content.decode()
+    assert "Enter a reason" in client.post(address, {"reason": ""}, follow=True).content.decode()
     confirm_erasure(acme, one.id)
     run_erasure(acme, one.id)
     confirm_erasure(acme, one.id)

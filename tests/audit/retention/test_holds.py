@@ -305,7 +305,7 @@ def test_a_release_says_why(acme: Cast) -> None:
     one = set_hold(acme, trace_id="t")
     address = reverse("hold_release", args=[one.id])
     answer = signed_in(acme.admin).post(address, {"reason": " "}, follow=True)
-    assert "Nothing was released" in answer.content.decode()
+    assert "Hold not released" in answer.content.decode()
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor"])
@@ -333,7 +333,7 @@ def test_a_call_says_when_and_why_its_payloads_went(acme: Cast) -> None:
     assert "were erased by retention" in page
     assert "Backups keep them until they expire" in page
     entry = signed_in(acme.viewer).get(reverse("ledger_entry", args=[0])).content.decode()
-    assert "Its payload was erased on" in entry
+    assert "The payload was erased on" in entry
 
 
 def test_a_tenant_that_never_decided_anything_can_hold(acme: Cast) -> None:

@@ -39,12 +39,12 @@ def test_from_a_call_to_the_file_that_proves_it_without_a_script(
     page.get_by_text("End #1").click()
     page.get_by_role("link", name="Integrity proof").last.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Entry #1")
-    expect(page.get_by_text("proved", exact=True)).to_be_visible()
+    expect(page.get_by_text("valid", exact=True)).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download proof").click()
     file = ProofFile.parse(Path(download.value.path()).read_bytes())
     assert (file.index, len(file.proof)) == (1, 1)
-    page.get_by_role("link", name="this call").click()
+    page.get_by_role("link", name="View call").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Call")
     context.close()
 

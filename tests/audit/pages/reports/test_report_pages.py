@@ -81,8 +81,8 @@ def test_a_report_is_made_read_and_listed(acme: Cast) -> None:
     noon = NOW.replace(hour=12) - timedelta(days=3)  # of one week in both time zones
     record(acme, noon, noon + timedelta(hours=2), 60)
     empty = text(signed_in(acme.viewer).get("/reports/").content.decode())
-    assert "No report yet" in empty
-    assert "Make a report" not in empty
+    assert "No reports yet" in empty
+    assert "Create a report" not in empty
     pk = make(signed_in(acme.editor), "Europe/Berlin", kind="week", day=days_ago(NOW, 3))
     page = text(signed_in(acme.viewer).get(f"/reports/{pk}").content.decode())
     for words in ("Weekly report", "Europe/Berlin", acme.editor.username, "60"):
@@ -114,7 +114,7 @@ def test_what_cannot_be_made_is_said(acme: Cast) -> None:
     for asked in ({}, {"kind": "day", "day": "x\x00"}, {"kind": "range", "from": "9999-99-99"}):
         answer = client.post("/reports/create", asked, follow=True)
         assert answer.status_code == 200
-        assert "No report was made" in text(answer.content.decode())
+        assert "No report created" in text(answer.content.decode())
     assert client.get(f"/reports/{uuid4()}/export.pdf").status_code == 404
     assert client.get("/reports/?before=nonsense").status_code == 200
     pk = make(client, kind="day", day=days_ago(NOW, 0))
@@ -150,7 +150,7 @@ def test_a_report_stays_as_it_was_made_and_one_made_again_says_what_came(acme: C
         then, now = before.figures[section][member], second.figures[section][member]
         assert (name in changed) == (then != now), name
     shown = text(client.get(f"/reports/{second.id}").content.decode())
-    assert "What arrived since" in shown
+    assert "Changes since the earlier report" in shown
     assert "2 events" in shown
 
 
@@ -222,8 +222,8 @@ def test_hostile_text_is_text_in_every_form(acme: Cast) -> None:
 def test_a_report_of_nothing_reads_well(acme: Cast) -> None:
     pk = make(signed_in(acme.editor), "Asia/Kathmandu", kind="month", day=days_ago(NOW, 40))
     page = text(signed_in(acme.viewer).get(f"/reports/{pk}").content.decode())
-    assert "No call ended in this range." in page
-    assert "Nobody exported anything." in page
+    assert "No calls ended in this range." in page
+    assert "No exports." in page
     assert "Nobodyexportedanything." in words_of(file(acme, pk, "pdf"))
 
 

@@ -45,7 +45,7 @@ def test_name_zone_and_retention_are_saved_and_put_on_record(acme: Cast, client:
         client, name="ACME Ltd", time_zone="Asia/Tokyo", payload_days=200, index_days=400, is_sure=1
     )
     assert "Saved." in page
-    assert "Under" not in page
+    assert "Retention under" not in page
     tenant = Tenant.objects.get(pk=acme.tenant.pk)
     assert (tenant.name, tenant.time_zone, tenant.slug) == (
         "ACME Ltd",
@@ -66,7 +66,7 @@ def test_what_erases_is_confirmed_first_and_what_keeps_longer_is_not(
     acme: Cast, client: Client
 ) -> None:
     page = save(client, payload_days=200)
-    assert "Confirm that older records are to be erased" in page
+    assert "Confirm that older data is erased" in page
     assert setting_of(acme) is None
     save(client, payload_days=200, is_sure=1)
     assert "Saved." in save(client, payload_days=201)
@@ -79,10 +79,10 @@ def test_what_erases_is_confirmed_first_and_what_keeps_longer_is_not(
 
 @pytest.mark.parametrize(("days", "warns"), [(WARN_UNDER_DAYS - 1, True), (WARN_UNDER_DAYS, False)])
 def test_less_than_half_a_year_is_warned_of(client: Client, days: int, warns: bool) -> None:
-    assert ("Under 183 days" in save(client, payload_days=days)) is warns
+    assert ("Retention under 183 days" in save(client, payload_days=days)) is warns
     save(client, payload_days=days, is_sure=1)
     shown = client.get(reverse("tenant_settings")).content.decode()
-    assert ("Under 183 days" in shown) is warns
+    assert ("Retention under 183 days" in shown) is warns
 
 
 @pytest.mark.parametrize(
