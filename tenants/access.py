@@ -83,9 +83,9 @@ def tenant_page[**P](
                 }
                 return render(request, "tenants/no_tenant.html", context, status=403)
             if not has_role(entered.membership, role):
-                raise PermissionDenied(f"This page is for the role {role.label.lower()}.")
+                raise PermissionDenied(f"This page requires the role {role.label.lower()}.")
             if needs_payloads and not entered.membership.reaches_payloads:
-                raise PermissionDenied("Your role does not show payloads.")
+                raise PermissionDenied("Your role can't view payloads.")
             # Active until the response is made: `tenants.timezone` restores the previous zone.
             timezone.activate(zone_of(entered.user, request.COOKIES, entered.tenant))
             with tenant_scope(entered.tenant.id):

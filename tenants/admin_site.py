@@ -38,7 +38,9 @@ class TenantAdminSite(admin.AdminSite):
     def has_permission(self, request: HttpRequest) -> bool:
         """True for staff; raises PermissionDenied for others. The role was checked before."""
         if not super().has_permission(request):
-            raise PermissionDenied("The admin is open to staff; your account is not marked so.")
+            raise PermissionDenied(
+                "The admin site is for staff. Your account is not marked as staff."
+            )
         return True
 
     def get_urls(self) -> list[URLPattern | URLResolver]:

@@ -30,15 +30,15 @@ _SHARED = ("missing_key", "unknown_key", "missing_scope", "method_not_allowed", 
 
 
 class Asked(Schema):
-    """The parameters of an address. Others are refused: a filter with a typing error filters
-    nothing, and more would come than was asked for.
+    """The parameters of a URL. Unknown ones are rejected: a mistyped filter would filter nothing,
+    and the response would have more than was requested.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class Paged(Asked):
-    """Those of a list."""
+    """The parameters of a list."""
 
     cursor: str = ""
     """`next` of the previous response; omit it for the first page."""
@@ -47,7 +47,7 @@ class Paged(Asked):
 
 
 class Answer(BaseModel):
-    """What an operation answers, for its description: attributes are explained by docstrings."""
+    """The response of an operation; docstrings of attributes become their descriptions."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

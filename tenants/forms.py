@@ -15,7 +15,7 @@ class KeyForm(forms.Form):
 
     name = forms.CharField(
         max_length=ApiKey._meta.get_field("name").max_length,
-        help_text="Where it is used, so that you know what stops when you revoke it.",
+        help_text="Where the key is used, so that you know what stops when you revoke it.",
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
     scopes = forms.TypedMultipleChoiceField(
@@ -26,8 +26,8 @@ class KeyForm(forms.Form):
     )
     expires_on = forms.DateField(
         required=False,
-        label="Last day, UTC",
-        help_text="Empty: it opens until it is revoked.",
+        label="Last day (UTC)",
+        help_text="Leave empty for no expiry.",
         widget=forms.DateInput(attrs={"class": "form-control", "type": "date"}),
     )
 
@@ -40,11 +40,11 @@ class RotationForm(forms.Form):
     """A key's replacement: how long the old key still works, and the last day of the new one."""
 
     OVERLAPS: ClassVar[dict[str, tuple[str, timedelta]]] = {
-        "0": ("stops at once", timedelta(0)),
-        "1h": ("works for an hour more", timedelta(hours=1)),
-        "24h": ("works for a day more", timedelta(days=1)),
-        "7d": ("works for a week more", timedelta(days=7)),
-        "30d": ("works for 30 days more", timedelta(days=30)),
+        "0": ("stops immediately", timedelta(0)),
+        "1h": ("works for 1 more hour", timedelta(hours=1)),
+        "24h": ("works for 1 more day", timedelta(days=1)),
+        "7d": ("works for 7 more days", timedelta(days=7)),
+        "30d": ("works for 30 more days", timedelta(days=30)),
     }
 
     overlap = forms.ChoiceField(choices=[(key, each[0]) for key, each in OVERLAPS.items()])
@@ -63,11 +63,11 @@ def _end_of(day: date | None) -> datetime | None:
     if day is None:
         return None
     if day < timezone.now().date():
-        raise forms.ValidationError("This day is over.")
+        raise forms.ValidationError("This day is in the past.")
     try:
         return datetime.combine(day + timedelta(days=1), time(), UTC)
     except OverflowError:
-        raise forms.ValidationError("That is beyond the calendar.") from None
+        raise forms.ValidationError("This date is too far in the future.") from None
 
 
 class InvitationForm(forms.Form):
@@ -75,8 +75,8 @@ class InvitationForm(forms.Form):
 
     label = forms.CharField(
         max_length=Invitation._meta.get_field("label").max_length,
-        label="Who it is for",
-        help_text="A name or an address, for you and the record. It need not be a user name.",
+        label="Invited person",
+        help_text="A name or an address, for you and the audit log. It need not be a user name.",
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
     role = forms.TypedChoiceField(
@@ -106,7 +106,7 @@ class AccountForm(UserCreationForm[User]):
         for field in self.fields.values():
             field.widget.attrs["class"] = "form-control"
         name = self.fields["username"]
-        name.help_text = f"You sign in as this name with @{tenant.slug} at its end."
+        name.help_text = f"You sign in with this name followed by @{tenant.slug}."
         name.widget.attrs |= {
             "maxlength": self._NAME_MAX,
             "autofocus": False,
@@ -117,7 +117,7 @@ class AccountForm(UserCreationForm[User]):
         """The complete name. Raises ValidationError if it has an `@`, is too long, or is taken."""
         name = self.cleaned_data["username"]
         if "@" in name:
-            raise forms.ValidationError(f"Without @: @{self.tenant.slug} is added.")
+            raise forms.ValidationError(f"Enter the name without @. @{self.tenant.slug} is added.")
         if len(name) > self._NAME_MAX:
             raise forms.ValidationError(f"At most {self._NAME_MAX} characters.")
         self.cleaned_data["username"] = f"{name}@{self.tenant.slug}"
@@ -146,8 +146,8 @@ class PasswordForm(PasswordChangeForm):
 
 
 ROLE_HELP = {
-    Role.VIEWER: "sees what ran and how it went; of payloads their shape",
-    Role.EDITOR: "sees everything recorded, publishes tool versions, deals with the inbox",
-    Role.AUDITOR: "sees who did what, and payloads for a reason; reports, exports, no changes",
-    Role.ADMIN: "all of this, and manages keys, members and how long what is kept",
+    Role.VIEWER: "sees calls and figures; structure of payloads only",
+    Role.EDITOR: "sees all recorded data, publishes tool versions, resolves rejected events",
+    Role.AUDITOR: "sees the audit log, and payloads for a reason; reports, exports, no changes",
+    Role.ADMIN: "all of this, and manages keys, members and retention",
 }

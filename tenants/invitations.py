@@ -93,13 +93,13 @@ def check_open(invitation: Invitation, now: datetime) -> None:
     Invitations of a former admin are closed: otherwise that person could return by a kept link.
     """
     if invitation.accepted_at is not None:
-        raise InvitationOverError("It has been accepted already: a link opens once.")
+        raise InvitationOverError("It was already accepted. A link works once.")
     if invitation.revoked_at is not None:
-        raise InvitationOverError("An admin has revoked it.")
+        raise InvitationOverError("An admin revoked it.")
     if invitation.expires_at <= now:
-        raise InvitationOverError(f"It has expired: a link is valid for {VALID_FOR.days} days.")
+        raise InvitationOverError(f"It has expired. A link is valid for {VALID_FOR.days} days.")
     if not _of(invitation).filter(_BY_AN_ADMIN).exists():
-        raise InvitationOverError("Who made it is no longer an admin.")
+        raise InvitationOverError("The admin who created it is no longer an admin.")
 
 
 def accept(invitation: Invitation, user: User) -> Membership:

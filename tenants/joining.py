@@ -58,7 +58,7 @@ def _explain(
     except InvitationOverError as error:
         return _page(request, invitation, HTTPStatus.GONE, over=str(error))
     if invitation.tenant.suspended_at is not None:
-        suspended = "This tenant is suspended by the installation's operator."
+        suspended = "The operator of this installation suspended the tenant."
         return _page(request, invitation, HTTPStatus.GONE, over=suspended)
     if user and Membership.objects.filter(tenant_id=invitation.tenant_id, user=user).exists():
         return _page(request, invitation, HTTPStatus.CONFLICT, is_member=True)
@@ -81,7 +81,7 @@ def _accept(
             with transaction.atomic():
                 member = form.save()
         except IntegrityError:  # another request took the name at the same time
-            form.add_error("username", "This name is taken.")
+            form.add_error("username", "This user name is already taken.")
             return _page(request, invitation, form=form)
     try:
         membership = accept(invitation, member)

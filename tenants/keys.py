@@ -116,9 +116,9 @@ def create_key(
     Raises ValueError without a scope, or for an expiry in the past.
     """
     if not scopes:
-        raise ValueError("a key without a scope opens nothing")
+        raise ValueError("a key needs at least one scope")
     if expires_at is not None and expires_at <= timezone.now():
-        raise ValueError("the expiry has passed already")
+        raise ValueError("the expiry is in the past")
     key_id = "".join(secrets.choice(_ALPHABET) for _ in range(_KEY_ID_LENGTH))
     secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
     with tenant_scope(tenant.id):
@@ -160,7 +160,7 @@ def _looked_up(token: str, scope: Scope) -> ApiKeyIdentity:
         keys = ApiKey.objects.filter(tenant_id=tenant_id, key_id=key_id)
         key = keys.select_related("tenant").first()
         if key is None or not hmac.compare_digest(bytes(key.secret_sha256), _sha256(secret)):
-            raise KeyRefused(401, "unknown_key", "No such API key.")
+            raise KeyRefused(401, "unknown_key", "Unknown API key.")
         if key.revoked_at is not None:
             raise KeyRefused(401, "revoked_key", "This API key was revoked.")
         if key.expires_at is not None and key.expires_at <= now:
@@ -206,9 +206,9 @@ def rotate_key(
     # Locked: if two requests rotate a key at the same time, only one creates a new key.
     old = ApiKey.objects.select_for_update().get(tenant_id=key.tenant_id, pk=key.pk)
     if old.revoked_at is not None or (old.expires_at is not None and old.expires_at <= now):
-        raise ValueError("the key opens nothing any more")
+        raise ValueError("the key is revoked or has expired")
     if old.replaced_by_id is not None:
-        raise ValueError("the key has been replaced before")
+        raise ValueError("the key was already replaced")
     new, text = create_key(
         key.tenant,
         old.name,

@@ -42,7 +42,7 @@ class SignInForm(AuthenticationForm):
             self._record("too many attempts")
             minutes = FAILURES_COUNT_FOR.total_seconds() / 60
             raise ValidationError(
-                f"Too many failed attempts. Wait {minutes:.0f} minutes and try again.",
+                f"Too many failed sign-ins. Wait {minutes:.0f} minutes, then try again.",
                 code="throttled",
             )
         try:

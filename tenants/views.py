@@ -35,6 +35,7 @@ from tenants.sign_in import SignInForm
 from tenants.theme import remember_theme
 
 _form_methods = require_http_methods(["GET", "HEAD", "POST"])
+_LAST_ADMIN = "Give another member the role admin first."
 
 
 class _SignIn(LoginView):
@@ -161,7 +162,7 @@ def _key_page(request: TenantRequest, form: KeyForm, new_key: NewKey | None) -> 
         "keys": keys,
         "new_key": new_key,
         "now": timezone.now(),
-        "overlaps": RotationForm.OVERLAPS.items(),
+        "overlaps": [(value, label) for value, (label, _) in RotationForm.OVERLAPS.items()],
     }
     return render(request, "tenants/key_list.html", context)
 
@@ -173,7 +174,7 @@ def key_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     key = get_object_or_404(ApiKey, tenant=request.tenant, pk=pk)
     revoke_key(key)
     record_action(request.tenant, request.user, "key.revoke", str(key))
-    messages.success(request, f"The key {key.name} no longer opens anything.")
+    messages.success(request, f"Key {key.name} revoked.")
     return redirect("key_list")
 
 
@@ -232,9 +233,9 @@ def invitation_revoke(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         record_action(
             request.tenant, request.user, "member.uninvite", invitation.label, role=invitation.role
         )
-        messages.success(request, f"The link for {invitation.label} no longer opens.")
+        messages.success(request, f"Invitation for {invitation.label} revoked.")
     else:
-        messages.error(request, f"The invitation for {invitation.label} is over already.")
+        messages.error(request, f"The invitation for {invitation.label} is no longer open.")
     return redirect("member_list")
 
 
@@ -245,13 +246,13 @@ def member_role(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     member = _get_member(request, pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "There is no such role.")
+        messages.error(request, "Unknown role.")
         return redirect("member_list")
     before, role = member.role, form.cleaned_data["role"]
     try:
         change_role(member, role)
     except LastAdminError:
-        messages.error(request, f"{member.user} is the last admin: make somebody else one first.")
+        messages.error(request, f"{member.user} is the last admin. {_LAST_ADMIN}")
     else:
         record_action(
             request.tenant,
@@ -273,7 +274,7 @@ def member_remove(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     try:
         remove_member(member)
     except LastAdminError:
-        messages.error(request, f"{member.user} is the last admin: make somebody else one first.")
+        messages.error(request, f"{member.user} is the last admin. {_LAST_ADMIN}")
     else:
         record_action(
             request.tenant, request.user, "member.remove", member.user.username, role=member.role

@@ -117,8 +117,9 @@ def inclusion(index: int, *, size: int | None = None) -> Inclusion:
     if checkpoint is None or not 0 <= index < checkpoint.size:
         if checkpoint is None:
             raise UnsignedError("The ledger is not signed yet.")
-        size = f"the newest signed checkpoint has {checkpoint.size:,} entries"
-        raise UnsignedError(f"Entry {index:,} is not signed yet: {size}.")
+        raise UnsignedError(
+            f"Entry {index:,} is not in the signed checkpoint of {checkpoint.size:,} entries."
+        )
     tree = StoredTree(current_tenant_id(), checkpoint.size)
     try:
         leaf, hashes = tree.leaf(index), tree.inclusion(index)

@@ -181,12 +181,12 @@ def test_a_viewer_is_told_what_is_left_out(
     assert f"/{kind}" not in page.split('id="call-panel"')[1].split("</section>")[0]
     assert "received" in page, "when its events came is no payload"
     assert "Your role can't view payloads" in shown(ROUTES["violations/"], world, viewer)
-    assert "Your role does not show payloads" in shown(ROUTES["inbox/<uuid:pk>"], world, viewer)
+    assert "Your role can't view payloads" in shown(ROUTES["inbox/<uuid:pk>"], world, viewer)
     assert "Search in payloads" not in shown(ROUTES["calls/"], world, viewer)
     address = f"/calls/{world.at.date()}/{world.call_id}/{kind}"
     answer = viewer.get(address)
     assert answer.status_code == 403
-    assert "Your role does not show payloads" in answer.content.decode()
+    assert "Your role can&#x27;t view payloads" in answer.content.decode()
 
 
 def test_a_viewer_cannot_ask_whether_a_message_holds_a_text(

@@ -70,7 +70,7 @@ def test_a_key_ends_when_it_was_said(acme: Cast) -> None:
         (["--name", " ", "--scope", "read"], "1 to 100 characters"),
         (["--name", "x" * 101, "--scope", "read"], "1 to 100 characters"),
         (["--name", "x", "--scope", "read", "--expires", "tomorrow"], "--expires must be a time"),
-        (["--name", "x", "--scope", "read", "--expires", "2020-01-01"], "has passed already"),
+        (["--name", "x", "--scope", "read", "--expires", "2020-01-01"], "is in the past"),
         (["--name", "x", "--scope", "all"], "invalid choice"),
     ],
 )

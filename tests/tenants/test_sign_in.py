@@ -156,7 +156,7 @@ def test_passwords_tried_at_once_are_counted_like_those_tried_in_turn(acme: Cast
 
         with ThreadPoolExecutor(40) as threads:
             answers = list(threads.map(guess, range(40)))
-        refused = sum("Too many failed attempts" in answer for answer in answers)
+        refused = sum("Too many failed sign-ins" in answer for answer in answers)
         assert (len(answers) - refused, refused) == (FAILURES_ALLOWED, 40 - FAILURES_ALLOWED)
         assert all("Please enter a correct" in answer or "Too many" in answer for answer in answers)
 

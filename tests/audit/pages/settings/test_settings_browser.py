@@ -22,7 +22,7 @@ def test_a_key_is_made_copied_and_revoked(page: Page, acme: Cast) -> None:
     expect(page.get_by_label("Your new key")).to_have_count(0)
     page.locator("summary", has_text="Revoke").click()
     page.get_by_role("button", name="Revoke crawler").click()
-    expect(page.get_by_text("no longer opens anything")).to_be_visible()
+    expect(page.get_by_text("Key crawler revoked")).to_be_visible()
 
 
 def test_a_key_is_rotated_and_both_work(page: Page, acme: Cast) -> None:
@@ -30,8 +30,8 @@ def test_a_key_is_rotated_and_both_work(page: Page, acme: Cast) -> None:
     sign_in(page, acme.admin)
     page.get_by_role("link", name="API keys").click()
     page.locator("summary", has_text="Rotate").click()
-    page.get_by_label("The old one").select_option(label="works for a week more")
-    page.get_by_role("button", name="Make the new key").click()
+    page.get_by_label("Old key").select_option(label="works for 7 more days")
+    page.get_by_role("button", name="Rotate key").click()
     new = page.get_by_label("Your new key").input_value()
     for each in (text, new):
         assert authenticate(each, Scope.INGEST).tenant_id == acme.tenant.id
@@ -99,9 +99,9 @@ def test_somebody_is_invited_and_joins_without_javascript(
 ) -> None:
     sign_in(page, acme.admin)
     page.get_by_role("link", name="Members").click()
-    page.get_by_label("Who it is for").fill("Nina from Support")
+    page.get_by_label("Invited person").fill("Nina from Support")
     page.get_by_label("Role", exact=True).select_option(label="Auditor")
-    page.get_by_role("button", name="Make the link").click()
+    page.get_by_role("button", name="Create link").click()
     link = page.get_by_label("Invitation link").input_value()
     assert link.startswith(live_server.url)
     row = page.get_by_role("row").filter(has_text="Nina from Support")
@@ -113,10 +113,10 @@ def test_somebody_is_invited_and_joins_without_javascript(
         joining.get_by_label("Username").fill("nina")
         joining.get_by_label("Password", exact=True).fill("a password of their own")
         joining.get_by_label("Password confirmation").fill("a password of their own")
-        joining.get_by_role("button", name="Make the account and join").click()
+        joining.get_by_role("button", name="Create account and join").click()
         expect(joining.get_by_text("You are now a member of")).to_be_visible()
         joining.goto(link)
-        expect(joining.get_by_text("It has been accepted already")).to_be_visible()
+        expect(joining.get_by_text("It was already accepted")).to_be_visible()
     page.get_by_role("link", name="Members").click()
     expect(page.get_by_text(f"nina@{acme.tenant.slug}", exact=True)).to_be_visible()
     expect(page.get_by_text("Nina from Support")).to_have_count(0)

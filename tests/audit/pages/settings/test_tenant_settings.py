@@ -134,12 +134,12 @@ def test_saved_rules_apply_to_the_next_event(acme: Cast, client: Client) -> None
     [
         ('{"iban": "DE89", "n": 1.50}', '{"iban": "[redacted]", "n": 1.50}', "1 value would"),
         ("write to ada@x", '"[redacted]"', "1 value would"),
-        ('[{"a": "b"}]', '[{"a": "b"}]', "Nothing would"),
-        ("{ no JSON", '"{ no JSON"', "Nothing would"),
-        ("", '""', "Nothing would"),
-        ('"<script>alert(1)</script>"', '"<script>alert(1)</script>"', "Nothing would"),
-        ('"}, {"', '"}, {"', "Nothing would"),
-        ("1}, {", '"1}, {"', "Nothing would"),
+        ('[{"a": "b"}]', '[{"a": "b"}]', "No values would"),
+        ("{ no JSON", '"{ no JSON"', "No values would"),
+        ("", '""', "No values would"),
+        ('"<script>alert(1)</script>"', '"<script>alert(1)</script>"', "No values would"),
+        ('"}, {"', '"}, {"', "No values would"),
+        ("1}, {", '"1}, {"', "No values would"),
     ],
 )
 def test_rules_are_tried_on_a_sample_and_nothing_is_saved(
