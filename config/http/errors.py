@@ -23,14 +23,14 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _answer(
         request,
         HTTPStatus.BAD_REQUEST,
-        "Not understood",
-        "The request cannot be read, or was sent to a name this server does not answer to.",
+        "Bad request",
+        "The request is invalid, or its host name is not one of this server.",
     )
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """403, with the reason the view gave."""
-    reason = str(exception) or "Your role in this tenant does not include this page."
+    reason = str(exception) or "Your role in this tenant has no access to this page."
     return _answer(request, HTTPStatus.FORBIDDEN, "Not allowed", reason)
 
 
@@ -39,9 +39,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     return _answer(
         request,
         HTTPStatus.FORBIDDEN,
-        "Please try again",
-        "The form was too old, or your browser sent no cookie. Go back, reload the page and"
-        " send it again; nothing was changed.",
+        "Form expired",
+        "The form has expired, or your browser sent no cookie. Nothing changed. Go back, reload"
+        " the page and submit the form again.",
     )
 
 
@@ -50,9 +50,9 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _answer(
         request,
         HTTPStatus.NOT_FOUND,
-        "Nothing here",
-        "This address names nothing you may see. It may belong to another tenant, be older"
-        " than what is kept, or be mistyped.",
+        "Page not found",
+        "The page does not exist, or you have no access to it. It may belong to another tenant,"
+        " or its data may have expired. Check the address.",
     )
 
 
@@ -62,9 +62,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
         response = _answer(
             request,
             HTTPStatus.SERVICE_UNAVAILABLE,
-            "Back in a moment",
-            f"{why_unavailable(sys.exception())} Reload the page in a few seconds; what executors"
-            " record meanwhile is kept by them and sent then.",
+            "Temporarily unavailable",
+            f"{why_unavailable(sys.exception())} Reload the page in a few seconds. Executors keep"
+            " their events and send them later.",
         )
         response["Retry-After"] = str(RETRY_AFTER_SECONDS)
         return response
@@ -72,8 +72,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
         request,
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "Something went wrong",
-        "The page could not be made; the reason is in the server's log. What executors sent"
-        " is not affected.",
+        "The page could not be created. The server's log has the reason. Events from executors"
+        " are not affected.",
     )
 
 

@@ -25,42 +25,42 @@ class Kind:
 
 
 KINDS = {
-    "bad_request": Kind(400, "The request cannot be read"),
-    "malformed": Kind(400, "The body is not what it should be"),
-    "unreadable_body": Kind(400, "The body cannot be read as lines"),
-    "missing_key": Kind(401, "No API key was sent"),
-    "malformed_key": Kind(401, "This is no API key"),
+    "bad_request": Kind(400, "Bad request"),
+    "malformed": Kind(400, "The body has an invalid structure"),
+    "unreadable_body": Kind(400, "The body cannot be read as lines of text"),
+    "missing_key": Kind(401, "API key missing"),
+    "malformed_key": Kind(401, "Not an API key"),
     "mistyped_key": Kind(401, "The API key is mistyped"),
-    "unknown_key": Kind(401, "Nobody knows this API key"),
+    "unknown_key": Kind(401, "Unknown API key"),
     "revoked_key": Kind(401, "The API key was revoked"),
     "expired_key": Kind(401, "The API key has expired"),
-    "missing_scope": Kind(403, "The API key does not open this"),
+    "missing_scope": Kind(403, "The API key lacks the required scope"),
     "tenant_suspended": Kind(403, "The API key's tenant is suspended"),
     "forbidden": Kind(403, "Not allowed"),
-    "not_found": Kind(404, "There is no such thing, or not for this key"),
-    "method_not_allowed": Kind(405, "This address does not take that method"),
-    "name_taken": Kind(409, "The name stands for another contract"),
-    "unsigned": Kind(409, "Nothing of that is signed yet"),
-    "altered": Kind(409, "The ledger is not what was signed"),
-    "length_required": Kind(411, "The length of the body is not known"),
+    "not_found": Kind(404, "Not found or not accessible"),
+    "method_not_allowed": Kind(405, "Method not allowed"),
+    "name_taken": Kind(409, "The name is taken by another contract"),
+    "unsigned": Kind(409, "Not signed yet"),
+    "altered": Kind(409, "The ledger differs from what was signed"),
+    "length_required": Kind(411, "Content-Length missing"),
     "too_large": Kind(413, "The body is too large"),
     "line_too_long": Kind(413, "A line is too long"),
-    "too_deep": Kind(413, "A line is nested too deep"),
-    "ratio": Kind(413, "The body inflates to too much"),
-    "too_many": Kind(413, "Too many tools at once"),
-    "too_many_lines": Kind(413, "Too many lines at once"),
-    "media_type": Kind(415, "This type of content is not taken"),
-    "encoding": Kind(415, "This encoding of content is not taken"),
-    "parameter": Kind(422, "A parameter is unknown or wrong"),
-    "range": Kind(422, "There is no such range of time"),
-    "query": Kind(422, "The query cannot be read"),
-    "cursor": Kind(422, "The cursor is not one of ours"),
-    "limit": Kind(422, "The limit is out of bounds"),
-    "batch_id_reused": Kind(422, "The Idempotency-Key belongs to another body"),
-    "quota": Kind(429, "The API key has sent its share"),
-    "internal_server_error": Kind(500, "Something went wrong here"),
-    "overloaded": Kind(503, "Too much comes at once"),
-    "unavailable": Kind(503, "The database cannot be reached"),
+    "too_deep": Kind(413, "A line is nested too deeply"),
+    "ratio": Kind(413, "The compression ratio of the body is too high"),
+    "too_many": Kind(413, "Too many tools in one request"),
+    "too_many_lines": Kind(413, "Too many lines in one request"),
+    "media_type": Kind(415, "Unsupported media type"),
+    "encoding": Kind(415, "Unsupported content encoding"),
+    "parameter": Kind(422, "Unknown or invalid parameter"),
+    "range": Kind(422, "Invalid time range"),
+    "query": Kind(422, "Invalid query"),
+    "cursor": Kind(422, "Invalid cursor"),
+    "limit": Kind(422, "Limit out of range"),
+    "batch_id_reused": Kind(422, "The Idempotency-Key was used with another body"),
+    "quota": Kind(429, "Rate limit exceeded"),
+    "internal_server_error": Kind(500, "Internal server error"),
+    "overloaded": Kind(503, "Server overloaded"),
+    "unavailable": Kind(503, "Database unavailable"),
 }
 """All kinds of problems by code."""
 
@@ -148,7 +148,10 @@ class ProblemMiddleware:
         ):
             allowed = ", ".join(sorted(response["Allow"].replace(" ", "").split(",")))
             response.content = json.dumps(
-                document("method_not_allowed", f"It takes {allowed}, not {request.method}.")
+                document(
+                    "method_not_allowed",
+                    f"Allowed methods: {allowed}. The request used {request.method}.",
+                )
             ).encode()
             response["Content-Type"] = MEDIA_TYPE
             response["Allow"] = allowed

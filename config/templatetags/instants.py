@@ -46,8 +46,7 @@ def zone() -> SafeString:
     if name == "UTC":
         return mark_safe('<span class="unit-of">UTC</span>')
     return format_html(
-        '<span class="unit-of" title="Times are of {}, where your browser is. Each has its UTC '
-        'on hover.">{}</span>',
+        '<span class="unit-of" title="Times in {}. Hover over a time for UTC.">{}</span>',
         name,
         instants.place(name),
     )

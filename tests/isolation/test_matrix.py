@@ -182,7 +182,7 @@ def test_a_form_of_another_site_changes_nothing(route: str, theirs: World) -> No
             assert answer.status_code == 405, method
             continue
         assert answer.status_code == 403, method
-        assert "The form was too old" in answer.content.decode()
+        assert "The form has expired" in answer.content.decode()
 
 
 @pytest.mark.parametrize("route", sorted(ROUTES))

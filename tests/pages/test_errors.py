@@ -78,12 +78,12 @@ def _too_many_fields(cast: Cast, **headers: str) -> Any:
 ERRORS = pytest.mark.parametrize(
     ("fail", "status", "heading"),
     [
-        (_too_many_fields, 400, "Not understood"),
+        (_too_many_fields, 400, "Bad request"),
         (_forbidden, 403, "Not allowed"),
-        (_forged, 403, "Please try again"),
-        (_unknown, 404, "Nothing here"),
+        (_forged, 403, "Form expired"),
+        (_unknown, 404, "Page not found"),
         (_broken_page, 500, "Something went wrong"),
-        (_without_database, 503, "Back in a moment"),
+        (_without_database, 503, "Temporarily unavailable"),
     ],
 )
 

@@ -97,7 +97,7 @@ def test_error_pages_are_styled_and_keep_the_policy(
     address = f"{live_server.url}/nowhere/"
     response = page.goto(address)
     _check_headers(response)
-    expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     assert refused == [address], "nothing but the page itself is missing"
     card = page.locator(".bare-card")
     assert card.evaluate("it => getComputedStyle(it).borderTopWidth") != "0px"
@@ -114,4 +114,4 @@ def test_a_form_without_its_token_is_refused_in_style(page: Page, world: World) 
     page.get_by_label("Name").fill("forged")
     page.context.clear_cookies(name="csrftoken")
     page.get_by_role("button", name="Create key").click()
-    expect(page.get_by_role("heading", name="Please try again")).to_be_visible()
+    expect(page.get_by_role("heading", name="Form expired")).to_be_visible()

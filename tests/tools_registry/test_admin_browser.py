@@ -122,7 +122,7 @@ def test_another_tenants_tool_is_nowhere_in_the_admin(page: Page, acme: Cast, gl
     response = page.goto(f"/admin/tools_registry/tool/{theirs.pk}/change/")
     assert response is not None
     assert response.status == 404
-    expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     page.goto("/admin/tools_registry/tool/?q=their")
     expect(page.locator("#result_list tbody tr")).to_have_count(0)
 
