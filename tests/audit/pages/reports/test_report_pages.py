@@ -224,7 +224,7 @@ def test_a_report_of_nothing_reads_well(acme: Cast) -> None:
     page = text(signed_in(acme.viewer).get(f"/reports/{pk}").content.decode())
     assert "No calls ended in this range." in page
     assert "No exports." in page
-    assert "Nobodyexportedanything." in words_of(file(acme, pk, "pdf"))
+    assert "Noexports." in words_of(file(acme, pk, "pdf"))
 
 
 def test_a_long_report_turns_its_pages(acme: Cast) -> None:
