@@ -187,7 +187,7 @@ def test_refused_lines_lose_their_text_at_the_same_age(acme: Cast) -> None:
     assert left == {old_id: b"", new.id: b"{ secret of today"}
     assert [told["lines"] for told in recorded_actions(acme, "retention.inbox")] == [1]
     page = signed_in(acme.admin).get(f"/inbox/{old_id}").content.decode()
-    assert "its time was over" in page
+    assert "erased, by retention" in page
     assert "Resend unchanged" not in page
 
 

@@ -24,7 +24,7 @@ def test_a_line_is_mended_and_sent_without_a_script(
     page.get_by_role("link", name="Rejected events 1").click()
     page.get_by_role("link", name="Breaks the contract").click()
     page.get_by_text("Resend an edited copy").click()
-    field = page.get_by_label("The event, one JSON object")
+    field = page.get_by_label("Event (one JSON object)")
     assert field.input_value() == broken
     field.fill(json.dumps(json.loads(broken) | {"duration_ms": 20}, indent=2))
     page.get_by_role("button", name="Resend copy").click()
