@@ -334,7 +334,7 @@ def test_what_covers_nothing(tmp_path: Path) -> None:
         "its kind does not": msgspec.structs.replace(
             line, entry=msgspec.structs.replace(entry, kind=Kind.ACTION)
         ),
-        "not the one at 61": msgspec.structs.replace(
+        "not match index 61": msgspec.structs.replace(
             line, entry=msgspec.structs.replace(entry, index=61)
         ),
         "hashes": msgspec.structs.replace(line, proof=line.proof[1:]),

@@ -180,8 +180,8 @@ def test_sixteen_signatures_are_read_and_a_hundred_and_one_are_not() -> None:
     [
         (b"", "an empty line"),
         (b"text\n", "an empty line"),
-        (b"text\n\n", "whole lines"),
-        (SIGNED[:-1].encode(), "whole lines"),
+        (b"text\n\n", "complete signature lines"),
+        (SIGNED[:-1].encode(), "complete signature lines"),
         (SIGNED.replace("\n\n", "\n").encode(), "an empty line"),
         (SIGNED.replace("—", "-").encode(), "'— name base64'"),
         (SIGNED.replace("name", "my name").encode(), "'— name base64'"),
@@ -191,7 +191,7 @@ def test_sixteen_signatures_are_read_and_a_hundred_and_one_are_not() -> None:
         (SIGNED.replace("AAAAAAA=", "AAAA").encode(), "too short"),
         (SIGNED.replace("AAAAAAA=", "AAAAAA==").encode(), "too short"),
         (SIGNED.replace("AAAAAAA=", "AAAAAAA").encode(), "not base64"),
-        (SIGNED.replace("AAAAAAA=", "AAAAAAB=").encode(), "one canonical form"),
+        (SIGNED.replace("AAAAAAA=", "AAAAAAB=").encode(), "not canonical base64"),
         (SIGNED.replace("AAAAAAA=", "AAAA!AAA").encode(), "not base64"),
         (SIGNED.replace("text", "te\rxt").encode(), "control characters"),
         (SIGNED.replace("text", "te\x00xt").encode(), "control characters"),
@@ -239,8 +239,8 @@ def test_a_malformed_public_key_is_refused_with_its_reason(vkey: str, why: str) 
         ("", "three lines"),
         ("log\n5\n", "three lines"),
         ("log\n5\n{root}", "three lines"),
-        ("\n5\n{root}\n", "a line each"),
-        ("log\n5\n{root}\n\nmore\n", "a line each"),
+        ("\n5\n{root}\n", "one line each"),
+        ("log\n5\n{root}\n\nmore\n", "one line each"),
         ("log\n05\n{root}\n", "leading zeroes"),
         ("log\n-5\n{root}\n", "decimal"),
         ("log\n٥\n{root}\n", "decimal"),
@@ -260,7 +260,7 @@ def test_a_checkpoint_is_opened_for_its_own_log_only() -> None:
     checkpoint = Checkpoint(LOG.name, 0, EMPTY_ROOT, ("extension",))
     note = checkpoint.sign([LOG])
     assert open_checkpoint(note, LOG.name, [LOG.verifier]) == checkpoint
-    with pytest.raises(FormatError, match=r"of 'audit.example/log/acme', not of 'another'"):
+    with pytest.raises(FormatError, match=r"from 'audit.example/log/acme', not from 'another'"):
         open_checkpoint(note, "another", [LOG.verifier])
     with pytest.raises(FormatError, match="below 2"):
         Checkpoint(LOG.name, 1 << 63, EMPTY_ROOT)

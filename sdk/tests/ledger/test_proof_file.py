@@ -72,7 +72,7 @@ def test_no_bit_of_a_file_can_change(index: int, size: int) -> None:
 def test_no_bit_of_the_leaf_can_change() -> None:
     file = proved(5, 7)
     for changed in flips(LEAVES[5]):
-        with pytest.raises(ProofError, match="not the one at 5 in this log of 7 entries"):
+        with pytest.raises(ProofError, match="does not match index 5 of this log of 7 entries"):
             file.verify(changed, LOG.name, KEYS)
 
 
@@ -96,7 +96,7 @@ def test_another_size_with_the_same_path_is_not_what_the_log_signed() -> None:
         ("extra YW", "extra Y", "not base64"),
         ("gSKyXo", "gSKy", "not base64"),
         ("gSKyXoYZUgZ6jduWYrkDOARinOMGJveXjgMkBTcdPlQ=", "AAAA", "3 bytes, not 32"),
-        ("PlQ=\n", "PlR=\n", "one canonical form"),
+        ("PlQ=\n", "PlR=\n", "not canonical base64"),
         ("PlQ=\n", "PlQ=\r\n", "not base64"),
         ("c2sp", "ć2sp", "ASCII"),
         ("\n\n", "\n", "an empty line"),

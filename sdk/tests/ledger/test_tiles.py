@@ -80,7 +80,7 @@ def test_a_tile_has_one_path_and_a_path_one_tile(tile: Tile, path: str) -> None:
     ],
 )
 def test_any_other_path_is_refused(path: str) -> None:
-    with pytest.raises(FormatError, match="no path of a tile"):
+    with pytest.raises(FormatError, match="not a tile path"):
         Tile.from_path(path)
 
 

@@ -110,7 +110,7 @@ class ToolContext(_Contract, frozen=True):
         try:
             return value.astimezone(UTC)
         except OverflowError:
-            raise ValueError("now_iso lies outside the years 1 to 9999 in UTC") from None
+            raise ValueError("now_iso is outside the years 1 to 9999 in UTC") from None
 
     @model_validator(mode="after")
     def _belongs_to_one_run(self) -> Self:

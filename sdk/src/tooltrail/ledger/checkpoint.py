@@ -29,11 +29,11 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         if not 0 <= self.size < 1 << 63:
-            raise FormatError(f"the size of a log is below 2^63, not {self.size}")
+            raise FormatError(f"the size of a log must be below 2^63, not {self.size}")
         if len(self.root) != HASH_LENGTH:
             raise FormatError(f"a root has {HASH_LENGTH} bytes, not {len(self.root)}")
         if any(not line or "\n" in line for line in (self.origin, *self.extensions)):
-            raise FormatError("origin and extensions of a checkpoint are a line each")
+            raise FormatError("origin and extensions of a checkpoint must be one line each")
 
     def __str__(self) -> str:
         lines = (self.origin, str(self.size), to_base64(self.root), *self.extensions)
@@ -66,5 +66,7 @@ def open_checkpoint(note: bytes, origin: str, keys: Iterable[VerifierKey]) -> Ch
     """
     checkpoint = Checkpoint.parse(open_note(note, keys).text)
     if checkpoint.origin != origin:
-        raise FormatError(f"a checkpoint of {shown(checkpoint.origin)}, not of {shown(origin)}")
+        raise FormatError(
+            f"the checkpoint is from {shown(checkpoint.origin)}, not from {shown(origin)}"
+        )
     return checkpoint

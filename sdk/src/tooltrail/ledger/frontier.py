@@ -90,7 +90,7 @@ def subtrees_behind(begin: int, size: int) -> list[tuple[int, int]]:
     Raises ProofError if `begin` is beyond the log.
     """
     if not 0 <= begin <= size:
-        raise ProofError(f"a log of {size:,} entries does not reach to {begin:,}")
+        raise ProofError(f"a log of {size:,} entries ends before {begin:,}")
     parts = []
     while begin < size:
         level = (size - begin).bit_length() - 1

@@ -50,7 +50,7 @@ class VerifierKey:
         # The base64 may contain "+", so only the first two are separators.
         parts = vkey.split("+", 2)
         if len(parts) != 3:
-            raise FormatError(f"a public key is name+id+key, not {shown(vkey)}")
+            raise FormatError(f"a public key must have the form name+id+key, not {shown(vkey)}")
         name, key_id, encoded = parts
         material = from_base64(encoded, "the key material of a public key")
         if material[:1] != ED25519:
@@ -109,7 +109,7 @@ def check_name(name: str) -> None:
     """Raise FormatError unless the text can be the name of a key."""
     refused = any(char == "+" or char.isspace() or char < " " for char in name)
     if not name or refused or any("\ud800" <= char <= "\udfff" for char in name):
-        raise FormatError(f"the name of a key is text without spaces and +, not {shown(name)}")
+        raise FormatError(f"the name of a key must be text without spaces and +, not {shown(name)}")
 
 
 def _ed25519() -> ModuleType:

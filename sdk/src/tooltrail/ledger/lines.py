@@ -25,7 +25,7 @@ def from_base64(text: str, what: str, length: int | None = None) -> bytes:
     except ValueError:
         raise FormatError(f"{what} is not base64") from None
     if to_base64(data) != text:
-        raise FormatError(f"{what} is not base64 in its one canonical form")
+        raise FormatError(f"{what} is not canonical base64")
     if length is not None and len(data) != length:
         raise FormatError(f"{what} has {len(data)} bytes, not {length}")
     return data

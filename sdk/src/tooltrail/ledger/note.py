@@ -36,7 +36,7 @@ class Signature:
         """Read a line without its newline. Raises FormatError."""
         parts = line.split(" ")
         if len(parts) != 3 or parts[0] != "—":
-            raise FormatError(f"a line of a signature is '— name base64', not {shown(line)}")
+            raise FormatError(f"a signature line must be '— name base64', not {shown(line)}")
         name = parts[1]
         check_name(name)
         data = from_base64(parts[2], f"the signature of {shown(name)}")
@@ -61,9 +61,9 @@ def sign_note(text: str, keys: Sequence[SigningKey]) -> bytes:
     extra `verify`.
     """
     if not text.endswith("\n"):
-        raise FormatError("the text of a note ends in a newline")
+        raise FormatError("the text of a note must end with a newline")
     if not 1 <= len(keys) <= MAX_SIGNATURES:
-        raise FormatError(f"a note is signed by 1 to {MAX_SIGNATURES} keys, not {len(keys)}")
+        raise FormatError(f"a note must be signed by 1 to {MAX_SIGNATURES} keys, not {len(keys)}")
     _check_text(text)
     signed = [Signature(key.name, key.verifier.key_id, key.sign(text)) for key in keys]
     return "".join([text, "\n", *map(str, signed)]).encode()
@@ -79,11 +79,11 @@ def parse_note(note: bytes) -> tuple[str, list[Signature]]:
     try:
         whole = note.decode()
     except UnicodeDecodeError:
-        raise FormatError("a note is UTF-8") from None
+        raise FormatError("a note must be UTF-8") from None
     _check_text(whole)
     text, empty_line, below = whole.rpartition("\n\n")
     if not empty_line or not below.endswith("\n"):
-        raise FormatError("a note is text, an empty line, and whole lines of signatures")
+        raise FormatError("a note must have text, an empty line, and complete signature lines")
     lines = below[:-1].split("\n")
     if len(lines) > MAX_SIGNATURES:
         raise FormatError(f"a note has up to {MAX_SIGNATURES} signatures, not {len(lines)}")
@@ -119,8 +119,8 @@ def open_note(note: bytes, keys: Iterable[VerifierKey]) -> OpenedNote:
 
 def _check_text(text: str) -> None:
     if _CONTROL.search(text):
-        raise FormatError("a note has no control characters but newlines")
+        raise FormatError("a note must not contain control characters other than newlines")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise FormatError("a note is UTF-8, which has no lone surrogates") from None
+        raise FormatError("a note must be UTF-8, without lone surrogates") from None

@@ -53,16 +53,16 @@ class ProofFile:
         try:
             header, *lines = head.decode("ascii").split("\n")
         except UnicodeDecodeError:
-            raise FormatError("a proof is ASCII up to its checkpoint") from None
+            raise FormatError("a proof must be ASCII up to its checkpoint") from None
         if header != HEADER:
             raise FormatError(f"the first line of a proof must be {HEADER}")
         if not empty_line:
-            raise FormatError("a proof has an empty line, then its checkpoint")
+            raise FormatError("a proof must have an empty line before its checkpoint")
         extra = None
         if lines and lines[0].startswith("extra "):
             extra = from_base64(lines.pop(0).removeprefix("extra "), "the extra of a proof")
         if not lines or not lines[0].startswith("index "):
-            raise FormatError("a proof has the line 'index …' before its hashes")
+            raise FormatError("a proof must have the line 'index …' before its hashes")
         index = from_decimal(lines.pop(0).removeprefix("index "), "the index of a proof")
         if len(lines) > MAX_HASHES:
             raise FormatError(f"a proof has up to {MAX_HASHES} hashes, not {len(lines)}")

@@ -53,7 +53,7 @@ class Tile:
             tile = cls(int(level), index, int(width or FULL))
             if tile.level < 64 and 0 < tile.width <= FULL and tile.path == path:
                 return tile
-        raise FormatError(f"no path of a tile: {shown(path)}")
+        raise FormatError(f"not a tile path: {shown(path)}")
 
     def hashes(self, data: bytes) -> list[bytes]:
         """Split the tile's content into hashes. Raises FormatError if its length is wrong."""

@@ -89,7 +89,9 @@ def verify_inclusion(
     for span, sibling in zip(spans, proof, strict=True):
         node = node_of(sibling, node) if span.end <= index else node_of(node, sibling)
     if node != root:
-        raise ProofError(f"the entry is not the one at {index:,} in this log of {size:,} entries")
+        raise ProofError(
+            f"the entry does not match index {index:,} of this log of {size:,} entries"
+        )
 
 
 def verify_consistency(
@@ -105,7 +107,7 @@ def verify_consistency(
     if old == 0 or old == new:
         expected = new_root if old == new else EMPTY_ROOT
         if old_root != expected or (new == 0 and new_root != EMPTY_ROOT):
-            raise ProofError(f"these are not two states of one log: {old:,} and {new:,} entries")
+            raise ProofError(f"not two states of the same log: {old:,} and {new:,} entries")
         return
     # The path starts at the old log's rightmost complete subtree: in the proof, or the old root.
     given = bool(spans) and spans[0].end == old
@@ -116,7 +118,9 @@ def verify_consistency(
         else:
             new_node = node_of(new_node, sibling)
     if old_node != old_root or new_node != new_root:
-        raise ProofError(f"the log of {new:,} entries does not begin with the one of {old:,}")
+        raise ProofError(
+            f"the log of {new:,} entries does not start with the log of {old:,} entries"
+        )
 
 
 def inclusion_spans(index: int, size: int) -> list[Span]:
@@ -125,7 +129,7 @@ def inclusion_spans(index: int, size: int) -> list[Span]:
     Raises ProofError if there is no such leaf.
     """
     if not 0 <= index < size:
-        raise ProofError(f"a log of {size:,} entries has none at {index:,}")
+        raise ProofError(f"a log of {size:,} entries has no entry {index:,}")
     here, siblings = Span(0, size), []
     while here.end - here.begin > 1:
         here, sibling = _halves(here, index)

@@ -61,7 +61,7 @@ def read_input_schema(schema: Any) -> Arguments:
         )
     ):
         return TypedArguments(schema)
-    raise ValueError("an input schema is a JSON Schema of type object or a pydantic model")
+    raise ValueError("an input schema must be a JSON Schema of type object or a pydantic model")
 
 
 class JsonSchemaArguments:
@@ -97,7 +97,7 @@ class JsonSchemaArguments:
         try:
             return _with_defaults(self.json_schema, args, self.json_schema, set())
         except RecursionError:
-            detail = ValidationDetail("the arguments are nested too deep")
+            detail = ValidationDetail("the arguments are nested too deeply")
             raise ValidationException([detail]) from None
 
     def dump(self, validated: Any) -> Any:
@@ -119,7 +119,7 @@ class TypedArguments:
             )
             self.json_schema = self._adapter.json_schema()
         except (PydanticUserError, PydanticSchemaGenerationError, NameError) as error:
-            raise ValueError(f"the input schema is not usable: {error}") from error
+            raise ValueError(f"the input schema cannot be used: {error}") from error
         root = _resolved(self.json_schema, self.json_schema)
         if root.get("type") != "object":
             raise ValueError("the input schema must be of type object")

@@ -141,7 +141,7 @@ def _write_exactly(root: Any) -> str:
         elif not isinstance(value, Mapping | list | tuple):
             pieces.append(_scalar(value))
         elif id(value) in open_ids:
-            raise TypeError("a value that contains itself has no canonical text")
+            raise TypeError("a value that contains itself has no canonical form")
         else:
             open_ids.add(id(value))
             opening, closing, members = _members(value)
@@ -176,7 +176,7 @@ def _scalar(value: Any) -> str:
         return "null" if text.endswith("Infinity") else text
     if isinstance(value, float):
         return js_number(value) if isfinite(value) else "null"
-    raise TypeError(f"{type(value).__name__} has no canonical text: give plain JSON values")
+    raise TypeError(f"{type(value).__name__} has no canonical form: use plain JSON values")
 
 
 def _escape_lone_surrogates(text: str) -> str:

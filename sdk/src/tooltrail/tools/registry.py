@@ -102,7 +102,7 @@ class ToolRegistry:
         ToolAlreadyRegistered, and ValueError for an unknown `on_collision`.
         """
         if on_collision not in ON_COLLISION:
-            raise ValueError(f"on_collision is one of {ON_COLLISION}, not {on_collision!r}")
+            raise ValueError(f"on_collision must be one of {ON_COLLISION}, not {on_collision!r}")
         sources = list(registries)
         merged = cls()
         for tool in (tool for source in sources for tool in source.all()):
