@@ -39,12 +39,12 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     description = forms.CharField(widget=forms.Textarea(attrs={"rows": 4, "cols": 80}))
     input_schema = DocumentField(initial={"type": "object", "properties": {}})
     output_schema = DocumentField(
-        required=False, help_text="Empty: what it returns is not checked."
+        required=False, help_text="Leave empty to skip output validation."
     )
     trusted = forms.BooleanField(required=False)
     ephemeral = forms.BooleanField(required=False)
     on_collision = forms.ChoiceField(choices=OnCollision, initial=OnCollision.THROW)
-    meta = DocumentField(required=False, rows=4, help_text="Labels; no part of the digest.")
+    meta = DocumentField(required=False, rows=4, help_text="Labels. Not part of the digest.")
 
     contract: ToolContract
 
@@ -80,14 +80,14 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
             return cleaned
         in_use = schemas_in_use(self.instance)
         for member, said in judging_problems(self.contract, in_use=in_use).items():
-            self.add_error(member, f"It {said}")
+            self.add_error(member, f"The schema {said}")
         if self.current is None:
             if Tool.objects.filter(name=name).exists():
-                self.add_error("name", "A tool of this name is registered already.")
+                self.add_error("name", "A tool with this name is already registered.")
         elif self.changes_contract:
             self._refuse_draft()
         elif self.contract.meta != self.current.meta:
-            self.add_error("meta", "Labels alone do not make another version.")
+            self.add_error("meta", "Labels alone do not make a new version.")
         return cleaned
 
     @property
@@ -152,8 +152,8 @@ class ToolAdmin(TenantModelAdmin):
             "Contract",
             {
                 "fields": _CONTRACT,
-                "description": "Saving a changed contract makes a draft. Its review page says"
-                " what it would break, and publishes it.",
+                "description": "Saving a changed contract creates a draft. Its review page shows"
+                " breaking changes and publishes it.",
             },
         ),
     )

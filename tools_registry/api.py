@@ -154,7 +154,7 @@ def register_tools(request: HttpRequest) -> HttpResponse:
             if isinstance(digest, str) and _DIGEST.fullmatch(digest):
                 mentioned.append(digest)
             else:
-                message = "digest: is not sha256: and 64 hexadecimal digits"
+                message = "digest: must be sha256: and 64 hexadecimal digits"
                 refused.append(_refusal(index, entry, "malformed", message))
             continue
         try:
@@ -181,8 +181,8 @@ def register_tools(request: HttpRequest) -> HttpResponse:
         collisions = list(_collisions(result.refused))
     for (contract, tool), diff in zip(result.refused, collisions, strict=True):
         message = (
-            f"{tool.name} is registered with another contract (version {tool.current_number}),"
-            " and on_collision is throw."
+            f"{tool.name} is already registered with another contract (version"
+            f" {tool.current_number}), and on_collision is throw."
         )
         index = index_of[id(contract)]
         refused.append(_refusal(index, {"name": tool.name}, "name_taken", message) | diff)

@@ -108,5 +108,5 @@ def revive(version: ToolVersion, tool: Tool, publisher: Publisher) -> None:
         publisher,
         number=version.number,
         digest=version.digest,
-        reason="Its executor registered it again.",
+        reason="An executor registered it again.",
     )

@@ -112,7 +112,7 @@ def check_typed(
             members[member] = {} if member == "meta" else None
             if member == "input_schema":
                 found.problems.append(
-                    Problem(member, 'is missing: {"type": "object"} takes anything')
+                    Problem(member, 'is missing. {"type": "object"} accepts anything')
                 )
             continue
         document, problem = _read(member, text)
@@ -142,14 +142,14 @@ def _read(member: str, text: str) -> tuple[Any, Problem | None]:
     try:
         document = json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_twice)
     except json.JSONDecodeError as error:
-        said = f"is no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+        said = f"is not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         return None, Problem(member, said, line=error.lineno, column=error.colno)
     except ValueError as error:  # also for a number with more digits than Python reads
-        return None, Problem(member, f"is no JSON a contract can hold: {error}")
+        return None, Problem(member, f"is not supported JSON: {error}")
     except RecursionError:
         return None, Problem(member, f"is nested deeper than {DEPTH_MAX} levels")
     if not isinstance(document, dict):
-        return None, Problem(member, "is no JSON object")
+        return None, Problem(member, "is not a JSON object")
     return document, None
 
 
@@ -195,19 +195,19 @@ def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Examp
         try:
             value = json.loads(each)
         except json.JSONDecodeError as error:
-            said = f"no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+            said = f"not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
             found.append(Example(member, number, said))
             continue
         except (ValueError, RecursionError):
-            found.append(Example(member, number, "too deep or too large to be read"))
+            found.append(Example(member, number, "too deeply nested or too large"))
             continue
         if schema is None:
-            found.append(Example(member, number, "there is no usable schema to hold it against"))
+            found.append(Example(member, number, "no usable schema to validate against"))
             continue
         judged = schema.judge(value, min(left, EXPLAINED_STEPS))
         left -= judged.steps
         if judged.is_valid is None:
-            found.append(Example(member, number, "takes too much work to judge"))
+            found.append(Example(member, number, "too expensive to validate"))
             continue
         violations = judged.violations
         shown = tuple(violations[:VIOLATIONS_MAX])
@@ -217,7 +217,7 @@ def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Examp
 
 def refuse_constant(word: str) -> Any:
     """For `json.loads`: raise ValueError for NaN and infinities, which JSON does not have."""
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -34,18 +34,21 @@ class Verdict(StrEnum):
 
 
 _REASONS = {
-    (Side.INPUT, Effect.NONE): "The same arguments are accepted.",
-    (Side.INPUT, Effect.WIDER): "All arguments that were accepted still are.",
-    (Side.INPUT, Effect.NARROWER): "Arguments that were accepted may be refused.",
-    (Side.INPUT, Effect.UNDECIDED): "Whether all arguments are still accepted is not decided.",
-    (Side.OUTPUT, Effect.NONE): "The same results may come.",
-    (Side.OUTPUT, Effect.NARROWER): "Only results come that could have come before.",
-    (Side.OUTPUT, Effect.WIDER): "Results may come that could not have come before.",
-    (Side.OUTPUT, Effect.UNDECIDED): "Whether other results may come is not decided.",
+    (Side.INPUT, Effect.NONE): "The accepted arguments do not change.",
+    (
+        Side.INPUT,
+        Effect.WIDER,
+    ): "Wider input: all previously accepted arguments are still accepted.",
+    (Side.INPUT, Effect.NARROWER): "Narrower input: previously accepted arguments may be rejected.",
+    (Side.INPUT, Effect.UNDECIDED): "Undecided: previously accepted arguments may be rejected.",
+    (Side.OUTPUT, Effect.NONE): "The possible results do not change.",
+    (Side.OUTPUT, Effect.NARROWER): "Narrower output: all results were possible before.",
+    (Side.OUTPUT, Effect.WIDER): "Wider output: consumers may get new results.",
+    (Side.OUTPUT, Effect.UNDECIDED): "Undecided: consumers may get new results.",
 }
 _BREAKING = {Side.INPUT: Effect.NARROWER, Side.OUTPUT: Effect.WIDER}
-_NOTE = "It is read, and checks nothing."
-_FLAG = "It tells hosts and registries how to treat the tool, and checks nothing."
+_NOTE = "Text for readers. Not used for validation."
+_FLAG = "Setting for hosts and registries. Not used for validation."
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def _compare_outputs(old: ToolContract, new: ToolContract) -> list[SchemaChange]
     if before is None:
         return [SchemaChange("$", "schema", ABSENT, after, Effect.NARROWER)]
     if after is None:
-        why = "results are checked no longer"
+        why = "outputs are no longer validated"
         return [SchemaChange("$", "schema", before, ABSENT, Effect.WIDER, why)]
     return compare_schemas(before, after)
 
@@ -125,7 +128,7 @@ def _judged(side: Side, change: SchemaChange) -> ContractChange:
     else:
         verdict, reason = Verdict.COMPATIBLE, _REASONS[side, change.effect]
     if change.why and verdict is not Verdict.COMPATIBLE:
-        reason = f"{reason[:-1]}: {change.why}."
+        reason = f"{reason[:-1]} ({change.why})."
     return ContractChange(side, change, verdict, reason)
 
 

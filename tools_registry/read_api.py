@@ -156,7 +156,7 @@ def read_tool(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
     tenant_id = cast(ApiRequest, request).auth.tenant_id
     tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
     if tool is None:
-        raise ProblemError("not_found", "There is no such tool.")
+        raise ProblemError("not_found", "Tool not found.")
     versions = ToolVersion.objects.filter(tenant_id=tenant_id, tool=tool).order_by("-number")
     states = version_states(tenant_id, [tool.pk])
     return {
@@ -202,7 +202,7 @@ def diff_tool(request: HttpRequest, tool_id: Path[UUID], asked: Query[Differing]
     old = find_version(tool, asked.from_) if tool else None
     new = find_version(tool, asked.to) if tool else None
     if old is None or new is None:
-        raise ProblemError("not_found", "There is no such tool or version.")
+        raise ProblemError("not_found", "Tool or version not found.")
     diff = compare_contracts(contract_of(old), contract_of(new))
     document = diff_document(diff, limit=DIFFERENCES_MAX, value_length=VALUE_LENGTH)
     return {

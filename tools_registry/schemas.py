@@ -56,10 +56,10 @@ def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
             return schema
         where = "".join(f"/{part}" for part in error.instance_path)
         raise ValueError(
-            f"is no usable JSON Schema{where and f' at {where}'}: {error.message[:300]}"
+            f"is not a usable JSON Schema{where and f' at {where}'}: {error.message[:300]}"
         ) from None
     except ValueError as error:  # lone surrogates
-        raise ValueError(f"is no usable JSON Schema: {error}") from None
+        raise ValueError(f"is not a usable JSON Schema: {error}") from None
     return schema
 
 
@@ -80,7 +80,7 @@ def compile_for_judging(schema: Mapping[str, Any]) -> CompiledSchema:
     try:
         return compile_schema(schema)
     except SchemaError as error:
-        said = f"cannot be judged by, neither by guards nor by replays: {error}"
+        said = f"cannot be used for validation: {error}"
         raise ValueError(said) from None
 
 
@@ -90,10 +90,13 @@ def compile_for_arrival(schema: Mapping[str, Any] | None) -> CompiledSchema:
     Raises ValueError saying why it cannot, behind "its outputs".
     """
     if schema is None:
-        raise ValueError("have no schema to be checked against")
-    compiled = compile_for_judging(schema)
+        raise ValueError("have no schema")
+    try:
+        compiled = compile_for_judging(schema)
+    except ValueError as error:
+        raise ValueError(f"have a schema that {error}") from None
     if compiled.native is None:
-        raise ValueError("have a schema too involved to be checked against while they are stored")
+        raise ValueError("have a schema that is too complex for validation on arrival")
     return compiled
 
 
@@ -121,7 +124,7 @@ def _check_document(document: dict[str, Any], limit: int) -> None:
     try:
         size = len(json.dumps(document, allow_nan=False))
     except ValueError:
-        raise ValueError("contains a number JSON has no word for") from None
+        raise ValueError("contains a number that JSON cannot represent") from None
     if size > limit:
         raise ValueError(f"has {size:,} bytes of JSON, more than {limit:,}")
 
@@ -143,7 +146,7 @@ def _is_shallow(document: Any) -> bool:
 
 
 def _refuse_to_fetch(uri: str) -> Any:
-    raise ValueError(f"a schema must stand alone, and this one refers to {uri}")
+    raise ValueError(f"external references are not supported: {uri}")
 
 
 type _Name = Annotated[

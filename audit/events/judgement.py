@@ -169,7 +169,7 @@ def _compiled(schema: Mapping[str, Any] | None, name: str) -> CompiledSchema | N
     try:
         return compile_schema(schema)
     except SchemaError as error:
-        raise UnusableSchemaError(f"{name} cannot be judged by: {error}") from None
+        raise UnusableSchemaError(f"The {name} cannot be used for validation: {error}") from None
 
 
 def _found(schema: CompiledSchema | None, read: Value) -> Collection[tuple[str, str]] | None:

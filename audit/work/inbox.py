@@ -45,11 +45,11 @@ from tenants.scope import current_tenant_id
 
 CODES = {
     "conflict": "Conflict",
-    "invalid_event": "Breaks the contract",
+    "invalid_event": "Invalid event",
     "not_json": "Not JSON",
-    "auth_not_allowed": "Carries auth",
-    "in_future": "In the future",
-    "ended_before_started": "Ended before it started",
+    "auth_not_allowed": "Contains auth",
+    "in_future": "Timestamp in the future",
+    "ended_before_started": "End before start",
     "out_of_range": "Too old for the index",
 }
 """Why lines are rejected, in a few words."""

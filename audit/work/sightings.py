@@ -41,7 +41,7 @@ def expire_ephemeral(now: datetime) -> int:
             continue
         try:
             retire(
-                version, Publisher(), reason="It lived for one turn, and was not called for a day."
+                version, Publisher(), reason="The tool is ephemeral and was not called for a day."
             )
         except StateError:  # somebody else has changed it meanwhile
             continue

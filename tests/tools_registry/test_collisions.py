@@ -193,7 +193,7 @@ UNUSABLE: list[tuple[dict[str, Any], str]] = [
     ({"$ref": "#"}, "without end"),
     ({"pattern": "^(?!a)"}, "cannot run in linear time"),
     ({"pattern": "(a{1000}){1000}"}, "(a{1000}){1000}"),
-    ({"$ref": "https://example.com/x.json"}, "must stand alone"),
+    ({"$ref": "https://example.com/x.json"}, "external references"),
     ({"enum": ["x" * 1_000_000]}, "262,144"),
 ]
 
@@ -224,7 +224,7 @@ def test_a_name_no_database_can_hold_costs_its_tool_alone(executor: Executor, na
         answer = executor.tell(make_contract(output_schema=schema), make_contract(name="good"))
     assert [refusal["index"] for refusal in answer["refused"]] == [0]
     [change] = executor.changes()
-    assert change.reason.startswith("output_schema: is no usable JSON Schema")
+    assert change.reason.startswith("output_schema: is not a usable JSON Schema")
     assert len(executor.changes("good")) == 1
 
 

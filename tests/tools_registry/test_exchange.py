@@ -90,7 +90,7 @@ def test_an_import_adds_to_what_is_there_and_lets_the_rest_be(acme: Cast, globex
     register_tool(globex, description="their own")
     [changed, *_] = applied(globex, exported_registry(acme.tenant))
     assert changed.status == "changed"
-    assert "version 2 published, there version 1" in [step.said for step in changed.steps]
+    assert "version 2 published (version 1 in the file)" in [step.said for step in changed.steps]
     with tenant_scope(globex.tenant.id):
         tool = Tool.objects.get(name="get_weather")
         current = find_version(tool, tool.current_number)
@@ -131,18 +131,18 @@ def test_a_draft_somebody_works_on_is_not_overwritten(acme: Cast) -> None:
         create_draft(tool, weather_contract(description="Mine."), Publisher(acme.admin))
     [one] = applied(acme, DEFINITION, as_drafts=True)
     assert one.status == "refused"
-    assert f"{acme.admin.username} works on a draft" in one.problems[0]
+    assert f"already has a draft, saved by {acme.admin.username}" in one.problems[0]
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"name": "a\0b"}, "tools[0].name: is no name"),
-        ({"link": "javascript:alert(1)"}, "tools[0]: link: begins with https://"),
+        ({"name": "a\0b"}, "tools[0].name: is not a valid"),
+        ({"link": "javascript:alert(1)"}, "tools[0]: link: must start with https://"),
         ({"tags": ["x" * 60]}, "tools[0]: tags.0"),
-        ({"current_version": 7}, "tools[0].current_version: is none of its versions"),
-        ({"versions": {}}, "tools[0].versions: is no list"),
-        ({"versions": [7]}, "tools[0].versions[0]: is no JSON object"),
+        ({"current_version": 7}, "tools[0].current_version: is not one of its versions"),
+        ({"versions": {}}, "tools[0].versions: is not a list"),
+        ({"versions": [7]}, "tools[0].versions[0]: is not a JSON object"),
     ],
 )
 def test_a_bad_tool_costs_that_tool_and_says_where(
@@ -160,12 +160,12 @@ def test_a_bad_tool_costs_that_tool_and_says_where(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"input_schema": {"type": "objekt"}}, "versions[0].input_schema: is no usable"),
+        ({"input_schema": {"type": "objekt"}}, "versions[0].input_schema: is not a usable"),
         ({"output_schema": {"$ref": "#"}, "digest": None}, "versions[0].output_schema: cannot be"),
-        ({"digest": "sha256:0"}, "versions[0].digest: of this contract"),
-        ({"state": "asleep"}, "versions[0].state: is none of"),
-        ({"version": 0}, "versions[0].version: is no number"),
-        ({"version": 9}, "versions[1].version: does not follow 9"),
+        ({"digest": "sha256:0"}, "versions[0].digest: does not match the contract"),
+        ({"state": "asleep"}, "versions[0].state: must be one of"),
+        ({"version": 0}, "versions[0].version: is not a version number"),
+        ({"version": 9}, "versions[1].version: must be greater than 9"),
     ],
 )
 def test_a_bad_version_says_where(acme: Cast, change: dict[str, Any], said: str) -> None:
@@ -217,14 +217,14 @@ def test_a_definition_of_an_earlier_version_makes_it_current(acme: Cast) -> None
     [one] = applied(acme, [{**given, "input_schema": back["input_schema"]}])
     assert [step.said for step in one.steps] == ["version 1 made current"]
     [one] = planned(acme, [{**DEFINITION, "description": "b", "inputSchema": {}}], as_drafts=True)
-    assert "is version 3 of it already" in one.problems[0]
+    assert "is already version 3" in one.problems[0]
 
 
 def test_a_hostile_definition_is_refused_with_its_place(acme: Cast) -> None:
     hostile = {"type": "function", "function": {"name": "f", "parameters": {"pattern": "^(?!a)"}}}
     [one] = planned(acme, {"model": "m", "tools": [hostile]})
     assert one.status == "refused"
-    assert one.problems[0].startswith("tools[0].function.parameters: cannot be judged by")
+    assert one.problems[0].startswith("tools[0].function.parameters: cannot be used for validation")
 
 
 # Pages
@@ -241,10 +241,10 @@ def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
     )
     page = client(acme.editor).get(address).content.decode()
     for shown in (
-        "written as MCP tools/list, Anthropic",
-        "a draft begun",
-        "[2].input_schema: is no usable JSON Schema at /type",
-        "is a tool the provider runs itself (web_search)",
+        "MCP tools/list, Anthropic",
+        "draft created",
+        "[2].input_schema: is not a usable JSON Schema at /type",
+        "is a tool that the provider runs (web_search)",
         'breaking</span> <span class="dim">for callers',
         "maxLength",
         "Import 1 tool<",
@@ -252,7 +252,7 @@ def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
         assert shown in page, shown
     answer = confirm_import(acme.editor, address, **{"as": "published"})
     assert answer.status_code == 422
-    assert "Publishing asks for a reason" in answer.content.decode()
+    assert "Publishing requires a reason" in answer.content.decode()
     answer = confirm_import(acme.editor, address, **{"as": "published", "reason": "Wider world."})
     assert answer["Location"] == address
     with tenant_scope(acme.tenant.id):
@@ -260,7 +260,7 @@ def test_a_file_is_looked_at_and_then_imported(acme: Cast) -> None:
         assert tool.current_number == 2
         assert timeline(tool, size=1)[0].reason == "Wider world."
     page = client(acme.editor).get(address).content.decode()
-    for shown in ("What became of 4 tools", "version 2 published", "[2].input_schema", "Wider wor"):
+    for shown in ("Result of 4 tools", "version 2 published", "[2].input_schema", "Wider wor"):
         assert shown in page, shown
     again = {"plan": "", "as": "drafts"}
     assert client(acme.editor).post(f"{address}/confirm", again).status_code == 409
@@ -276,14 +276,14 @@ def test_a_tool_that_has_changed_meanwhile_is_refused_and_looked_at_again(acme: 
     page = client(acme.editor).get(address).content.decode()
     for shown in (
         HAS_CHANGED,
-        '<dt>Refused</dt><dd class="num">1<',
+        '<dt>Rejected</dt><dd class="num">1<',
         '>Added</dt><dd class="num">1<',
     ):
         assert shown in page, shown
     client(acme.editor).post(f"{address}/look")
     assert confirm_import(acme.editor, address, **{"as": "drafts"}).status_code == 302
     page = client(acme.editor).get(address).content.decode()
-    assert "a draft begun" in page
+    assert "draft created" in page
     assert HAS_CHANGED not in page
     with tenant_scope(acme.tenant.id):
         draft = find_draft(Tool.objects.get(name="get_weather"))
@@ -295,12 +295,12 @@ def test_a_tool_that_has_changed_meanwhile_is_refused_and_looked_at_again(acme: 
     ("text", "said"),
     [
         ("", "Choose a file"),
-        ("{", "It is no JSON: Expecting property name"),
+        ("{", "Invalid JSON: Expecting property name"),
         ('{"a": 1, "a": 2}', "occurs twice"),
-        ("[]", "No tools are in it"),
+        ("[]", "The file has no tools"),
         ('{"format": "tooltrail-registry", "version": 2}', "only version 1"),
-        ('{"format": "tooltrail-registry", "version": 1, "tools": [], "count": 3}', "cut off"),
-        ("[" * 100_000, "nested too deep"),
+        ('{"format": "tooltrail-registry", "version": 1, "tools": [], "count": 3}', "truncated"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_what_cannot_be_read_is_said_at_once(acme: Cast, text: str, said: str) -> None:
@@ -388,7 +388,7 @@ def test_an_operator_moves_a_registry(acme: Cast, globex: Cast, tmp_path: Path) 
         actions = {action.user_name for action in Action.objects.filter(verb="tool.publish")}
     assert names == actions
     assert all(name.startswith("operator") for name in names)
-    with pytest.raises(CommandError, match="no tenant"):
+    with pytest.raises(CommandError, match="unknown tenant"):
         call_command("registry", "export", "nobody-at-all")
 
 
@@ -403,7 +403,10 @@ def test_an_operator_moves_a_registry(acme: Cast, globex: Cast, tmp_path: Path) 
 def test_a_file_that_is_refused_is_quoted_whatever_it_holds(acme: Cast, sent: str) -> None:
     answer = client(acme.editor).post("/tools/import", {"text": sent})
     assert answer.status_code == 422
-    assert any(said in answer.text for said in ("It was cut off", "runs itself", "No tools are"))
+    assert any(
+        said in answer.text
+        for said in ("The file is truncated", "the provider runs", "The file has no tools")
+    )
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> No
     assert 'hx-trigger="click, every 1s"' in shown
     assert client(globex.editor).post(f"{address}/look")["Location"] == address
     import_tools.func(**task.args)
-    assert "What would become of 3 tools" in page(globex, address)
+    assert "Preview of 3 tools" in page(globex, address)
     assert exported_registry(globex.tenant)["count"] == 0
     confirm(globex, address)
     assert asked.filter(args__tenant_id=str(globex.tenant.id)).count() == 2
@@ -81,7 +81,7 @@ def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> No
     assert "3 tools being imported" in page(globex, "/tools/import")  # whoever left comes back
     run(globex, address)
     said = page(globex, address)
-    for told in ("What became of 3 tools", "versions 1 to 3 published", "Added 3", "Moved."):
+    for told in ("Result of 3 tools", "versions 1 to 3 published", "Added 3", "Moved."):
         assert told in said, told
     assert without_history(exported_registry(globex.tenant)) == without_history(document)
     assert client(acme.editor).get(address).status_code == 404
@@ -151,7 +151,7 @@ def test_killed_at_any_statement_it_ends_as_if_undisturbed(acme: Cast, globex: C
                 return
 
     run_with_kills()
-    assert "What would become of 3 tools" in page(globex, address)
+    assert "Preview of 3 tools" in page(globex, address)
     confirm(globex, address)
     run_with_kills()
     assert kills > 40
@@ -166,7 +166,7 @@ def test_killed_at_any_statement_it_ends_as_if_undisturbed(acme: Cast, globex: C
         assert Action.objects.filter(verb="tool.publish").count() == 5
     address = upload_registry(globex.editor, document)
     run(globex, address)
-    assert "Nothing would change" in page(globex, address)
+    assert "No changes" in page(globex, address)
 
 
 def test_cancelled_in_the_middle_it_says_what_was_done(acme: Cast) -> None:
@@ -177,8 +177,8 @@ def test_cancelled_in_the_middle_it_says_what_was_done(acme: Cast) -> None:
     client(acme.editor).post(f"{address}/cancel")
     run(acme, address)
     said = page(acme, address)
-    assert "3 tools of 5 were not reached" in said
-    assert "Not reached 3 tools" in said
+    assert "3 tools of 5 not imported" in said
+    assert "Not imported 3 tools" in said
     assert "Added 2" in said
     assert [one["name"] for one in exported_registry(acme.tenant)["tools"]] == ["tool 0", "tool 1"]
     client(acme.editor).post(f"{address}/look")
@@ -194,7 +194,7 @@ def test_cancelled_while_it_is_looked_at_nothing_was_done(acme: Cast) -> None:
     address = upload_registry(acme.editor, TOOLS)
     client(acme.editor).post(f"{address}/cancel")
     run(acme, address)
-    assert "It was cancelled: nothing was imported" in page(acme, address)
+    assert "Cancelled: nothing was imported" in page(acme, address)
     client(acme.editor).post(f"{address}/discard")
     with tenant_scope(acme.tenant.id):
         assert not ImportedTool.objects.exists()
@@ -212,7 +212,7 @@ def test_what_another_changes_meanwhile_is_not_overwritten(acme: Cast, globex: C
     run(globex, address)
     said = page(globex, address)
     assert HAS_CHANGED in said
-    assert "Refused 1" in said
+    assert "Rejected 1" in said
     assert "Added 2" in said
     with tenant_scope(globex.tenant.id):
         tool.refresh_from_db()
@@ -228,7 +228,7 @@ def test_what_somebody_else_looked_at_again_is_not_confirmed(acme: Cast) -> None
     run(acme, address)
     answer = client(acme.editor).post(f"{address}/confirm", {"plan": plan, "as": "drafts"})
     assert answer.status_code == 409
-    assert "it was looked at again since" in answer.content.decode()
+    assert "The preview has changed" in answer.content.decode()
 
 
 def test_the_api_answers_a_large_one_with_where_to_ask(acme: Cast, globex: Cast) -> None:
@@ -294,6 +294,6 @@ def test_an_operator_who_interrupts_it_goes_on_by_repeating(
 
 def test_a_file_of_no_tools_is_looked_at_at_once(acme: Cast) -> None:
     empty = {"format": "tooltrail-registry", "version": 1, "tools": [], "count": 0}
-    assert "Nothing would change" in page(acme, upload_registry(acme.editor, empty))
+    assert "No changes" in page(acme, upload_registry(acme.editor, empty))
     with tenant_scope(acme.tenant.id):
         assert ToolImport.objects.count() == 1

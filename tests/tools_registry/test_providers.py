@@ -67,21 +67,27 @@ def test_what_is_not_taken_over_is_said() -> None:
     entry = {"name": "f", "input_schema": SCHEMA, "cache_control": {"type": "ephemeral"}}
     further = {"tools": [{"name": "g", "inputSchema": SCHEMA}], "nextCursor": "abc"}
     [tool] = tools_in([entry])
-    assert tool.notes == ["not taken over: $[0].cache_control"]
+    assert tool.notes == ["not imported: $[0].cache_control"]
     assert "nextCursor" in open_document(json.dumps(further)).note
 
 
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        (7, "$[0]: is no JSON object"),
-        ({"type": "computer_20250124", "name": "computer"}, "runs itself (computer_20250124)"),
+        (7, "$[0]: is not a JSON object"),
+        (
+            {"type": "computer_20250124", "name": "computer"},
+            "the provider runs (computer_20250124)",
+        ),
         ({"name": "f"}, "$[0]: has no function"),
-        ({"name": "", "inputSchema": SCHEMA}, "$[0].name: is no name"),
+        ({"name": "", "inputSchema": SCHEMA}, "$[0].name: is not a valid"),
         ({"name": "f", "description": 7, "inputSchema": {}}, "$[0].description: Input should be"),
         ({"name": "f", "inputSchema": []}, "$[0].inputSchema: Input should be"),
-        ({"name": "f", "inputSchema": {"type": "x"}}, "$[0].inputSchema: is no usable"),
-        ({"name": "f", "inputSchema": {}, "outputSchema": {"$ref": "http://a/"}}, "stand alone"),
+        ({"name": "f", "inputSchema": {"type": "x"}}, "$[0].inputSchema: is not a usable"),
+        (
+            {"name": "f", "inputSchema": {}, "outputSchema": {"$ref": "http://a/"}},
+            "external references",
+        ),
         ({"function": {"name": "f", "parameters": 7}}, "$[0].function.parameters: Input should"),
     ],
 )
@@ -95,7 +101,7 @@ def test_a_bad_definition_says_where(entry: Any, said: str) -> None:
 def test_one_name_twice_is_refused_once() -> None:
     twins = [{"name": "f", "input_schema": SCHEMA}] * 2
     first, second = tools_in(twins)
-    assert (first.problems, second.problems) == ([], ["$[1].name: $[0] has that name already"])
+    assert (first.problems, second.problems) == ([], ["$[1].name: is already the name of $[0]"])
     with pytest.raises(UnreadableError, match="has no function"):
         open_document("{}")
 
@@ -132,7 +138,7 @@ def test_strict_is_given_back_where_the_schema_allows_it() -> None:
     assert loose.document["function"]["strict"] is False
     [remark] = loose.remarks
     assert "additionalProperties is not false at $" in remark
-    assert "not every property is required at $" in remark
+    assert "not all properties are required at $" in remark
 
 
 @pytest.mark.parametrize(
@@ -162,17 +168,21 @@ def test_names_are_rewritten_each_to_another_and_it_is_said() -> None:
     assert [name for name, _ in named["anthropic"]] == ["a_b_2", "a_b", "a_b_3", "x" * 70]
     assert [name for name, _ in named["openai-responses"]][3] == "x" * 64
     assert [name for name, _ in named["mcp"]][:3] == ["a.b", "a_b", "a_b_2"]
-    assert "it is called a_b_2 there" in named["anthropic"][0][1][0]
+    assert "exported as a_b_2" in named["anthropic"][0][1][0]
     assert named["anthropic"][1][1] == ()
 
 
 @pytest.mark.parametrize(
     ("provider", "change", "said"),
     [
-        ("openai", {"description": "x" * 1025}, "1,025 characters, more than the 1,024"),
+        (
+            "openai",
+            {"description": "x" * 1025},
+            "1,025 characters; the provider rejects more than 1,024",
+        ),
         ("anthropic", {"input_schema": {"type": "object", "anyOf": [{}]}}, "has anyOf at the top"),
-        ("anthropic", {"input_schema": {}}, "not said to be an object"),
-        ("mcp", {"output_schema": {"type": "string"}}, "its output schema is not said to be"),
+        ("anthropic", {"input_schema": {}}, "input schema does not have type object"),
+        ("mcp", {"output_schema": {"type": "string"}}, "output schema does not have type object"),
     ],
 )
 def test_what_a_provider_will_not_take_is_said(
@@ -195,15 +205,13 @@ def test_definitions_are_downloaded_with_what_they_cannot_say(acme: Cast) -> Non
     client = Client()
     client.force_login(acme.viewer)
     page = client.get("/tools/definitions").content.decode()
-    for shown in ("each of 2 tools", "it is called a_b there", "Has no word for output schemas"):
+    for shown in ("of 2 tools", "exported as a_b", "Not supported: output schemas"):
         assert shown in page
     listed = client.get("/tools/definitions/mcp.json").json()["tools"]
     assert [one["name"] for one in listed] == ["a.b", "get_weather"]
     [one] = client.get(f"/tools/{tool.pk}/definitions/anthropic.json").json()
     assert one["name"] == "a_b"
-    assert (
-        "Version 1, the current one" in client.get(f"/tools/{tool.pk}/definitions").content.decode()
-    )
+    assert "Current version: 1" in client.get(f"/tools/{tool.pk}/definitions").content.decode()
     assert client.get("/tools/definitions/gemini.json").status_code == 404
     _, key = create_key(acme.tenant, "executor", [Scope.REGISTRY])
     api = Client(headers={"Authorization": f"Bearer {key}"})

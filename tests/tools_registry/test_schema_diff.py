@@ -179,7 +179,11 @@ def test_draft_7_is_read_as_it_was_meant() -> None:
     ("old", "new", "why"),
     [
         ({"$ref": "#"}, {"$ref": "#", "minimum": 1}, "itself"),
-        ({"$ref": "http://192.0.2.1/a"}, {"$ref": "http://192.0.2.1/b"}, "not a place in it"),
+        (
+            {"$ref": "http://192.0.2.1/a"},
+            {"$ref": "http://192.0.2.1/b"},
+            "does not point into the schema",
+        ),
         ({"$ref": "#/$defs/A"}, {}, "does not exist"),
         ({"$ref": "#a", "$defs": {"A": {"$anchor": "a"}}}, {}, "anchors"),
         ({"$dynamicRef": "#a"}, {}, "dynamic"),
@@ -199,7 +203,7 @@ def test_hostile_schemas_come_to_an_end() -> None:
         return {"anyOf": [{"items": nested(depth - 1, limit + each)} for each in (0, 1)]}
 
     [change] = compare_schemas(nested(10, 1), nested(10, 3))
-    assert "too many alternatives" in change.why
+    assert "too many nested alternatives" in change.why
 
     def chained(by: str, last: Any) -> Any:
         nodes = {

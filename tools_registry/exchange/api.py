@@ -182,7 +182,7 @@ def import_registry(request: HttpRequest, asked: Query[ImportAsked]) -> HttpResp
     except ValueError as error:
         raise ProblemError("parameter", f"reason {error}.", parameter="reason") from None
     if not (as_drafts or asked.dry_run or reason):
-        raise ProblemError("parameter", "Publishing asks for a reason.", parameter="reason")
+        raise ProblemError("parameter", "Publishing requires a reason.", parameter="reason")
     try:
         document = open_document(body)
     except UnreadableError as error:
@@ -254,7 +254,7 @@ def define_tools(request: HttpRequest, asked: Query[DefinitionsAsked]) -> HttpRe
     if asked.name:
         contracts = [one for one in contracts if one.name == asked.name]
         if not contracts:
-            raise ProblemError("not_found", "There is no such tool, or it is retired.")
+            raise ProblemError("not_found", "Tool not found or retired.")
     provider = PROVIDERS[asked.provider]
     defined = define(contracts, provider)
     return JsonResponse(
@@ -274,7 +274,7 @@ def _refuse_unknown(request: HttpRequest, asked: type[Asked]) -> None:
     if unknown := sorted(request.GET.keys() - known):
         raise ProblemError(
             "parameter",
-            f"There is no parameter {unknown[0]!r}. There are: {', '.join(sorted(known))}.",
+            f"Unknown parameter {unknown[0]!r}. Available parameters: {', '.join(sorted(known))}.",
             parameter=unknown[0],
         )
 
@@ -282,7 +282,7 @@ def _refuse_unknown(request: HttpRequest, asked: type[Asked]) -> None:
 def _own(tenant_id: UUID, import_id: UUID) -> ToolImport:
     kept = ToolImport.objects.filter(tenant_id=tenant_id, pk=import_id).first()
     if kept is None:
-        raise ProblemError("not_found", "There is no such import, or it is forgotten.")
+        raise ProblemError("not_found", "Import not found or expired.")
     return kept
 
 

@@ -19,7 +19,7 @@ from tools_registry.models import ChangeKind, Tool
 from tools_registry.tools import NameTakenError, create_tool, describe_tool
 from tools_registry.versions import find_version, publish_versions
 
-HAS_CHANGED: Final = "It has changed since the import was looked at: look at the import again."
+HAS_CHANGED: Final = "The tool has changed since the preview. Preview the import again."
 
 _STATES = {
     "restore": ChangeKind.RESTORED,

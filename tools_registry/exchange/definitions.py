@@ -77,7 +77,7 @@ def read_definition(path: str, entry: Any) -> ReadTool:
     name = name_in(entry)
     tool = ReadTool(path, name or "")
     if name is None:
-        tool.refuse(f"{path}.name: is no name a tool can have")
+        tool.refuse(f"{path}.name: is not a valid tool name")
     tool.places = {ours: theirs for theirs, ours in form.members.items()}
     members: dict[str, Any] = {
         "description": entry.get("description") or "",
@@ -100,7 +100,7 @@ def read_definition(path: str, entry: Any) -> ReadTool:
             where = ".".join([tool.places.get(first, first), *deeper])
             tool.refuse(f"{path}.{where}: {problem['msg'].removeprefix('Value error, ')}")
     tool.members = members
-    tool.notes = [f"not taken over: {place}" for place in notes]
+    tool.notes = [f"not imported: {place}" for place in notes]
     return tool
 
 
@@ -126,8 +126,8 @@ def form_of(entry: Any) -> Form | None:
 
 def _why_no_form(entry: Any) -> str:
     if not isinstance(entry, dict):
-        return "is no JSON object"
+        return "is not a JSON object"
     kind = entry.get("type")
     if isinstance(kind, str) and kind not in ("function", "custom", "object"):
-        return f"is a tool the provider runs itself ({kind[:60]}): it has no schema"
+        return f"is a tool that the provider runs ({kind[:60]}) and has no schema"
     return "has no function, parameters, input_schema or inputSchema"

@@ -66,7 +66,7 @@ class ReadTool:
 
 def _check_link(link: str) -> str:
     if link and not (link.startswith(("https://", "http://")) and link.isprintable()):
-        raise ValueError("begins with https:// or http://")
+        raise ValueError("must start with https:// or http://")
     return check_text(link)
 
 
@@ -110,7 +110,7 @@ def read_tool(path: str, entry: Any) -> ReadTool:
     name = name_in(entry)
     if name is None:
         tool = ReadTool(path, "")
-        tool.refuse(f"{path}.name: is no name a tool can have")
+        tool.refuse(f"{path}.name: is not a valid tool name")
         return tool
     tool = ReadTool(path, name)
     try:
@@ -121,7 +121,7 @@ def read_tool(path: str, entry: Any) -> ReadTool:
         tool.refuse(f"{path}: {explain(error)}")
     versions = entry.get("versions")
     if not isinstance(versions, list):
-        tool.refuse(f"{path}.versions: is no list of versions")
+        tool.refuse(f"{path}.versions: is not a list of versions")
         return tool
     seen: set[str] = set()
     for index, each in enumerate(versions):
@@ -130,9 +130,9 @@ def read_tool(path: str, entry: Any) -> ReadTool:
         if read is None:
             continue
         if read.contract.digest in seen:
-            tool.refuse(f"{where}: is the contract of an earlier version of it")
+            tool.refuse(f"{where}: repeats the contract of an earlier version")
         elif tool.versions and read.number <= tool.versions[-1].number:
-            tool.refuse(f"{where}.version: does not follow {tool.versions[-1].number}")
+            tool.refuse(f"{where}.version: must be greater than {tool.versions[-1].number}")
         seen.add(read.contract.digest)
         tool.versions.append(read)
     current = entry.get("current_version", 0)
@@ -140,20 +140,20 @@ def read_tool(path: str, entry: Any) -> ReadTool:
     if type(current) is int and (current in numbers or (current == 0 and not versions)):
         tool.current_number = current
     else:
-        tool.refuse(f"{path}.current_version: is none of its versions")
+        tool.refuse(f"{path}.current_version: is not one of its versions")
     return tool
 
 
 def _read_version(path: str, name: str, entry: Any, tool: ReadTool) -> ReadVersion | None:
     if not isinstance(entry, dict):
-        tool.refuse(f"{path}: is no JSON object")
+        tool.refuse(f"{path}: is not a JSON object")
         return None
     number, state = entry.get("version"), entry.get("state", State.PUBLISHED.value)
     if type(number) is not int or not 0 < number < 2**31:
-        tool.refuse(f"{path}.version: is no number of a version")
+        tool.refuse(f"{path}.version: is not a version number")
         return None
     if state not in State.values:
-        tool.refuse(f"{path}.state: is none of {', '.join(State.values)}")
+        tool.refuse(f"{path}.state: must be one of {', '.join(State.values)}")
         return None
     try:
         contract = ToolContract.model_validate({**entry, "name": name})
@@ -163,7 +163,9 @@ def _read_version(path: str, name: str, entry: Any, tool: ReadTool) -> ReadVersi
             tool.refuse(f"{path}.{where}: {problem['msg'].removeprefix('Value error, ')}")
         return None
     if entry.get("digest") not in (None, contract.digest):
-        tool.refuse(f"{path}.digest: of this contract it is {contract.digest}")
+        tool.refuse(
+            f"{path}.digest: does not match the contract, whose digest is {contract.digest}"
+        )
         return None
     origin = {}
     for member in ("published_at", "published_by"):

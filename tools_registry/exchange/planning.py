@@ -49,11 +49,11 @@ class Step:
     def said(self) -> str:
         """The step as text."""
         return {
-            "create": "made",
-            "describe": f"described anew: {', '.join(self.values)}",
+            "create": "created",
+            "describe": f"details updated: {', '.join(self.values)}",
             "publish": f"version {self.number} published"
-            + (f", there version {self.theirs}" if self.theirs != self.number else ""),
-            "draft": "a draft begun",
+            + (f" (version {self.theirs} in the file)" if self.theirs != self.number else ""),
+            "draft": "draft created",
             "restore": f"version {self.number} restored",
             "make_current": f"version {self.number} made current",
             "deprecate": f"version {self.number} deprecated",
@@ -107,7 +107,7 @@ class PlannedTool:
                 said += [step.said for step in (first, *rest)]
                 continue
             last = rest[-1]
-            there = f", there {first.theirs} to {last.theirs}" if further else ""
+            there = f" ({first.theirs} to {last.theirs} in the file)" if further else ""
             said.append(f"versions {first.number} to {last.number} published{there}")
         return said
 
@@ -257,12 +257,12 @@ def _plan_draft(plan: PlannedTool, version: ReadVersion) -> None:
     number = stored.numbers.get(contract.digest) if stored else None
     if stored is not None and number is not None:
         if number != stored.tool.current_number:
-            said = f"is version {number} of it already, which can be made current on its page"
+            said = f"is already version {number}; make it current on the page of the tool"
             plan.problems.append(f"{version.path}: {said}")
         return
     if stored is not None and stored.draft is not None:
         if contract_of(stored.draft).digest != contract.digest:
-            said = f"{stored.draft.saved_by} works on a draft of it already"
+            said = f"the tool already has a draft, saved by {stored.draft.saved_by}"
             plan.problems.append(f"{version.path}: {said}")
         return
     if _is_usable(plan, version):

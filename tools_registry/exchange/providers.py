@@ -64,7 +64,7 @@ def define(contracts: Sequence[ToolContract], provider: Provider) -> list[Defini
         if problem := _name_problem(name, provider):
             name = _another(name, provider, taken)
             taken.add(name)
-            remarks.append(f"its name {problem}: it is called {name} there, and calls name it so")
+            remarks.append(f"the name {problem}; exported as {name}, and calls use that name")
         remarks += _remarks(contract, provider)
         document, more = provider.write(contract, name)
         defined.append(Definition(contract.name, document, (*remarks, *more)))
@@ -73,7 +73,7 @@ def define(contracts: Sequence[ToolContract], provider: Provider) -> list[Defini
 
 def _name_problem(name: str, provider: Provider) -> str:
     if not provider.name_pattern.fullmatch(name):
-        return "has characters that are not taken"
+        return "has unsupported characters"
     if len(name) > provider.name_max:
         return f"is longer than {provider.name_max} characters"
     return ""
@@ -92,14 +92,15 @@ def _another(name: str, provider: Provider, taken: set[str]) -> str:
 def _remarks(contract: ToolContract, provider: Provider) -> Iterator[str]:
     if provider.description_max and len(contract.description) > provider.description_max:
         yield (
-            f"its description has {len(contract.description):,} characters, more than the"
-            f" {provider.description_max:,} that are taken: it will be refused"
+            f"the description has {len(contract.description):,} characters; the provider rejects"
+            f" more than {provider.description_max:,}"
         )
     schema = contract.input_schema
     if schema.get("type") != "object":
-        yield "its input schema is not said to be an object: it will be refused"
+        yield "the input schema does not have type object; the provider rejects it"
     if provider.form is not MCP and (unions := [word for word in _UNIONS if word in schema]):
-        yield f"its input schema has {' and '.join(unions)} at the top: it will be refused"
+        words = " and ".join(unions)
+        yield f"the input schema has {words} at the top level; the provider rejects it"
 
 
 def _write_chat(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[str]]:
@@ -123,8 +124,8 @@ def _function(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[s
     remarks = []
     if strict_problems := list(not_strict(schema)):
         shown = "; ".join(strict_problems[:3])
-        more = f"; {len(strict_problems) - 3} more" if len(strict_problems) > 3 else ""
-        remarks.append(f"strict mode does not take its input schema: {shown}{more}")
+        more = f"; and {len(strict_problems) - 3} more" if len(strict_problems) > 3 else ""
+        remarks.append(f"strict mode rejects the input schema: {shown}{more}")
     wanted = _labels(contract, CHAT).get("strict")
     if wanted is not None:
         function["strict"] = wanted is True and not strict_problems
@@ -151,7 +152,7 @@ def _write_mcp(contract: ToolContract, name: str) -> tuple[dict[str, Any], list[
     if output is not None and output.get("type") == "object":
         written["outputSchema"] = output
     elif output is not None:
-        remarks.append("its output schema is not said to be an object, and is left out")
+        remarks.append("the output schema does not have type object and is omitted")
     return {**written, **_labels(contract, MCP)}, remarks
 
 
@@ -182,7 +183,7 @@ def not_strict(schema: Any) -> Iterator[str]:
             if node.get("additionalProperties") is not False:
                 yield f"additionalProperties is not false at {path}"
             if set(properties) - set(node.get("required", ())):
-                yield f"not every property is required at {path}"
+                yield f"not all properties are required at {path}"
             if depth >= _STRICT_DEPTH:
                 yield f"more than {_STRICT_DEPTH} levels at {path}"
         waiting += [(f"{path}.{name}", each, depth + 1) for name, each in properties.items()]

@@ -22,7 +22,7 @@ from tools_registry.schemas import name_in
 
 DOCUMENT_MAX_BYTES: Final = 10 * 1024 * 1024
 TOOLS_MAX: Final = 5_000
-_TOO_MANY: Final = f"It holds more than {TOOLS_MAX:,} tools."
+_TOO_MANY: Final = f"The file has more than {TOOLS_MAX:,} tools."
 
 
 class UnreadableError(ValueError):
@@ -51,7 +51,7 @@ class Entry:
         """Read the tool. Never raises: errors are in the tool's problems."""
         tool = (read_tool if self.is_own else read_definition)(self.path, self.content)
         if self.twin:
-            tool.refuse(f"{tool.path}.name: {self.twin} has that name already")
+            tool.refuse(f"{tool.path}.name: is already the name of {self.twin}")
         return tool
 
 
@@ -91,8 +91,8 @@ def open_document(data: bytes | str, *, limit: int | None = DOCUMENT_MAX_BYTES) 
             raise UnreadableError(
                 read_definition(found[0][0], found[0][2]).problems[0]
                 if len(found) == 1
-                else "No tools are in it: neither an export of a registry, nor definitions of"
-                " OpenAI, Anthropic or MCP."
+                else "The file has no tools. Supported are registry exports, and definitions of"
+                " OpenAI, Anthropic and MCP."
             )
     entries = _entries(found, is_own)
     return OpenDocument(tuple(forms), entries, is_own, _more(document), len(data))
@@ -100,31 +100,31 @@ def open_document(data: bytes | str, *, limit: int | None = DOCUMENT_MAX_BYTES) 
 
 def _read_json(data: bytes | str, limit: int | None) -> Any:
     if limit is not None and len(data) > limit:
-        raise UnreadableError(f"It has {len(data):,} bytes, more than {limit:,}.")
+        raise UnreadableError(f"The file has {len(data):,} bytes, more than {limit:,}.")
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_twice)
     except UnicodeDecodeError:
-        raise UnreadableError("It is no JSON: its bytes are not UTF-8.") from None
+        raise UnreadableError("Invalid JSON: the bytes are not UTF-8.") from None
     except json.JSONDecodeError as error:
         said = f"{error.msg} in line {error.lineno}, column {error.colno}"
-        raise UnreadableError(f"It is no JSON: {said}.") from None
+        raise UnreadableError(f"Invalid JSON: {said}.") from None
     except ValueError as error:
-        raise UnreadableError(f"It is no JSON that can be taken: {error}.") from None
+        raise UnreadableError(f"Unsupported JSON: {error}.") from None
     except RecursionError:
-        raise UnreadableError("It is nested too deep.") from None
+        raise UnreadableError("Invalid JSON: nested too deeply.") from None
 
 
 def _own_tools(document: dict[str, Any]) -> list[tuple[str, Any]]:
     if document.get("version") != FORMAT_VERSION:
-        said = f"version {FORMAT_VERSION} of {FORMAT} is read here"
+        said = f"version {FORMAT_VERSION} of {FORMAT} is supported"
         raise UnreadableError(f"version: only {said}.")
     entries = document.get("tools")
     if not isinstance(entries, list):
-        raise UnreadableError("tools: is no list.")
+        raise UnreadableError("tools: is not a list.")
     count = document.get("count", len(entries))
     if count != len(entries):
-        raise UnreadableError(f"It was cut off: {len(entries):,} tools of {count}.")
+        raise UnreadableError(f"The file is truncated: {len(entries):,} tools of {count}.")
     if len(entries) > TOOLS_MAX:
         raise UnreadableError(_TOO_MANY)
     return [(f"tools[{index}]", entry) for index, entry in enumerate(entries)]
@@ -143,5 +143,5 @@ def _entries(found: Iterable[tuple[str, str | None, Any]], is_own: bool) -> list
 def _more(document: Any) -> str:
     result = document.get("result", document) if isinstance(document, dict) else None
     if isinstance(result, dict) and result.get("nextCursor"):
-        return "The server has more tools (nextCursor): they are not in this file."
+        return "The server has more tools (nextCursor) that are not in this file."
     return ""

@@ -32,7 +32,7 @@ def compare_alternatives(
     else:
         went, came, _ = _unlike(comparison, ones, others, place)
         if went or came:
-            why = "its alternatives overlap, and exactly one may be met"
+            why = "the alternatives overlap, and exactly one must match"
             found.add(place, "oneOf", ones, others, Effect.UNDECIDED, why)
     if "anyOf" in old and "anyOf" in new:
         _compare_unions(comparison, old["anyOf"], new["anyOf"], place, found)

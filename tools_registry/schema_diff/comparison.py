@@ -28,7 +28,7 @@ _UNEVALUATED = {"unevaluatedProperties", "unevaluatedItems"}
 _OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "propertyNames"}
 _OF_ARRAYS = {"prefixItems", "items", "contains"}
 _OF_ANYTHING = {"not", "if", "dependentSchemas", *_UNEVALUATED}
-_DIALECTS = "the same words mean other things in another dialect"
+_DIALECTS = "keywords have other meanings in another dialect"
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -133,15 +133,19 @@ class Comparison:
             return
         self._tries += isinstance(found, _Trial)
         if self._tries > TRIES_MAX:
-            raise UndecidedError("there are too many alternatives within alternatives")
+            raise UndecidedError("too many nested alternatives")
         level = self._open.get(pair)
         if level is not None:
             # For a smaller part of the value, the result of the running comparison can be assumed.
             if level == place.level:
-                found.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, "it contains itself")
+                found.add(
+                    place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, "the schema contains itself"
+                )
             return
         if place.depth > DEPTH_MAX:
-            found.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, "it is nested too deep")
+            found.add(
+                place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, "the schema is nested too deeply"
+            )
             return
         try:
             before, after = self.old.view(old), self.new.view(new)
@@ -222,9 +226,9 @@ class Comparison:
                 effect = self.effect(before, after, here)
             why = ""
             if name in news and effect & Effect.NARROWER:
-                why = "whatever was sent under this name was accepted before"
+                why = "any value of this property was accepted before"
             elif name in olds and effect & Effect.WIDER:
-                why = "under this name, others are accepted now"
+                why = "other values of this property are accepted now"
             sides = olds.get(name, ABSENT), news.get(name, ABSENT)
             found.add(here, "property", *sides, effect, why)
         patterns, others = old.get("patternProperties", {}), new.get("patternProperties", {})
@@ -280,7 +284,7 @@ class Comparison:
         if "maxContains" not in old and "maxContains" not in new:
             self.compare(before, after, here, found)
         elif not self.is_alike(before, after, here):
-            why = "what counts is counted both ways"
+            why = "the number of matching items has a lower and an upper limit"
             found.add(here, "contains", before, after, Effect.UNDECIDED, why)
         for keyword, default, stricter in (("minContains", 1, 1), ("maxContains", _INFINITY, -1)):
             less = new.get(keyword, default) - old.get(keyword, default)
@@ -298,7 +302,7 @@ class Comparison:
             elif keyword == "not":
                 self.compare(before, after, place.beside(flips=True), found)
             elif not self.is_alike(before, after, place.beside()):
-                why = "which values a condition is about is not worked out"
+                why = "conditions (if) are not analyzed"
                 found.add(place, "if", before, after, Effect.UNDECIDED, why)
             else:
                 for branch in ("then", "else"):
@@ -321,7 +325,7 @@ class Comparison:
                     found.add(place, keyword, before, after, by_presence(before, after))
                 continue
             if any(not change.is_note for change in found.changes):
-                why = "what is left over depends on all that changed beside it"
+                why = "the unevaluated values depend on other changes at this place"
                 found.add(place, keyword, before, after, Effect.UNDECIDED, why)
             self.compare(before, after, place.below(step), found)
 

@@ -236,7 +236,7 @@ def _compare_opaque(
     before, after = _both(keyword, old, new)
     if not same_json(before, after):
         effect = by_presence(before, after)
-        why = f"which values two {keyword}s have in common is not worked out"
+        why = f"two values of {keyword} are not compared"
         yield KeywordChange(
             keyword, before, after, effect, why if effect is Effect.UNDECIDED else ""
         )

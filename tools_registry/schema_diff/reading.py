@@ -23,7 +23,7 @@ _DYNAMIC = {"$dynamicRef", "$recursiveRef"}
 _ANCHORS = {"$anchor", "$dynamicAnchor", "$recursiveAnchor", *_DYNAMIC}
 _REF_ALONE = ("draft-06", "draft-07")
 """Dialects in which keywords beside a `$ref` are ignored."""
-_FOREIGN = "guards take what is written here, and its dialect does not have it"
+_FOREIGN = "guards accept a keyword that its dialect does not have"
 _KNOWN = ("2020-12", "2019-09", *_REF_ALONE)
 _BEHIND_MAX = 60
 _READS_MAX = 50_000  # per document; a document has room for some 10,000 nodes
@@ -64,7 +64,7 @@ class Document:
         for dialect in _KNOWN:
             if dialect in str(said):
                 return dialect
-        raise UndecidedError(f"the dialect {str(said)[:100]!r} is not read here")
+        raise UndecidedError(f"the dialect {str(said)[:100]!r} is not supported")
 
     def _read(self, node: Node, behind: tuple[int, ...]) -> View:
         if isinstance(node, bool):
@@ -72,14 +72,14 @@ class Document:
         if not isinstance(node, dict):  # a list of items in a dialect that has none
             raise UndecidedError(_FOREIGN)
         if id(node) in behind:
-            raise UndecidedError("a reference leads back to itself")
+            raise UndecidedError("a reference points back to itself")
         if len(behind) > _BEHIND_MAX:
-            raise UndecidedError("references lead through too many others")
+            raise UndecidedError("too many nested references")
         self._reads += 1
         if self._reads > _READS_MAX:  # comparing alternatives reads all that they refer to
-            raise UndecidedError("there are too many alternatives within alternatives")
+            raise UndecidedError("too many nested alternatives")
         if not _DYNAMIC.isdisjoint(node):
-            raise UndecidedError("where a dynamic reference leads is not followed")
+            raise UndecidedError("dynamic references are not supported")
         behind = (*behind, id(node))
         view = dict(node)
         for word in _DEFINITIONS & view.keys():
@@ -120,18 +120,20 @@ class Document:
 
     def _follow(self, reference: str) -> Node:
         if self._has_anchors:
-            raise UndecidedError("it uses anchors or schemas with an $id of their own")
+            raise UndecidedError("anchors and nested schemas with an $id are not supported")
         if not reference.startswith("#") or reference[1:2] not in ("", "/"):
-            raise UndecidedError(f"the reference {reference[:100]!r} is not a place in it")
+            raise UndecidedError(
+                f"the reference {reference[:100]!r} does not point into the schema"
+            )
         found: Any = self.root
         for part in unquote(reference[1:]).split("/")[1:]:
             part = part.replace("~1", "/").replace("~0", "~")
             try:
                 found = found[int(part)] if isinstance(found, list) else found[part]
             except (LookupError, ValueError, TypeError):
-                raise UndecidedError(f"the reference {reference[:100]!r} leads nowhere") from None
+                raise UndecidedError(f"the reference {reference[:100]!r} does not exist") from None
         if not isinstance(found, dict | bool):
-            raise UndecidedError(f"the reference {reference[:100]!r} leads to no schema")
+            raise UndecidedError(f"the reference {reference[:100]!r} does not point to a schema")
         return found
 
     def _are_disjoint(self, nodes: list[Node], behind: tuple[int, ...]) -> bool:

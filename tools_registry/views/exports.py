@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -46,7 +47,7 @@ def tool_definitions(
     """
     tool, contracts = _contracts(request, pk)
     if provider is None:
-        offered = [_offered(name, one, contracts) for name, one in PROVIDERS.items()]
+        offered = [_offered(name, one, contracts, tool) for name, one in PROVIDERS.items()]
         context = {"tool": tool, "count": len(contracts), "offered": offered}
         return render(request, "tools/definitions.html", context)
     if provider not in PROVIDERS:
@@ -68,11 +69,19 @@ def _contracts(request: TenantRequest, pk: UUID | None) -> tuple[Tool | None, li
     return tool, [contract_of(version)] if version else []
 
 
-def _offered(name: str, provider: Provider, contracts: list[ToolContract]) -> dict[str, Any]:
+def _offered(
+    name: str, provider: Provider, contracts: list[ToolContract], tool: Tool | None
+) -> dict[str, Any]:
+    file_url = (
+        reverse("tool_definitions_file", args=[tool.pk, name])
+        if tool
+        else reverse("tool_definitions_all_file", args=[name])
+    )
     defined = define(contracts, provider)
     remarks = list(_remarks(defined))
     return {
         "name": name,
+        "file_url": file_url,
         "provider": provider,
         "remarks": remarks[:REMARKS_MAX],
         "more": max(0, len(remarks) - REMARKS_MAX),

@@ -1,6 +1,6 @@
 """The pages for importing tools: choose a file, preview, confirm, watch the progress."""
 
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django import forms
@@ -27,6 +27,21 @@ from tools_registry.models import ImportState, ToolImport
 from tools_registry.tasks import import_tools
 
 ROWS_MAX, STEPS_MAX, SENT_MAX = 300, 12, 10
+STATUS_LABELS: dict[str, str] = {
+    "refused": "rejected",
+    "changed": "changed",
+    "added": "added",
+    "unchanged": "unchanged",
+}
+_STATUS_CLASSES = {"refused": "state is-failed", "added": "state is-ok"}
+
+
+class Change(NamedTuple):
+    """A change of a contract, as the summary of a tool lists it."""
+
+    path: str
+    keyword: str
+    reason: str
 
 
 class ImportForm(forms.Form):
@@ -35,10 +50,10 @@ class ImportForm(forms.Form):
     file = forms.FileField(
         required=False,
         widget=forms.FileInput(attrs={"class": "form-control", "accept": ".json,application/json"}),
-        help_text=f"JSON, {DOCUMENT_MAX_BYTES // 2**20} MB at most.",
+        help_text=f"JSON, {DOCUMENT_MAX_BYTES // 2**20} MB maximum.",
     )
     text = forms.CharField(
-        label="Or its text",
+        label="Or paste the text",
         required=False,
         widget=forms.Textarea(
             attrs={"class": "form-control mono", "rows": 10, "spellcheck": "false"}
@@ -53,7 +68,7 @@ class ImportForm(forms.Form):
             field = "file"
             sent = file.read(DOCUMENT_MAX_BYTES + 1)
         if not sent:
-            self.add_error("file", "Choose a file, or paste its text.")
+            self.add_error("file", "Choose a file or paste its text.")
             return cleaned
         try:
             cleaned["document"] = open_document(sent)
@@ -98,12 +113,12 @@ def import_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     kept = _own(request, pk)
     form, as_drafts = ConfirmForm(request.POST), request.POST.get("as") != "published"
     if not form.is_valid() or not (as_drafts or form.cleaned_data["reason"]):
-        said = "Publishing asks for a reason" if form.is_valid() else "The reason is too long"
-        return _page(request, kept, problem=f"Nothing was imported: {said}.", status=422)
+        said = "Publishing requires a reason" if form.is_valid() else "The reason is too long"
+        return _page(request, kept, problem=f"Nothing was imported. {said}.", status=422)
     way = Way(as_drafts, Publisher(request.user), form.cleaned_data["reason"])
     if _name(kept) != form.cleaned_data["plan"] or not job.confirm_import(kept, way):
-        said = "it was looked at again since, or is under way. This is how it stands."
-        return _page(request, kept, problem=f"Nothing was imported: {said}", status=409)
+        said = "The preview has changed, or the import is running. This is the current state."
+        return _page(request, kept, problem=f"Nothing was imported. {said}", status=409)
     kept.refresh_from_db()
     _go_on(kept)
     return redirect("tool_import_page", kept.pk)
@@ -133,7 +148,7 @@ def import_discard(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Delete an import and its file."""
     kept = _own(request, pk)
     ToolImport.objects.filter(tenant=request.tenant, pk=kept.pk).delete()
-    messages.success(request, "The file is forgotten.")
+    messages.success(request, "File deleted.")
     return redirect("tool_list")
 
 
@@ -190,7 +205,7 @@ def _tools(kept: ToolImport, *, as_drafts: bool) -> dict[str, Any]:
     listed.sort(key=lambda one: STATUSES.index(one["status"]))
     return {
         "as_drafts": as_drafts,
-        "counts": counts.items(),
+        "counts": {STATUS_LABELS[status]: number for status, number in counts.items()},
         "doing": counts["added"] + counts["changed"],
         "refused": counts["refused"],
         "rows": [_row(one) for one in listed[:ROWS_MAX]],
@@ -203,6 +218,9 @@ def _tools(kept: ToolImport, *, as_drafts: bool) -> dict[str, Any]:
 def _row(one: dict[str, Any]) -> dict[str, Any]:
     return {
         "one": one,
+        "status": STATUS_LABELS[one["status"]],
+        "status_class": _STATUS_CLASSES.get(one["status"], "is-plain"),
+        "changes": [Change(*each) for each in one["changes"]],
         "steps": one["steps"][:STEPS_MAX],
         "more_steps": len(one["steps"]) - STEPS_MAX,
         "verdicts": {whom: one[whom] for whom in ("callers", "consumers") if one[whom]},

@@ -91,7 +91,7 @@ def read_effect(
         raise ProblemError("not_found", "Tool or version not found.")
     of = windows(version.created_at, LENGTHS[asked.range].duration, timezone.now(), UTC)
     if of is None:
-        raise ProblemError("not_found", "This version was published just now.")
+        raise ProblemError("not_found", "The version was published less than a second ago.")
     before = version_before(version)
     effect = effect_of(count_calls(of, version.tool.name, before, version), asked.calls)
     return {

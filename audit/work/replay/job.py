@@ -174,8 +174,8 @@ def _judge(replay: Replay, calls: Sequence[ReplayedCall], deadline: float) -> in
             took = time.perf_counter() - began_at
             if took > EVENT_SECONDS:
                 replay.problem = (
-                    f"Judging the call {call.invocation_id} took {took:.1f} s: the schemas ask for"
-                    " too much of an output as large as this one."
+                    f"Validating call {call.invocation_id} took {took:.1f} s: the schemas are too"
+                    " expensive for values as large as these."
                 )
                 break
         if replay.problem or time.monotonic() >= deadline:

@@ -305,7 +305,7 @@ def test_an_editor_turns_it_on_and_off_and_it_is_on_record(acme: Cast) -> None:
 
 @pytest.mark.parametrize(
     ("schema", "said"),
-    [(None, "have no schema"), ({"pattern": "^(?!a)"}, "cannot be judged by")],
+    [(None, "have no schema"), ({"pattern": "^(?!a)"}, "cannot be used for validation")],
 )
 def test_what_cannot_be_checked_is_said(
     acme: Cast, schema: Any, said: str, monkeypatch: pytest.MonkeyPatch

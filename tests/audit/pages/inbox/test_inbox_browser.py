@@ -22,7 +22,7 @@ def test_a_line_is_mended_and_sent_without_a_script(
     page = context.new_page()
     sign_in(page, acme.editor)
     page.get_by_role("link", name="Rejected events 1").click()
-    page.get_by_role("link", name="Breaks the contract").click()
+    page.get_by_role("link", name="Invalid event").click()
     page.get_by_text("Resend an edited copy").click()
     field = page.get_by_label("Event (one JSON object)")
     assert field.input_value() == broken

@@ -51,7 +51,7 @@ def test_a_draft_is_written_replayed_and_published(page: Page, acme: Cast) -> No
     marked = page.locator("[data-editor-of=output_schema] .cm-lintRange-error")
     expect(marked).to_have_text(['"objekt"', '"celsius"'])
     write(page, "output_schema", '{"type": ')
-    expect(check).to_contain_text("is no JSON")
+    expect(check).to_contain_text("is not valid JSON")
     write(page, "output_schema", '{\n  "type": "object",\n  "required": ]\n}')
     expect(check).to_contain_text("in line 3")
     expect(marked).to_have_text(["]"])

@@ -172,7 +172,7 @@ def test_what_breaks_nothing_is_published_without_one(acme: Cast) -> None:
     run_replay(acme, start(acme, tool))
     editor = signed_in(acme.editor)
     review = text(editor.get(f"/tools/{tool.pk}/draft/review").content.decode())
-    assert "Only results come that could have come before" in review
+    assert "Narrower output: all results were possible before" in review
     assert "No breaking changes found" in review
     answer = editor.post(f"/tools/{tool.pk}/draft/publish", {"revision": "1"})
     assert answer.headers["Location"] == f"/tools/{tool.pk}/2"
@@ -196,7 +196,7 @@ def test_what_breaks_by_its_schemas_needs_a_reason_without_a_replay(acme: Cast) 
     answer = editor.post(f"/tools/{tool.pk}/draft/publish", {"revision": "1"})
     assert answer.status_code == 422
     shown = text(answer.content.decode())
-    assert "Results may come that could not have come before" in shown
+    assert "Wider output: consumers may get new results" in shown
     assert "Enter a reason to publish it anyway" in shown
 
 
@@ -220,7 +220,7 @@ def test_a_version_that_is_one_already_is_not_published_twice(acme: Cast) -> Non
         create_draft(tool, contract_with(LOOSE), Publisher(acme.editor))
     path = f"/tools/{tool.pk}/draft/publish"
     answer = signed_in(acme.editor).post(path, {"revision": "1", "reason": "x"}, follow=True)
-    assert "This is version 1 already" in text(answer.content.decode())
+    assert "This contract is already version 1" in text(answer.content.decode())
 
 
 @pytest.mark.parametrize("hostile", [one for one in HOSTILE if "\x00" not in one])

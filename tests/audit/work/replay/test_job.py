@@ -284,7 +284,7 @@ def test_a_schema_that_takes_too_long_ends_the_replay(
     pk = start(acme, tool)
     run_replay(acme, pk)
     assert (read_replay(acme, pk).state, read_replay(acme, pk).read_count) == ("failed", 1)
-    assert "the schemas ask for too much" in read_replay(acme, pk).problem
+    assert "the schemas are too expensive" in read_replay(acme, pk).problem
 
 
 def test_a_schema_the_guard_cannot_judge_by_is_refused(acme: Cast) -> None:
