@@ -177,7 +177,7 @@ def _has_more(look: DriftLook) -> bool:
     try:
         return job.run_slice(look.tenant_id, look.id, seconds=job.AT_ONCE_SECONDS)
     except LogPayloadError as error:
-        job.fail_look(look.tenant_id, look.id, f"A payload in the log cannot be read: it {error}.")
+        job.fail_look(look.tenant_id, look.id, f"A payload in the log {error}.")
         return False
 
 

@@ -85,7 +85,7 @@ OTHER = "SELECT payload FROM batch b WHERE b.tenant_id = batch.tenant_id AND b.f
         (
             "UPDATE batch SET payload = '\\x00'",
             "first_index = 12",
-            "the payload of the batch at 12 cannot be inflated",
+            "the payload of the batch at 12 cannot be decompressed",
         ),
         (
             "UPDATE batch SET leaves = sha256('x') || substring(leaves FROM 33)",

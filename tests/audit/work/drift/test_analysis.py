@@ -162,8 +162,8 @@ def test_a_damaged_log_ends_the_look_with_the_reason(acme: Cast, tool: Tool) -> 
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = 'x' WHERE tenant_id = %s", [acme.tenant.id])
     found = look(acme, tool)
-    assert (found.state, "cannot be inflated" in found.problem) == ("failed", True)
-    assert "cannot be inflated" in page(acme.viewer, tool)
+    assert (found.state, "cannot be decompressed" in found.problem) == ("failed", True)
+    assert "cannot be decompressed" in page(acme.viewer, tool)
 
 
 def test_executors_on_an_old_version_are_named(acme: Cast, tool: Tool) -> None:

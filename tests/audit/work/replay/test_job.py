@@ -272,7 +272,7 @@ def test_a_damaged_log_ends_the_replay_with_the_reason(acme: Cast) -> None:
     pk = start(acme, tool)
     replay_calls(tenant_id=str(acme.tenant.id), replay_id=str(pk))
     assert read_replay(acme, pk).state == "failed"
-    assert "cannot be inflated" in read_replay(acme, pk).problem
+    assert "cannot be decompressed" in read_replay(acme, pk).problem
 
 
 def test_a_schema_that_takes_too_long_ends_the_replay(
