@@ -79,7 +79,7 @@ def reads(
         @wraps(view)
         def operation(request: HttpRequest, **parameters: Any) -> HttpResponse:
             if unknown := sorted(request.GET.keys() - known):
-                offered = f" Parameters: {', '.join(sorted(known))}." if known else ""
+                offered = f" Available parameters: {', '.join(sorted(known))}." if known else ""
                 raise ProblemError(
                     "parameter",
                     f"Unknown parameter {unknown[0]!r}.{offered}",

@@ -121,14 +121,14 @@ router = Router()
     openapi_extra=_REQUEST,
 )
 def register_tools(request: HttpRequest) -> HttpResponse:
-    """Register tools: `{"tools": [...]}`, each a whole contract or only `{"digest"}`.
+    """Register tools: `{"tools": [...]}`, each a complete contract or only `{"digest"}`.
 
-    Answers 200 with what became of each: `unknown` (digests to be sent whole), `known` and
-    `registered` (`{name, version, digest}`), `kept` (`keep`, and the tool exists: nothing
-    changed) and `refused` (`{index, name, code, message}`; one bad entry costs that entry; a
-    schema nothing can be judged by is one, and is put on the tool's record).
-    400 for a body that is not such an object, 409 if a collision with what is registered is all
-    that came of every entry, 413 above 5 MiB or 500 entries. What collides has a `diff`.
+    Returns 200 with the result for each tool: `unknown` (digests whose contracts are needed),
+    `known` and `registered` (`{name, version, digest}`), `kept` (the tool exists and its
+    `on_collision` is `keep`: nothing changed) and `refused` (`{index, name, code, message}`).
+    An invalid entry does not affect the others. A schema that cannot be used for validation is
+    refused and recorded on the tool's page. Returns 400 for any other body, 409 if every entry
+    collides with a registered contract, 413 above 5 MiB or 500 entries. Collisions have a `diff`.
     """
     identity = cast(ApiRequest, request).auth
     body = request.read(BODY_MAX_BYTES + 1)
@@ -141,7 +141,7 @@ def register_tools(request: HttpRequest) -> HttpResponse:
     if not isinstance(entries, list):
         return problem("malformed", 'The body is not a JSON object {"tools": [...]}.')
     if len(entries) > TOOLS_MAX:
-        return problem("too_many", f"At most {TOOLS_MAX} tools a request.")
+        return problem("too_many", f"At most {TOOLS_MAX} tools per request.")
 
     mentioned: list[str] = []
     contracts: list[ToolContract] = []

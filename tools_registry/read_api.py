@@ -29,14 +29,14 @@ class ListedTool(Answer):
     name: str
     version: int
     versions_url: str
-    """Where all its versions are."""
+    """URL of the tool with all its versions."""
     digest: str
     description: str
     trusted: bool
     ephemeral: bool
     published_at: datetime
     published_by: str
-    """A user's name, or the id of an API key."""
+    """Name of a user, or id of an API key."""
 
 
 class ToolPage(Page):
@@ -63,7 +63,7 @@ class PublishedVersion(Answer):
 
 
 class ToolDetail(Answer):
-    """A tool and its versions, the newest first, 100 at most."""
+    """A tool and its newest 100 versions, newest first."""
 
     id: UUID
     name: str
@@ -73,9 +73,9 @@ class ToolDetail(Answer):
     link: str
     tags: list[str]
     meta: dict[str, Any]
-    """Labels given by people."""
+    """Labels set by people."""
     current_version: int
-    """The one outputs are judged by; 0: nothing is published yet."""
+    """The version that outputs are validated against; 0 if nothing is published yet."""
     versions: list[PublishedVersion]
 
 
@@ -83,23 +83,23 @@ class Differing(Asked):
     """Two versions of a tool, by their numbers."""
 
     from_: int = Field(alias="from", ge=1, le=2**31 - 1, examples=[1])
-    """The number of the version that was."""
+    """Number of the old version."""
     to: int = Field(ge=1, le=2**31 - 1, examples=[2])
-    """The number of the version that comes in its place."""
+    """Number of the new version."""
 
 
 class SchemaDifference(Answer):
-    """One difference, and whom it breaks. Members that are left out: there is no such value."""
+    """One difference and its effect. Members without a value are omitted."""
 
     side: Literal["input", "output", "contract"]
-    """`input` concerns callers, `output` consumers, `contract` nobody."""
+    """`input` affects callers, `output` affects consumers, `contract` affects neither."""
     path: str
-    """Where in the arguments or the results: `$.rows[*].id`."""
+    """Path in the arguments or results, such as `$.rows[*].id`."""
     keyword: str
     before: Any = None
     after: Any = None
     verdict: Literal["compatible", "breaking", "unknown"]
-    """`unknown`: nobody has found out."""
+    """`unknown`: the effect cannot be decided."""
     reason: str
 
 
@@ -113,13 +113,13 @@ class JSONDifference(Answer):
 
 
 class VersionDifference(Answer):
-    """What differs between two versions."""
+    """The differences between two versions."""
 
     callers: Literal["compatible", "breaking", "unknown"]
     consumers: Literal["compatible", "breaking", "unknown"]
     change_count: int
     changes: list[SchemaDifference]
-    """The first 1,000; inputs first, what breaks before what does not."""
+    """The first 1,000: inputs first, breaking changes before others."""
     json_diff: list[JSONDifference]
     """The first 1,000."""
 
@@ -152,7 +152,7 @@ def list_tools(request: HttpRequest, asked: Query[Paged]) -> dict[str, Any]:
 
 @reads(router, "/tools/{uuid:tool_id}", ToolDetail, tag="tools", problems=("not_found",))
 def read_tool(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
-    """One tool with its versions: their descriptions, schemas and flags."""
+    """Get a tool with its versions: descriptions, schemas and flags."""
     tenant_id = cast(ApiRequest, request).auth.tenant_id
     tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
     if tool is None:
@@ -196,7 +196,7 @@ def read_tool(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
     problems=("not_found",),
 )
 def diff_tool(request: HttpRequest, tool_id: Path[UUID], asked: Query[Differing]) -> dict[str, Any]:
-    """What differs between two versions of a tool, and whom that breaks."""
+    """Compare two versions of a tool: differences, and their effect on callers and consumers."""
     tenant_id = cast(ApiRequest, request).auth.tenant_id
     tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
     old = find_version(tool, asked.from_) if tool else None

@@ -44,81 +44,81 @@ _DOCUMENT: dict[str, Any] = {
 
 
 class ImportAsked(Asked):
-    """How a file is to be taken over."""
+    """How a file is imported."""
 
     as_: Literal["drafts", "published"] = Field("drafts", alias="as")
-    """`published`: versions, states and the current one are made alike; asks for a reason."""
+    """`published` also sets versions, states and the current version; it needs a reason."""
     reason: str = Field("", max_length=REASON_MAX_LENGTH)
-    """Goes on record with every change."""
+    """Recorded with every change."""
     dry_run: bool = False
-    """Only say what would be done."""
+    """Only return what would change."""
 
 
 class ImportedTool(Answer):
-    """What becomes of one tool."""
+    """The result for one tool."""
 
     path: str
-    """Its place in the document."""
+    """Path of the tool in the document."""
     name: str
     status: Literal["added", "changed", "unchanged", "refused"]
     steps: list[str]
     problems: list[str]
-    """Why it is refused, each with its place in the document."""
+    """Why it is rejected, each with its path in the document."""
     notes: list[str]
-    """What of it is not taken over."""
+    """Parts of it that are not imported."""
     callers: Literal["compatible", "breaking", "unknown"] | None
-    """Whom the contract that takes the place of the current one breaks; null: none does."""
+    """Effect of replacing the current contract; null if it is not replaced."""
     consumers: Literal["compatible", "breaking", "unknown"] | None
 
 
 class Imported(Answer):
-    """What an import did, or would do."""
+    """The result of an import or of a dry run."""
 
     id: UUID | None
-    """To ask for it, for a day; null if it was done at once."""
+    """Id of the import, kept for a day; null if it finished immediately."""
     state: Literal["looking", "looked_at", "importing", "done", "cancelled"]
-    """`looking` and `importing` go on in the background. A dry run ends with `looked_at`."""
+    """`looking` and `importing` run in the background. A dry run ends with `looked_at`."""
     progress: int
-    """Tools that were looked at, or carried out."""
+    """Number of tools previewed or imported so far."""
     of: int
-    """Tools there are in the file."""
+    """Number of tools in the file."""
     is_dry_run: bool
     forms: list[str]
-    """What the tools are written as."""
+    """Formats of the tools in the file."""
     note: str
     added: int
     changed: int
     unchanged: int
     refused: int
     tools: list[ImportedTool]
-    """Those of which something is known by now."""
+    """Tools processed so far."""
 
 
 class DefinitionsAsked(Asked):
-    """Whose definitions, in which form."""
+    """Which definitions, in which format."""
 
     provider: Literal["openai", "openai-responses", "anthropic", "mcp"]
     """OpenAI (chat completions or responses), Anthropic (messages), or MCP (`tools/list`)."""
     name: str = Field("", max_length=256)
-    """Of one tool; left out, of all that are not retired."""
+    """Name of one tool. Default: all tools that are not retired."""
 
 
 class Remark(Answer):
-    """What a provider is told otherwise, not at all, or will not take."""
+    """Something that is changed, omitted, or not accepted by the provider."""
 
     name: str
     remark: str
 
 
 class Definitions(Answer):
-    """Definitions as a provider takes them."""
+    """Definitions in a provider's format."""
 
     provider: str
     definitions: Any
     """A list of tools; for MCP the result of `tools/list`."""
     remarks: list[Remark]
     lacks: str
-    """What none of them can say."""
+    """What the provider's format does not support."""
 
 
 @router.get(
@@ -138,7 +138,7 @@ class Definitions(Answer):
     },
 )
 def export_the_registry(request: HttpRequest) -> HttpResponseBase:
-    """All tools with their versions, states, tags and notes: what an import takes, streamed."""
+    """Export all tools with versions, states, tags and notes as a stream that can be imported."""
     identity = cast(ApiRequest, request).auth
     return StreamingHttpResponse(
         export_registry(identity.tenant_id), content_type="application/json"
@@ -165,11 +165,11 @@ def export_the_registry(request: HttpRequest) -> HttpResponseBase:
     },
 )
 def import_registry(request: HttpRequest, asked: Query[ImportAsked]) -> HttpResponse:
-    """Take over an export of a registry, or definitions of OpenAI, Anthropic or MCP.
+    """Import an export of a registry, or definitions of OpenAI, Anthropic or MCP.
 
-    The form is detected. What is here already changes nothing; a bad tool costs that tool. With
-    `dry_run` nothing is done. At most 10 MB. More than 256 KiB, or 50 tools, is answered with 202
-    and goes on in the background, tool by tool: ask for it by its `id`, or at `Location`.
+    The format is detected. Existing versions do not change. An invalid tool does not affect the
+    others. With `dry_run` nothing changes. At most 10 MB. Above 256 KiB or 50 tools, the response
+    is 202 and the import runs in the background: read its progress by `id` or at `Location`.
     """
     identity = cast(ApiRequest, request).auth
     _refuse_unknown(request, ImportAsked)
@@ -211,7 +211,7 @@ def import_registry(request: HttpRequest, asked: Query[ImportAsked]) -> HttpResp
     openapi_extra=told((*_PROBLEMS, "not_found")),
 )
 def read_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
-    """How far an import is, what it did to each tool, and what it refused; kept for a day."""
+    """Get the progress of an import and its result for each tool. Kept for a day."""
     identity = cast(ApiRequest, request).auth
     with tenant_scope(identity.tenant_id):
         return JsonResponse(_imported(_own(identity.tenant_id, import_id)))
@@ -227,7 +227,7 @@ def read_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
     openapi_extra=told((*_PROBLEMS, "not_found")),
 )
 def cancel_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
-    """Stop an import; what was done to tools by then is done, and told."""
+    """Cancel an import. Tools already imported stay changed and are listed."""
     identity = cast(ApiRequest, request).auth
     with tenant_scope(identity.tenant_id):
         kept = _own(identity.tenant_id, import_id)
@@ -246,7 +246,7 @@ def cancel_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
     openapi_extra=told((*_PROBLEMS, "parameter", "not_found")),
 )
 def define_tools(request: HttpRequest, asked: Query[DefinitionsAsked]) -> HttpResponse:
-    """The current contracts as OpenAI, Anthropic or MCP have them, and what these cannot say."""
+    """Get the current contracts in the format of OpenAI, Anthropic or MCP, with its limits."""
     identity = cast(ApiRequest, request).auth
     _refuse_unknown(request, DefinitionsAsked)
     with tenant_scope(identity.tenant_id):

@@ -69,7 +69,7 @@ def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> Http
     if unknown := sorted(request.GET.keys() - known):
         raise ProblemError(
             "parameter",
-            f"Unknown parameter {unknown[0]!r}. Parameters: {', '.join(sorted(known))}.",
+            f"Unknown parameter {unknown[0]!r}. Available parameters: {', '.join(sorted(known))}.",
             parameter=unknown[0],
         )
     identity, now = cast(ApiRequest, request).auth, timezone.now()
