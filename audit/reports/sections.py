@@ -18,6 +18,7 @@ from audit.reports.layout import (
 from audit.reports.queries import Report
 from audit.show import figures
 from audit.show.figures import count, counted, share
+from audit.show.reasons import GUARD_OUTCOMES
 from config.instants import local, to_the_minute
 
 
@@ -99,7 +100,11 @@ def violations(found: dict[str, Any], report: Report) -> Section:
         "Guard outcomes",
         [Column("Strategy"), Column("Outcome"), Column("Violations", True)],
         [
-            [Cell(one["strategy"]), Cell(one["outcome"]), Cell(count(one["violations"]))]
+            [
+                Cell(one["strategy"]),
+                Cell(GUARD_OUTCOMES.get(one["outcome"], one["outcome"])),
+                Cell(count(one["violations"])),
+            ]
             for one in own["treatments"]
         ],
     )

@@ -90,7 +90,7 @@ def test_nothing_is_left_of_a_deleted_tenant_and_nothing_of_others_is_touched() 
     assert stone["ledger_size"] * 32 <= len(leaves)
     assert stone in run("list", "--deleted")
     assert world.tenant.slug not in {each["slug"] for each in run("list")}
-    with pytest.raises(CommandError, match="no tenant"):
+    with pytest.raises(CommandError, match="unknown tenant"):
         run("delete", world.tenant.slug, "--yes", world.tenant.name)
     assert signed_in(world.admin).get("/").status_code == 403
 

@@ -75,6 +75,7 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
             )
             for row in page.rows
         ],
+        "newest_id": page.rows[0].id if page.rows else None,
         "newer": page.newer,
         "older": page.older,
         "is_first_page": not before and not after,
