@@ -204,12 +204,12 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
             events=count,
         )
         declare(
-            tenant_id,
-            Kind.RETENTION,
-            ranges,
-            f"payloads received before {before:%Y-%m-%d}, by the tenant's settings",
-            THE_SERVER,
-            now,
+            tenant_id=tenant_id,
+            kind=Kind.RETENTION,
+            ranges=ranges,
+            reason=f"payloads received before {before:%Y-%m-%d}, by the tenant's settings",
+            actor=THE_SERVER,
+            now=now,
             using=KEEPER,
         )
     return is_last

@@ -25,6 +25,7 @@ from audit.models import (
 )
 from audit.queries.call_query import MAX_LENGTH, parse
 from audit.retention import erasure as job
+from audit.retention import erasure_chunk
 from audit.tasks import erase_calls
 from audit.work.payload_search import run_slice as run_search
 from config.postgresql.aliases import KEEPER
@@ -330,8 +331,8 @@ class Killed(BaseException):
 def test_a_worker_killed_at_any_step_has_changed_nothing_and_goes_on(
     acme: Cast, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    monkeypatch.setattr(job, "_CALLS", 2)
-    monkeypatch.setattr(job, "_BATCHES", 1)
+    monkeypatch.setattr(erasure_chunk, "_CALLS", 2)
+    monkeypatch.setattr(erasure_chunk, "_BATCHES", 1)
     for _ in range(5):
         mine = call_of("mine")
         send_events(acme.tenant, mine)
@@ -390,7 +391,7 @@ def test_a_worker_that_finds_another_gone_on_to_the_log_reads_it_all(
 
 
 def test_stopped_halfway_it_says_what_is_gone(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "_CALLS", 2)
+    monkeypatch.setattr(erasure_chunk, "_CALLS", 2)
     for _ in range(5):
         send_events(acme.tenant, call_of("mine"))
     one = preview_erasure(acme)
