@@ -13,11 +13,12 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from audit.events.judgement import Side
 from audit.queries.call_conditions import Conditions
 from audit.queries.call_filter import CallFilter, Text
 from audit.queries.calls import FirstViolation, Look, State, look_of
 from audit.queries.cursor import BEGINNING, NEWEST, Cursor
-from audit.queries.payload_terms import holding
+from audit.queries.payload_terms import Place, holding
 from audit.queries.traces import prefix_end
 from audit.sql.run import rows
 
@@ -90,6 +91,24 @@ class ListedCall:
     def look(self) -> Look:
         """Its colour and shape."""
         return look_of(self.state, self.violation_count)
+
+    @property
+    def start_place(self) -> Place | None:
+        """Batch and position of its start event in the log."""
+        return _place_in_log(self.start_batch_id, self.start_pos)
+
+    @property
+    def end_place(self) -> Place | None:
+        """Batch and position of its end event in the log."""
+        return _place_in_log(self.end_batch_id, self.end_pos)
+
+    def place_of(self, side: Side) -> Place | None:
+        """Where the log has the event with its arguments, or with its output."""
+        return self.end_place if side == "output" else self.start_place
+
+
+def _place_in_log(batch_id: UUID | None, position: int | None) -> Place | None:
+    return None if batch_id is None or position is None else (batch_id, position)
 
 
 @dataclass(frozen=True, slots=True)

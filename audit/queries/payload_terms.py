@@ -42,10 +42,10 @@ def holding(calls: Sequence["ListedCall"], wanted: tuple[Condition, ...]) -> lis
     places: dict[UUID, dict[str, Place]] = {}
     for call in calls:
         own = places[call.invocation_id] = {}
-        if "args" in asked and call.start_batch_id is not None and call.start_pos is not None:
-            own["args"] = (call.start_batch_id, call.start_pos)
-        if "output" in asked and call.end_batch_id is not None and call.end_pos is not None:
-            own["output"] = (call.end_batch_id, call.end_pos)
+        if "args" in asked and call.start_place is not None:
+            own["args"] = call.start_place
+        if "output" in asked and call.end_place is not None:
+            own["output"] = call.end_place
     events = _events([place for own in places.values() for place in own.values()])
     return [call for call in calls if _holds_all(wanted, places[call.invocation_id], events)]
 

@@ -127,10 +127,9 @@ def _search(search: PayloadSearch, calls: Sequence[ListedCall]) -> list[PayloadH
     """Hits: the calls' events that contain the searched text. Counts events without payload."""
     places: dict[tuple[UUID, int], tuple[ListedCall, str]] = {}
     for call in calls:
-        if call.start_batch_id is not None and call.start_pos is not None:
-            places[call.start_batch_id, call.start_pos] = (call, "start")
-        if call.end_batch_id is not None and call.end_pos is not None:
-            places[call.end_batch_id, call.end_pos] = (call, "end")
+        for kind, place in (("start", call.start_place), ("end", call.end_place)):
+            if place is not None:
+                places[place] = (call, kind)
     hits = []
     for place, event in read_events(search.tenant_id, places).items():
         if event.raw is None:

@@ -162,12 +162,9 @@ def _excerpts(
     """Return the excerpts with the matches, read from the log."""
     places: dict[tuple[UUID, int], tuple[UUID, str]] = {}
     for call in calls:
-        for kind, batch_id, position in (
-            ("start", call.start_batch_id, call.start_pos),
-            ("end", call.end_batch_id, call.end_pos),
-        ):
-            if kind in kinds[call.invocation_id] and batch_id and position is not None:
-                places[batch_id, position] = (call.invocation_id, kind)
+        for kind, place in (("start", call.start_place), ("end", call.end_place)):
+            if kind in kinds[call.invocation_id] and place is not None:
+                places[place] = (call.invocation_id, kind)
     try:
         events = read_events(search.tenant_id, places)
     except LogPayloadError:

@@ -10,6 +10,7 @@ from audit.pages.latency.bands import DOUBLING, bands
 from audit.queries.call_query import quoted
 from audit.queries.latency import SHARES, Latency, Spent, ToolFilter
 from audit.queries.newest import Limit, ToolSpent
+from audit.queries.time_range import TimeRange
 from audit.show import figures
 from audit.show.charts import (
     Chart,
@@ -82,46 +83,52 @@ def terms(wanted: ToolFilter) -> str:
     return " ".join(found)
 
 
+def within_query(of: TimeRange, wanted: ToolFilter) -> str:
+    """Return the query for the calls of a tool and version in a range."""
+    return f"{range_query(of.start, of.end)} {terms(wanted)}".strip()
+
+
 def tiles(found: Latency, *, is_comparable: bool) -> list[Tile]:
     """Return the headline figures. `is_comparable`: the whole range before has figures."""
     now, before = found.total, found.previous if is_comparable else Spent()
     parts = found.of.whole(found.parts)
-    within = _within(found)
+    within = within_query(found.of, found.wanted)
     made = []
     for name, share in SHARES.items():
         value = now.duration_ms(share)
         slower = f"{within} duration:>={round(value * 1000)}us" if value is not None else within
         made.append(
             Tile(
-                name,
-                value_text(value, "duration"),
-                slower,
-                "median" if share == 0.5 else f"{share:.0%} are faster".replace("%", " %"),
-                "",
-                relative(value, before.duration_ms(share), "duration", more_is="worse"),
-                "accent",
-                [part.duration_ms(share) for part in parts],
+                name=name,
+                value=value_text(value, "duration"),
+                query=slower,
+                note="median" if share == 0.5 else f"{share:.0%} are faster".replace("%", " %"),
+                note_query="",
+                change=relative(value, before.duration_ms(share), "duration", more_is="worse"),
+                look="accent",
+                course=[part.duration_ms(share) for part in parts],
             )
         )
     tokens = Tile(
-        "Tokens",
-        figures.short_count(now.tokens),
-        f"{within} tokens:>0",
-        f"{figures.short_count(now.prompt_tokens)} ▸ {figures.short_count(now.completion_tokens)}",
-        "",
-        relative(now.tokens, before.tokens, "count"),
-        "accent",
-        [part.tokens for part in parts],
+        name="Tokens",
+        value=figures.short_count(now.tokens),
+        query=f"{within} tokens:>0",
+        note=f"{figures.short_count(now.prompt_tokens)} ▸"
+        f" {figures.short_count(now.completion_tokens)}",
+        note_query="",
+        change=relative(now.tokens, before.tokens, "count"),
+        look="accent",
+        course=[part.tokens for part in parts],
     )
     cache = Tile(
-        "Cache hit rate",
-        figures.share(now.cache_share),
-        f"{within} cache:hit",
-        figures.counted(now.cache_hits, "call"),
-        "",
-        None,
-        "ok",
-        [part.cache_share for part in parts],
+        name="Cache hit rate",
+        value=figures.share(now.cache_share),
+        query=f"{within} cache:hit",
+        note=figures.counted(now.cache_hits, "call"),
+        note_query="",
+        change=None,
+        look="ok",
+        course=[part.cache_share for part in parts],
     )
     return [*made, tokens, cache]
 
@@ -140,7 +147,10 @@ def charts(found: Latency) -> dict[str, Chart]:
         for band in bands(latency, DOUBLING)
     ]
     narrow = bands(latency)
-    lengths = [Slot(band.label, band.name, f"{_within(found)} {band.term}") for band in narrow]
+    lengths = [
+        Slot(band.label, band.name, f"{within_query(found.of, found.wanted)} {band.term}")
+        for band in narrow
+    ]
     counted = [Series("Calls", "accent", [band.count(latency) for band in narrow])]
     tokens = [
         Series(name, look, [getattr(part, member) for part in found.parts], f"{of_tool} tokens:>0")
@@ -155,12 +165,33 @@ def charts(found: Latency) -> dict[str, Chart]:
     )
     return {
         "over_time": Chart(
-            "over-time", "Duration over time", "heat", "count", slots, heat, f"calls {per}"
+            id="over-time",
+            title="Duration over time",
+            kind="heat",
+            unit="count",
+            slots=slots,
+            series=heat,
+            note=f"calls {per}",
         ),
         "histogram": Chart(
-            "histogram", "Duration", "bars", "count", lengths, counted, marks, across="Duration"
+            id="histogram",
+            title="Duration",
+            kind="bars",
+            unit="count",
+            slots=lengths,
+            series=counted,
+            note=marks,
+            across="Duration",
         ),
-        "tokens": Chart("tokens", "Tokens", "bars", "count", slots, tokens, per),
+        "tokens": Chart(
+            id="tokens",
+            title="Tokens",
+            kind="bars",
+            unit="count",
+            slots=slots,
+            series=tokens,
+            note=per,
+        ),
     }
 
 
@@ -190,7 +221,17 @@ def version_rows(found: Latency, order: str) -> list[VersionRow]:
         p95 = percentiles["p95"]
         slowest = f"{query} duration:>={round(p95 * 1000)}us" if p95 is not None else query
         span = _span(percentiles, low, high)
-        made.append(VersionRow(tool, version, spent, query, percentiles, slowest, span))
+        made.append(
+            VersionRow(
+                tool=tool,
+                version=version,
+                spent=spent,
+                query=query,
+                percentiles=percentiles,
+                slowest=slowest,
+                span=span,
+            )
+        )
     return sorted(made, key=most)
 
 
@@ -279,19 +320,15 @@ def limit_rows(tools: dict[str, ToolSpent], kind: str, within: str) -> list[Limi
             most = figures.duration if kind == "timeout" else figures.short_count
             over = "over-time" if kind == "timeout" else "over-budget"
             yield LimitRow(
-                tool,
-                given,
-                most(limit.most),
-                limit,
-                [count / limit.calls for count in limit.bands],
-                f"{within} tool:{quoted(tool)} is:{over}",
+                tool=tool,
+                given=given,
+                most=most(limit.most),
+                limit=limit,
+                shares=[count / limit.calls for count in limit.bands],
+                query=f"{within} tool:{quoted(tool)} is:{over}",
             )
 
     return sorted(rows(), key=lambda row: (-row.limit.over, -row.limit.calls, row.tool))
-
-
-def _within(found: Latency) -> str:
-    return f"{range_query(found.of.start, found.of.end)} {terms(found.wanted)}".strip()
 
 
 def _span(percentiles: dict[str, float | None], low: float, high: float) -> Span | None:

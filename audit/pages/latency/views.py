@@ -13,17 +13,16 @@ from audit.pages.latency.page import (
     error_rows,
     limit_rows,
     source_rows,
-    terms,
     tiles,
     upstream_rows,
     version_rows,
+    within_query,
 )
 from audit.pages.show.figures_file import figures_file
 from audit.pages.show.range_bar import asked_range, invalid_range, range_bar
 from audit.queries.latency import SHARES, ToolFilter, latency
 from audit.queries.newest import newest
 from audit.queries.over_time import has_figures_before
-from audit.queries.time_range import TimeRange
 from audit.show.charts import range_query
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
@@ -68,7 +67,7 @@ def latency_page(request: TenantRequest) -> HttpResponse:
         "more_errors": len(errors) - ERRORS_SHOWN,
         "percentiles": tuple(SHARES),
         "order": order,
-        "within": _within(asked.range, wanted),
+        "within": within_query(asked.range, wanted),
         "filters": _filters(wanted),
         "exports": tuple(FORMS),
     }
@@ -86,7 +85,7 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
         page = "latency/latency_newest.html"
         return invalid_range(request, asked, page, heading, has_picker=False)
     found = newest(asked.range, wanted)
-    within = _within(asked.range, wanted)
+    within = within_query(asked.range, wanted)
     # `within` may already name a single tool, and a term must not occur twice.
     by_tool = range_query(asked.range.start, asked.range.end)
     retried = sorted(
@@ -127,10 +126,6 @@ def latency_export(request: TenantRequest, kind: str) -> HttpResponse:
         of="latency",
         action="latency.export",
     )
-
-
-def _within(of: TimeRange, wanted: ToolFilter) -> str:
-    return f"{range_query(of.start, of.end)} {terms(wanted)}".strip()
 
 
 def _filters(wanted: ToolFilter) -> list[Filter]:

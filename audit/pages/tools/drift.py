@@ -22,6 +22,7 @@ from audit.events.judgement import (
 from audit.log.payload import LogPayloadError, read_events
 from audit.models import DriftLook
 from audit.pages.tools.forms import ReplayForm
+from audit.pages.tools.skipped import skipped_reasons
 from audit.queries.call_list import ListedCall
 from audit.queries.callers import EXECUTORS_SHOWN, callers
 from audit.queries.replays import ReplayRange, sampled_calls
@@ -57,13 +58,6 @@ _KINDS = {
     "value": "Wrong value",
     "undeclared": "Undeclared",
     "unseen": "Never seen",
-}
-_WHY = {
-    "erased": "payload no longer in the log",
-    "nothing": "no value sent or returned",
-    "incomplete": "value truncated or omitted by the executor",
-    "replaced": "output replaced by the guard, original not recorded",
-    "costly": "too expensive to validate",
 }
 
 
@@ -251,13 +245,13 @@ def _sides(look: DriftLook, *, with_values: bool) -> list[SideView]:
         ]
         made.append(
             SideView(
-                side,
-                _SIDES[side],
-                observed[side],
-                rows,
-                len(found[side]) > FINDINGS_SHOWN,
-                [(_WHY[why], count) for why, count in sorted(observed[side].skipped.items())],
-                schema if isinstance(schema, str) else "",
+                side=side,
+                name=_SIDES[side],
+                observed=observed[side],
+                rows=rows,
+                is_cut=len(found[side]) > FINDINGS_SHOWN,
+                skipped=skipped_reasons(observed[side].skipped),
+                why_not=schema if isinstance(schema, str) else "",
                 has_schema=schema is not None,
             )
         )
@@ -272,7 +266,8 @@ def _values(
     for side, findings in shown.items():
         for finding in findings:
             for _, pk in finding.samples if finding.kind == "value" else ():
-                place = _place(side, calls.get(UUID(pk)))
+                call = calls.get(UUID(pk))
+                place = None if call is None else call.place_of(side)
                 if place is not None and (place in wanted or len(wanted) < READ_MAX):
                     wanted.setdefault(place, []).append((side, finding.steps))
     try:
@@ -290,17 +285,6 @@ def _values(
                 for value in schema.unlisted(read.value, steps):
                     texts[_text(value)] = None
     return {key: list(texts)[:3] for key, texts in found.items()}
-
-
-def _place(side: Side, call: ListedCall | None) -> tuple[UUID, int] | None:
-    if call is None:
-        return None
-    batch_id, position = (
-        (call.end_batch_id, call.end_pos)
-        if side == "output"
-        else (call.start_batch_id, call.start_pos)
-    )
-    return None if batch_id is None or position is None else (batch_id, position)
 
 
 def _text(value: Any) -> str:

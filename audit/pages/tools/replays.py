@@ -17,6 +17,7 @@ from audit.events.judgement import Broken, Side, UnusableSchemaError
 from audit.log.payload import LogPayloadError, read_events
 from audit.models import Replay
 from audit.pages.tools.forms import ReplayForm
+from audit.pages.tools.skipped import skipped_reasons
 from audit.queries.call_list import ListedCall
 from audit.queries.replays import ReplayRange, sampled_calls
 from audit.tasks import replay_calls
@@ -35,13 +36,6 @@ SAMPLES_SHOWN = 20
 """Maximum of calls that are read from the log to show what is wrong with them."""
 
 _SIDES: dict[Side, str] = {"output": "Outputs", "args": "Arguments"}
-_WHY = {
-    "erased": "payload no longer in the log",
-    "nothing": "no value sent or returned",
-    "incomplete": "value truncated or omitted by the executor",
-    "replaced": "output replaced by the guard, original not recorded",
-    "costly": "too expensive to validate",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +160,12 @@ def _sides(replay: Replay, *, with_words: bool) -> list[SideView]:
     words = _words(replay, shown, calls) if with_words else {}
     return [
         SideView(
-            side,
-            _SIDES[side],
-            tally,
-            [(_WHY[why], count) for why, count in sorted(tally.skipped.items())],
-            [KindRow(kind, _samples(side, kind, calls, words)) for kind in shown[side]],
-            tally.further > 0 or len(tally.kinds) > KINDS_SHOWN,
+            side=side,
+            name=_SIDES[side],
+            tally=tally,
+            skipped=skipped_reasons(tally.skipped),
+            rows=[KindRow(kind, _samples(side, kind, calls, words)) for kind in shown[side]],
+            is_cut=tally.further > 0 or len(tally.kinds) > KINDS_SHOWN,
         )
         for side, tally in tallies.items()
     ]
@@ -212,7 +206,7 @@ def _words(
         ids = dict.fromkeys(UUID(pk) for kind in kinds for _, pk in kind.samples.get("new", ()))
         for pk in list(ids)[:SAMPLES_SHOWN]:
             call = calls.get(pk)
-            place = None if call is None else _place(side, call)
+            place = None if call is None else call.place_of(side)
             if place is not None:
                 places[place] = (side, pk)
     try:
@@ -224,12 +218,3 @@ def _words(
         places[place]: judges[places[place][0]].explain(event.raw)
         for place, event in events.items()
     }
-
-
-def _place(side: Side, call: ListedCall) -> tuple[UUID, int] | None:
-    batch_id, position = (
-        (call.end_batch_id, call.end_pos)
-        if side == "output"
-        else (call.start_batch_id, call.start_pos)
-    )
-    return None if batch_id is None or position is None else (batch_id, position)
