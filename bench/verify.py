@@ -53,7 +53,14 @@ class Log:
             kind = Kind.ERASURE
         salt = sha256(b"salt %d" % index).digest()
         line = EntryLine(
-            index, b"", kind, _id(index), _id(-index), BEGAN_US + index, len(raw), salt
+            index=index,
+            leaf=b"",
+            kind=kind,
+            event_id=_id(index),
+            invocation_id=_id(-index),
+            received_us=BEGAN_US + index,
+            length=len(raw),
+            salt=salt,
         )
         line.leaf = leaf_from(line, commit_of(salt, raw))
         return line, raw

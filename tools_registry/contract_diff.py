@@ -113,7 +113,16 @@ def _compare_outputs(old: ToolContract, new: ToolContract) -> list[SchemaChange]
         return [SchemaChange("$", "schema", ABSENT, after, Effect.NARROWER)]
     if after is None:
         why = "outputs are no longer validated"
-        return [SchemaChange("$", "schema", before, ABSENT, Effect.WIDER, why)]
+        return [
+            SchemaChange(
+                path="$",
+                keyword="schema",
+                before=before,
+                after=ABSENT,
+                effect=Effect.WIDER,
+                why=why,
+            )
+        ]
     return compare_schemas(before, after)
 
 

@@ -88,7 +88,15 @@ def _chart(
         for name, look, values in zip(names, ("dim", "accent"), drawn, strict=True)
     ]
     per = f"per {counted.windows.before.step_name}"
-    return Chart(f"effect-{key}", title, "lines", unit, slots, series, per)
+    return Chart(
+        id=f"effect-{key}",
+        title=title,
+        kind="lines",
+        unit=unit,
+        slots=slots,
+        series=series,
+        note=per,
+    )
 
 
 def _rate(hits: int, calls: Calls) -> float | None:
@@ -99,7 +107,15 @@ def _row(one: Compared) -> Row:
     unit: Unit = "duration" if one.name == "p95_ms" else "share"
     before, after = value_text(one.before, unit), value_text(one.after, unit)
     says, look = _says(one)
-    return Row(_NAMES[one.name], before, after, _difference(one), says, look, _by(one))
+    return Row(
+        name=_NAMES[one.name],
+        before=before,
+        after=after,
+        difference=_difference(one),
+        says=says,
+        look=look,
+        by=_by(one),
+    )
 
 
 def _says(one: Compared) -> tuple[str, Look]:

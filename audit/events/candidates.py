@@ -107,12 +107,12 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
         except RefusedLineError as refused:
             reading.rejections.append(
                 Rejection(
-                    line.number,
-                    event_id_in(line.raw),
-                    refused.code,
-                    refused.message,
-                    refused.raw,
-                    len(line.raw),
+                    line=line.number,
+                    event_id=event_id_in(line.raw),
+                    code=refused.code,
+                    message=refused.message,
+                    raw=refused.raw,
+                    raw_length=len(line.raw),
                 )
             )
             continue
@@ -120,6 +120,7 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
             raise LimitExceededError(
                 "too_deep", f"line {line.number} is nested deeper than {MAX_DEPTH}"
             ) from None
+        # By position, for each event: by name, msgspec takes three times as long.
         candidate = Candidate(
             batch_id,
             line.number,
@@ -141,23 +142,30 @@ def read_lines(lines: Sequence[Line], batch_id: UUID, now: datetime) -> Reading:
 def _as_of(end: Candidate, line: int, raw: bytes, finding: FindingEvent) -> Candidate:
     """A finding as a candidate. It belongs to the end's call and shares its times and day."""
     return Candidate(
-        end.batch_id,
-        line,
-        raw,
-        end.event,
-        finding.event_id,
-        Kind.FINDING,
-        finding.invocation_id,
-        end.started_us,
-        end.ended_us,
-        end.day,
+        batch_id=end.batch_id,
+        line=line,
+        raw=raw,
+        event=end.event,
+        event_id=finding.event_id,
+        kind=Kind.FINDING,
+        invocation_id=finding.invocation_id,
+        started_us=end.started_us,
+        ended_us=end.ended_us,
+        day=end.day,
     )
 
 
 def reject(candidate: Candidate, code: str, message: str) -> Rejection:
     """Make the rejection of a candidate."""
     raw = candidate.raw
-    return Rejection(candidate.line, candidate.event_id, code, message, raw, len(raw))
+    return Rejection(
+        line=candidate.line,
+        event_id=candidate.event_id,
+        code=code,
+        message=message,
+        raw=raw,
+        raw_length=len(raw),
+    )
 
 
 def _kind(event: wire.WireEvent) -> Kind:

@@ -79,6 +79,7 @@ class RollupDelta:
         buckets = dict(self.buckets)
         for bucket, calls in other.buckets.items():
             buckets[bucket] = buckets.get(bucket, 0) + calls
+        # By position, for each call of a batch: by name, it takes one and a half times as long.
         return RollupDelta(
             self.started + other.started,
             self.completed + other.completed,

@@ -121,7 +121,15 @@ class Indexing:
             and (row := changed.get(call.key)) is not None
             and row.took_start
         ]
-        self._effects = _Effects(gaps, changed, withdrawn, superseding, [], completed, in_spans)
+        self._effects = _Effects(
+            gaps=gaps,
+            changed=changed,
+            withdrawn=withdrawn,
+            superseding=superseding,
+            absorbed=[],
+            completed=completed,
+            in_spans=in_spans,
+        )
         self.absorb([*(call.end for call in fuller if call.end is not None), *beside])
         return logged
 

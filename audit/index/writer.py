@@ -282,6 +282,7 @@ def changed_of(
 def _new(row: Row, took_start: bool, took_end: bool) -> Changed:
     """A row that was not stored before, as it was sent."""
     call, shared, ending = row.call, row.shared, row.ending
+    # By position, for each call: by name, msgspec takes ten times as long.
     return Changed(
         call.day,
         call.invocation_id,

@@ -101,7 +101,15 @@ def finding_event(end: Candidate, at: datetime) -> Candidate:
         }
     )
     raw = b"%b,%b" % (head[:-1].encode(), end.finding.members[1:])
-    return Candidate(end.batch_id, -1, raw, end.event, event_id, Kind.FINDING, end.invocation_id)
+    return Candidate(
+        batch_id=end.batch_id,
+        line=-1,
+        raw=raw,
+        event=end.event,
+        event_id=event_id,
+        kind=Kind.FINDING,
+        invocation_id=end.invocation_id,
+    )
 
 
 def _finding(check: Check, violations: list[Violation]) -> Finding:

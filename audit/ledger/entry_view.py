@@ -50,18 +50,27 @@ def entry_at(index: int) -> EntryView | None:
     except LogPayloadError as error:
         fault = f"its batch {error}"
     return EntryView(
-        index, row.batch_id, position, row.received_at, row.is_own, leaf, entry, salt, raw, fault
+        index=index,
+        batch_id=row.batch_id,
+        position=position,
+        received_at=row.received_at,
+        is_own=row.is_own,
+        leaf=leaf,
+        entry=entry,
+        salt=salt,
+        raw=raw,
+        fault=fault,
     )
 
 
 def stored_batch(row: Batch) -> StoredBatch:
     """A row of the log in the form that `recompute` reads."""
     return StoredBatch(
-        row.batch_id,
-        row.received_at,
-        row.first_index,
-        row.event_count,
-        bytes(row.leaves),
-        None if row.payload is None else bytes(row.payload),
-        row.is_own,
+        batch_id=row.batch_id,
+        received_at=row.received_at,
+        first_index=row.first_index,
+        event_count=row.event_count,
+        leaves=bytes(row.leaves),
+        payload=None if row.payload is None else bytes(row.payload),
+        is_own=row.is_own,
     )

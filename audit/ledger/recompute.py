@@ -95,7 +95,14 @@ class _Made:
 
     def entry(self, kind: Kind, event_id: UUID, invocation_id: UUID) -> Entry | None:
         """The entry with this kind and these ids; None if it does not hash to the leaf."""
-        entry = Entry(kind, event_id, invocation_id, self.received_us, self.length, self.commit)
+        entry = Entry(
+            kind=kind,
+            event_id=event_id,
+            invocation_id=invocation_id,
+            received_us=self.received_us,
+            raw_length=self.length,
+            commit=self.commit,
+        )
         return entry if leaf_of(entry.to_bytes()) == self.leaf else None
 
 

@@ -77,7 +77,12 @@ def sign(tenant_id: UUID, now: datetime) -> None:
             signers = [SigningKey(state.origin, key.private) for key in signing]
             note = checkpoint.sign(signers).decode()
             state = SignerState(
-                state.epoch, state.origin, checkpoint.size, checkpoint.root, note, now
+                epoch=state.epoch,
+                origin=state.origin,
+                size=checkpoint.size,
+                root=checkpoint.root,
+                note=note,
+                signed_at=now,
             )
             signer_state.save(tenant_id, state)
             _publish(tenant_id, state, signing)

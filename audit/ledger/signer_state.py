@@ -43,12 +43,12 @@ def load(tenant_id: UUID) -> SignerState | None:
         document = json.loads(data)
         signed_at = document["signed_at"]
         return SignerState(
-            int(document["epoch"]),
-            str(document["origin"]),
-            int(document["size"]),
-            bytes.fromhex(document["root"]),
-            str(document["note"]),
-            None if signed_at is None else datetime.fromisoformat(signed_at),
+            epoch=int(document["epoch"]),
+            origin=str(document["origin"]),
+            size=int(document["size"]),
+            root=bytes.fromhex(document["root"]),
+            note=str(document["note"]),
+            signed_at=None if signed_at is None else datetime.fromisoformat(signed_at),
         )
     except (ValueError, TypeError, KeyError) as error:
         raise private_files.PrivateFileError(f"{path} is not a signer's state") from error

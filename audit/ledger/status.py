@@ -34,7 +34,15 @@ def ledger_status(tenant_id: UUID, *, using: str = DEFAULT_DB_ALIAS) -> LedgerSt
     ((size, folded, epoch, signed_size, root, signed_at, refusal),) = run(
         "ledger_status", tenant_id=tenant_id, using=using
     )
-    return LedgerStatus(size, folded, epoch, signed_size, root, signed_at, refusal)
+    return LedgerStatus(
+        size=size,
+        folded=folded,
+        epoch=epoch,
+        signed_size=signed_size,
+        signed_root=root,
+        signed_at=signed_at,
+        refusal=refusal,
+    )
 
 
 def unsigned_since(tenant_id: UUID, status: LedgerStatus) -> datetime | None:

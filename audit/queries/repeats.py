@@ -167,18 +167,18 @@ def _in_traces(parameters: dict[str, Any]) -> list[InTrace]:
         first_at, last_at, first_duration_us, first_tokens = row[8:]
         found.append(
             InTrace(
-                tool_name,
-                call_id,
-                trace_id,
-                calls,
-                failed,
-                cache_hits,
-                int(duration_us),
-                int(tokens),
-                first_at,
-                last_at,
-                int(first_duration_us),
-                int(first_tokens),
+                tool_name=tool_name,
+                call_id=call_id,
+                trace_id=trace_id,
+                calls=calls,
+                failed=failed,
+                cache_hits=cache_hits,
+                duration_us=int(duration_us),
+                tokens=int(tokens),
+                first_at=first_at,
+                last_at=last_at,
+                first_duration_us=int(first_duration_us),
+                first_tokens=int(first_tokens),
             )
         )
     return found

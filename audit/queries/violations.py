@@ -154,7 +154,17 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
         if kind is None:
             course: list[float | None] = [0] * part_count
             kind = kinds[tool, version, path, code] = ViolationKind(
-                tool, version, path, code, 0, 0, 0, first_at, last_at, first_at, course
+                tool_name=tool,
+                tool_version=version,
+                path_pattern=path,
+                code=code,
+                violations=0,
+                calls=0,
+                of_calls=0,
+                first_at=first_at,
+                last_at=last_at,
+                first_ever_at=first_at,
+                course=course,
             )
         kind.violations += count
         kind.calls += calls

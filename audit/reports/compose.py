@@ -134,12 +134,12 @@ def _chart(report: Report) -> Chart:
 
     bars = [
         Bar(
-            name(part),
-            round(n * width, 3),
-            round(width * 0.82, 3),
-            _height(part["failed"], top),
-            _height(part["calls"] - part["failed"], top),
-            f"{name(part)}: {counted(part['calls'], 'call')}, {count(part['failed'])} failed",
+            name=name(part),
+            x=round(n * width, 3),
+            width=round(width * 0.82, 3),
+            failed=_height(part["failed"], top),
+            ok=_height(part["calls"] - part["failed"], top),
+            title=f"{name(part)}: {counted(part['calls'], 'call')}, {count(part['failed'])} failed",
         )
         for n, part in enumerate(parts)
     ]

@@ -168,7 +168,16 @@ def _report(row: tuple[Any, ...]) -> Report:
     # Django's connections return jsonb as text.
     size, query, again_of = rest
     return Report(
-        pk, created_at, made_by, made_as, kind, of, size, query, again_of, json.loads(figures)
+        id=pk,
+        created_at=created_at,
+        made_by=made_by,
+        made_as=made_as,
+        kind=kind,
+        of=of,
+        ledger_size=size,
+        query=query,
+        again_of=again_of,
+        figures=json.loads(figures),
     )
 
 

@@ -93,7 +93,7 @@ def _drawn(
     for path in marks:
         # Every container above a mark is opened, so that the mark has its own line.
         drawing.marked_prefixes.update(path[: m.start()] for m in re.finditer(r"[.\[]", path))
-    _value(drawing, "$", value, 0, SafeString(""), SafeString(""))
+    _value(drawing, "$", value, 0, lead=SafeString(""), tail=SafeString(""))
     return drawing
 
 
@@ -118,7 +118,7 @@ def _value(
         _line(drawing, depth, format_html('{}<span class="j-cut">{}</span>{}', lead, shut, tail))
         return
     if isinstance(value, dict | list) and value and not _fits(drawing, path, value, depth):
-        _container(drawing, path, value, depth, lead, tail, marks)
+        _container(drawing, path, value, depth, lead=lead, tail=tail, marks=marks)
     else:
         shown = _marked(_scalar(value), marks)
         _line(drawing, depth, format_html("{}{}{}{}", lead, shown, tail, _notes(value, marks)))
@@ -144,7 +144,7 @@ def _container(
         _left_out(drawing, depth + 1, left_out)
         left_out = 0
         comma = SafeString("," if position < last else "")
-        _value(drawing, key_path, child, depth + 1, key, comma)
+        _value(drawing, key_path, child, depth + 1, lead=key, tail=comma)
     _left_out(drawing, depth + 1, left_out)
     for missing, mark in _missing(drawing, path, value):
         drawing.placed.add(missing)

@@ -70,13 +70,29 @@ def view(raw: bytes, marks: dict[str, list[Mark]]) -> RawView:
         text = raw.decode()
     except UnicodeDecodeError as error:
         before, after = (_lossy(part) for part in _around(raw, error.start))
-        return RawView(None, hexdump(raw), None, error.start, before, after)
+        return RawView(
+            text=None,
+            hexdump=hexdump(raw),
+            tree=None,
+            break_at=error.start,
+            before_break=before,
+            after_break=after,
+        )
     try:
-        return RawView(text, "", draw(parse(raw), marks), None, "", "")
+        return RawView(
+            text=text,
+            hexdump="",
+            tree=draw(parse(raw), marks),
+            break_at=None,
+            before_break="",
+            after_break="",
+        )
     except (ValueError, RecursionError):
         at = _breaking_byte(raw)
         before, after = ("", "") if at is None else (_lossy(part) for part in _around(raw, at))
-        return RawView(text, "", None, at, before, after)
+        return RawView(
+            text=text, hexdump="", tree=None, break_at=at, before_break=before, after_break=after
+        )
 
 
 def hexdump(raw: bytes) -> str:

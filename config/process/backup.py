@@ -87,7 +87,14 @@ def dump(url: str, file: Path, progress: Progress) -> Done:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         # Level 1, because the large data is already compressed.
         options = ["--format=custom", "--compress=1", f"--file={draft}"]
-        _run(program, url, options, "dumping contents of table", tables, progress)
+        _run(
+            program=program,
+            url=url,
+            options=options,
+            step="dumping contents of table",
+            steps=tables,
+            progress=progress,
+        )
         draft.replace(file)
     except OSError as error:
         raise BackupError(f"{error.strerror}: {error.filename}") from error
@@ -121,7 +128,14 @@ def restore(file: Path, url: str, progress: Progress) -> Done:
             _fill_older(program, file, url, tables, progress)
         else:
             options = ["--no-owner", "--exit-on-error", f"--jobs={_JOBS}", str(file)]
-            _run(program, url, options, "processing data for table", tables, progress)
+            _run(
+                program=program,
+                url=url,
+                options=options,
+                step="processing data for table",
+                steps=tables,
+                progress=progress,
+            )
     except BackupError as error:
         raise BackupError(f"{error}; the database is incomplete: recreate it") from error
     with _connected(url) as connection:
@@ -184,7 +198,14 @@ def _fill_older(program: str, file: Path, url: str, tables: int, progress: Progr
     address, environment = _access(url)
     progress(0, tables)
     try:
-        said = fill(program, file, url, address, environment, table_begins)
+        said = fill(
+            pg_restore=program,
+            file=file,
+            url=url,
+            address=address,
+            environment=environment,
+            table_begins=table_begins,
+        )
     except psycopg.Error as error:
         raise BackupError(f"database: {str(error).splitlines()[0]}") from error
     if said:

@@ -208,18 +208,39 @@ _FLAGS: Final = "the flags (trusted, ephemeral, on_collision) and labels"
 _LACKS: Final = f"output schemas, {_FLAGS}"
 
 PROVIDERS: Final[dict[str, Provider]] = {
-    "openai": Provider(CHAT, _write_chat, _OF_MODELS, 64, list, _LACKS, description_max=1024),
-    "openai-responses": Provider(
-        RESPONSES, _write_response, _OF_MODELS, 64, list, _LACKS, description_max=1024
+    "openai": Provider(
+        form=CHAT,
+        write=_write_chat,
+        name_pattern=_OF_MODELS,
+        name_max=64,
+        wrap=list,
+        lacks=_LACKS,
+        description_max=1024,
     ),
-    "anthropic": Provider(ANTHROPIC, _write_anthropic, _OF_MODELS, 128, list, _LACKS),
+    "openai-responses": Provider(
+        form=RESPONSES,
+        write=_write_response,
+        name_pattern=_OF_MODELS,
+        name_max=64,
+        wrap=list,
+        lacks=_LACKS,
+        description_max=1024,
+    ),
+    "anthropic": Provider(
+        form=ANTHROPIC,
+        write=_write_anthropic,
+        name_pattern=_OF_MODELS,
+        name_max=128,
+        wrap=list,
+        lacks=_LACKS,
+    ),
     "mcp": Provider(
-        MCP,
-        _write_mcp,
-        re.compile(r"[A-Za-z0-9_.-]+"),
-        128,
-        lambda tools: {"tools": tools},
-        _FLAGS,
+        form=MCP,
+        write=_write_mcp,
+        name_pattern=re.compile(r"[A-Za-z0-9_.-]+"),
+        name_max=128,
+        wrap=lambda tools: {"tools": tools},
+        lacks=_FLAGS,
     ),
 }
 """Providers by their names in URLs."""

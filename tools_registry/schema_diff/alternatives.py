@@ -33,7 +33,7 @@ def compare_alternatives(
         went, came, _ = _unlike(comparison, ones, others, place)
         if went or came:
             why = "the alternatives overlap, and exactly one must match"
-            found.add(place, "oneOf", ones, others, Effect.UNDECIDED, why)
+            found.add(place, "oneOf", ones, others, Effect.UNDECIDED, why=why)
     if "anyOf" in old and "anyOf" in new:
         _compare_unions(comparison, old["anyOf"], new["anyOf"], place, found)
     elif "anyOf" in old or "anyOf" in new:

@@ -48,7 +48,16 @@ def compare_schemas(old: Node, new: Node) -> list[SchemaChange]:
         Comparison(before, after).compare(old, new, Place("$"), Findings(changes))
     except UndecidedError as error:
         why = str(error)
-        changes.append(SchemaChange("$", "$schema", ABSENT, ABSENT, Effect.UNDECIDED, why))
+        changes.append(
+            SchemaChange(
+                path="$",
+                keyword="$schema",
+                before=ABSENT,
+                after=ABSENT,
+                effect=Effect.UNDECIDED,
+                why=why,
+            )
+        )
     return changes
 
 
@@ -88,7 +97,11 @@ class Findings:
     ) -> None:
         """Add a change; `effect` is its local effect, not flipped by an enclosing `not`."""
         effect = effect.flipped() if place.is_flipped else effect
-        self.changes.append(SchemaChange(place.path, keyword, before, after, effect, why))
+        self.changes.append(
+            SchemaChange(
+                path=place.path, keyword=keyword, before=before, after=after, effect=effect, why=why
+            )
+        )
 
 
 class _DifferentError(Exception):
@@ -112,7 +125,7 @@ class _Trial(Findings):
         """Add a change. Raises _DifferentError if it ends the trial."""
         if effect is not Effect.NONE and self._is_ended_by_any:
             raise _DifferentError
-        super().add(place, keyword, before, after, effect, why)
+        super().add(place, keyword, before, after, effect, why=why)
 
 
 class Comparison:
@@ -150,7 +163,7 @@ class Comparison:
         try:
             before, after = self.old.view(old), self.new.view(new)
         except UndecidedError as error:
-            found.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, str(error))
+            found.add(place, "$ref", ABSENT, ABSENT, Effect.UNDECIDED, why=str(error))
             return
         with self._under_way(pair, place.level):
             self.compare_views(before, after, place, found)
@@ -285,7 +298,7 @@ class Comparison:
             self.compare(before, after, here, found)
         elif not self.is_alike(before, after, here):
             why = "the number of matching items has a lower and an upper limit"
-            found.add(here, "contains", before, after, Effect.UNDECIDED, why)
+            found.add(here, "contains", before, after, Effect.UNDECIDED, why=why)
         for keyword, default, stricter in (("minContains", 1, 1), ("maxContains", _INFINITY, -1)):
             less = new.get(keyword, default) - old.get(keyword, default)
             if less and less == less:  # neither equal nor both infinite
@@ -303,7 +316,7 @@ class Comparison:
                 self.compare(before, after, place.beside(flips=True), found)
             elif not self.is_alike(before, after, place.beside()):
                 why = "conditions (if) are not analyzed"
-                found.add(place, "if", before, after, Effect.UNDECIDED, why)
+                found.add(place, "if", before, after, Effect.UNDECIDED, why=why)
             else:
                 for branch in ("then", "else"):
                     self.compare(
@@ -326,7 +339,7 @@ class Comparison:
                 continue
             if any(not change.is_note for change in found.changes):
                 why = "the unevaluated values depend on other changes at this place"
-                found.add(place, keyword, before, after, Effect.UNDECIDED, why)
+                found.add(place, keyword, before, after, Effect.UNDECIDED, why=why)
             self.compare(before, after, place.below(step), found)
 
 

@@ -167,15 +167,26 @@ def _listed(keyword: str, values: dict[str, Any] | None) -> Any:
 
 def _compare_bounds(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[KeywordChange]:
     for least in _LEAST:
-        yield from _compare_bound(least, old.get(least, 0), new.get(least, 0), 1, old, new)
+        yield from _compare_bound(
+            keyword=least,
+            before=old.get(least, 0),
+            after=new.get(least, 0),
+            sign=1,
+            old=old,
+            new=new,
+        )
     for most in _MOST:
         before, after = old.get(most, _INFINITY), new.get(most, _INFINITY)
-        yield from _compare_bound(most, before, after, -1, old, new)
+        yield from _compare_bound(
+            keyword=most, before=before, after=after, sign=-1, old=old, new=new
+        )
     for bound, sign in (("minimum", 1), ("maximum", -1)):
         before, after = (_limit(each, bound, sign) for each in (old, new))
         for keyword in (f"exclusive{bound.capitalize()}", bound):
             if not same_json(*_both(keyword, old, new)):
-                yield from _compare_bound(keyword, before, after, sign, old, new)
+                yield from _compare_bound(
+                    keyword=keyword, before=before, after=after, sign=sign, old=old, new=new
+                )
                 break
 
 

@@ -57,15 +57,15 @@ class _Layer:
     @property
     def row(self) -> Row:
         return Row(
-            self.start.day,
-            self.start.invocation_id,
-            self.span_uuid,
-            self.start.invocation_id,
-            self.start.started_us,
-            self.identity.tool_name,
-            self.identity.tool_call_id,
-            self.identity.scope,
-            self.identity.kind,
+            day=self.start.day,
+            span_uuid=self.start.invocation_id,
+            parent_uuid=self.span_uuid,
+            invocation_id=self.start.invocation_id,
+            call_started_us=self.start.started_us,
+            tool_name=self.identity.tool_name,
+            tool_call_id=self.identity.tool_call_id,
+            scope=self.identity.scope,
+            kind=self.identity.kind,
         )
 
 
@@ -100,15 +100,15 @@ def join_executors(
         accounts += read_lines([line], layer.start.batch_id, now).candidates
         rows += [
             Row(
-                started_ns // 1000 // DAY_US,
-                span_uuid(trace_id, span_id),
-                None,
-                layer.start.invocation_id,
-                layer.start.started_us,
-                None,
-                None,
-                "",
-                0,
+                day=started_ns // 1000 // DAY_US,
+                span_uuid=span_uuid(trace_id, span_id),
+                parent_uuid=None,
+                invocation_id=layer.start.invocation_id,
+                call_started_us=layer.start.started_us,
+                tool_name=None,
+                tool_call_id=None,
+                scope="",
+                kind=0,
             )
             for trace_id, span_id, started_ns in told
         ]

@@ -296,12 +296,12 @@ def _source(call: ToolCall, spans: Sequence[Any]) -> dict[str, Any]:
 def _beginning(span: Span) -> Span:
     """The part of a span that was known at its start. The end event has the whole span."""
     return Span(
-        span.trace_id,
-        span.span_id,
-        span.parent_span_id,
-        span.name,
-        span.kind,
-        span.start_time_unix_nano,
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_span_id=span.parent_span_id,
+        name=span.name,
+        kind=span.kind,
+        start_time_unix_nano=span.start_time_unix_nano,
     )
 
 

@@ -71,6 +71,7 @@ def _take(data: memoryview, resource: dict[str, Any], scope: Scope, received: Re
         received.refuse("without a valid trace id and span id")
         return
     parent_id = message.parent_span_id.hex()
+    # By position, for each span: by name, msgspec takes several times as long.
     span = Span(
         trace_id,
         span_id,

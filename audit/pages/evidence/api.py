@@ -91,7 +91,15 @@ def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> Http
         tenant = Tenant.objects.get(pk=identity.tenant_id)
         key = ApiKey.objects.filter(tenant_id=tenant.pk, key_id=identity.key_id).first()
         made_by = key.name if key else identity.key_id
-        wanted = Wanted(tenant, stretch, of, made_by, now, report, previous)
+        wanted = Wanted(
+            tenant=tenant,
+            stretch=stretch,
+            of=of,
+            made_by=made_by,
+            now=now,
+            report=report,
+            previous=previous,
+        )
         record_look(
             tenant.pk,
             actor_of(identity),

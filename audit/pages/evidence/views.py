@@ -53,7 +53,15 @@ def evidence_bundle(request: TenantRequest) -> HttpResponseBase:
         stretch = stretch_of(of)
     except (NotSignedError, ValueError) as error:
         return _refused(request, str(error))
-    wanted = Wanted(request.tenant, stretch, of, request.user.get_username(), now, report, previous)
+    wanted = Wanted(
+        tenant=request.tenant,
+        stretch=stretch,
+        of=of,
+        made_by=request.user.get_username(),
+        now=now,
+        report=report,
+        previous=previous,
+    )
     if request.method != "HEAD":
         apart = request.GET.urlencode()
         record_look(

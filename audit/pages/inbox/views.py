@@ -156,7 +156,9 @@ def inbox_discard_all(request: TenantRequest) -> HttpResponseBase:
         return redirect("inbox_list")
     until, reason = form.cleaned_data["until"], form.cleaned_data["reason"]
     wanted = form.wanted(now)
-    count = inbox.discard_all(request.tenant, request.user, wanted, until, reason, now)
+    count = inbox.discard_all(
+        tenant=request.tenant, user=request.user, wanted=wanted, until=until, reason=reason, now=now
+    )
     messages.success(request, f"Discarded {counted(count, 'event')}, still listed under Discarded.")
     return redirect("inbox_list")
 

@@ -35,12 +35,12 @@ def hold_list(request: TenantRequest) -> HttpResponseBase:
     form = HoldForm(request.POST or None)
     if form.is_valid():
         hold = holds.set_hold(
-            request.tenant,
-            request.user,
-            form.cleaned_data["name"],
-            form.cleaned_data["reason"],
-            form.covered,
-            timezone.now(),
+            tenant=request.tenant,
+            user=request.user,
+            name=form.cleaned_data["name"],
+            reason=form.cleaned_data["reason"],
+            covered=form.covered,
+            now=timezone.now(),
         )
         messages.success(request, f"{hold.name} is in force. Calls that it covers can't be erased.")
         return redirect("hold_list")

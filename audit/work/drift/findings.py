@@ -76,12 +76,12 @@ def _compare(shape: Shape, declared: Declared, place: Place, steps: Steps) -> It
     for kind, seen in shape.types.items():
         if kind != REDACTED and kind not in place.types:
             yield Finding(
-                "type",
-                steps,
-                seen.calls,
-                calls,
-                names,
-                "number" if kind == "fraction" else kind,
+                kind="type",
+                steps=steps,
+                calls=seen.calls,
+                of=calls,
+                declared=names,
+                seen="number" if kind == "fraction" else kind,
                 samples=tuple(seen.samples),
             )
     if shape.unlisted.calls:

@@ -183,14 +183,14 @@ def load(document: list[Any]) -> Shape:
     """The shape that `dump` wrote."""
     seen, times, types, objects, unlisted, members, items, beyond = document
     return Shape(
-        _load_seen(seen),
-        times,
-        {kind: _load_seen(each) for kind, each in types.items()},
-        objects,
-        _load_seen(unlisted),
-        {name: load(member) for name, member in members.items()},
-        None if items is None else load(items),
-        _load_seen(beyond),
+        seen=_load_seen(seen),
+        times=times,
+        types={kind: _load_seen(each) for kind, each in types.items()},
+        objects=objects,
+        unlisted=_load_seen(unlisted),
+        members={name: load(member) for name, member in members.items()},
+        items=None if items is None else load(items),
+        beyond=_load_seen(beyond),
     )
 
 

@@ -95,11 +95,19 @@ def make_scope(
         chosen = str(trace_id)[:ID_MAX_LENGTH] if trace_id else fresh_trace_id()
         parent, call, span = None, None, None
     parent = parent_invocation_id or parent
-    return Scope(chosen, members, _members_text(chosen, members), parent, call, span)
+    return Scope(
+        trace_id=chosen,
+        members=members,
+        text=_members_text(chosen, members),
+        parent_id=parent,
+        call=call,
+        span=span,
+    )
 
 
 def scope_of_call(outer: Scope | None, call: "Call") -> Scope:
     """The scope inside a call: the same trace, with the call as parent."""
+    # By position, for each call: by name, it takes half as long again.
     if outer is None:
         text = b'"trace_id":"%b",' % call.trace_id.encode()  # hexadecimal: nothing to escape
         return Scope(call.trace_id, {}, text, call.id, call, call.span)

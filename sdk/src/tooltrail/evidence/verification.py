@@ -91,13 +91,13 @@ class _Verification:
         self._window = Check("range", "the bundle has every signed entry of the time range")
         self._registry = Check("registry", "each tool version matches its digest")
         self._verdict = Verdict(
-            manifest.origin,
-            manifest.tenant,
-            manifest.first_index,
-            manifest.end_index,
-            manifest.start,
-            manifest.end,
-            [
+            origin=manifest.origin,
+            tenant=manifest.tenant,
+            first_index=manifest.first_index,
+            end_index=manifest.end_index,
+            start=manifest.start,
+            end=manifest.end,
+            checks=[
                 self._complete,
                 self._edited,
                 self._erased,
@@ -166,7 +166,14 @@ class _Verification:
             self._included.fail(str(error))
         coverage = Coverage.read(self._archive.read(layout.ERASURES), largest, self._erased)
         sizes = [each.size for each in (*self._checkpoints, *self._previous)]
-        scan = self._scan = Scan(manifest, tree, sizes, coverage, self._complete, self._edited)
+        scan = self._scan = Scan(
+            manifest=manifest,
+            tree=tree,
+            sizes=sizes,
+            coverage=coverage,
+            complete=self._complete,
+            edited=self._edited,
+        )
         total = manifest.end_index - manifest.first_index
         for chunk in range(self._archive.chunks):
             self._progress(min(scan.events, total), total)

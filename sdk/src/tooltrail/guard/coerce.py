@@ -42,14 +42,14 @@ class Coercion:
     def as_violation(self) -> Violation:
         """Make the warning that reports it."""
         return build_violation(
-            "COERCED",
-            self.path,
-            self.message,
-            self.received,
-            self.expected,
-            "warning",
-            self.original,
-            self.coerced,
+            code="COERCED",
+            path=self.path,
+            message=self.message,
+            actual=self.received,
+            expected=self.expected,
+            severity="warning",
+            received_value=self.original,
+            coerced_value=self.coerced,
         )
 
 
@@ -134,7 +134,14 @@ class _Coercer:
                 return None
             default = deepcopy(node.keywords["default"])
             message = f"Replaced null by the default {js_json(default)}"
-            return Coercion(path, None, default, message, "null", kind_of(default))
+            return Coercion(
+                path=path,
+                original=None,
+                coerced=default,
+                message=message,
+                received="null",
+                expected=kind_of(default),
+            )
         if kind in types or (kind == "integer" and "number" in types):
             return None
         for target in types:
@@ -153,7 +160,14 @@ class _Coercer:
             return None
         text = js_text(value)
         message = f'Coerced number {text} to string "{text}"'
-        return Coercion(path, value, text, message, "number", "string")
+        return Coercion(
+            path=path,
+            original=value,
+            coerced=text,
+            message=message,
+            received="number",
+            expected="string",
+        )
 
     def from_text(self, text: str, target: str, path: str, *, sole: bool) -> Coercion | None:
         coerced: Any = None
@@ -171,7 +185,12 @@ class _Coercer:
         if coerced is None:
             return None
         return Coercion(
-            path, text, coerced, f'Coerced string "{text}" to {words}', "string", target
+            path=path,
+            original=text,
+            coerced=coerced,
+            message=f'Coerced string "{text}" to {words}',
+            received="string",
+            expected=target,
         )
 
     def from_json(self, text: str, target: str, path: str, *, sole: bool) -> Coercion | None:
@@ -181,7 +200,14 @@ class _Coercer:
             return None
         if not sole and kind_of(parsed) != target:
             return None
-        return Coercion(path, text, parsed, f"Parsed JSON string to {target}", "string", target)
+        return Coercion(
+            path=path,
+            original=text,
+            coerced=parsed,
+            message=f"Parsed JSON string to {target}",
+            received="string",
+            expected=target,
+        )
 
 
 def _member_schemas(node: Node, value: Mapping[str, Any]) -> Iterator[tuple[str, Node]]:

@@ -103,7 +103,14 @@ def _replace(repairs: FieldRepairs, path: str, value: Any, message: str) -> None
     repairs.data = _with(repairs.data, parts, value)
     coerced = None if value is UNSET else value
     repairs.made.append(
-        Coercion(path, original, coerced, message, kind_of(original), kind_of(coerced))
+        Coercion(
+            path=path,
+            original=original,
+            coerced=coerced,
+            message=message,
+            received=kind_of(original),
+            expected=kind_of(coerced),
+        )
     )
 
 

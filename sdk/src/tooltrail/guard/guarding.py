@@ -229,7 +229,14 @@ def _judge_for(schema: Any, options: GuardOptions) -> _Judge | _CustomJudge:
 def _removed(path: str) -> Violation:
     name = path.rpartition(".")[2]
     message = f'Field "{name}" is not declared by the schema and was removed'
-    return build_violation("UNKNOWN_FIELD", path, message, name, "not present", "warning")
+    return build_violation(
+        code="UNKNOWN_FIELD",
+        path=path,
+        message=message,
+        actual=name,
+        expected="not present",
+        severity="warning",
+    )
 
 
 def create_guard(schema: Any, options: Options = None, **more: Any) -> Guard:

@@ -315,7 +315,15 @@ class Spool(ABC):
             size = sum(map(len, lines)) + LINE_OVERHEAD * len(lines)
             first = first_number(lines, batch.first_seq)
             fresh.append(
-                Batch(new_batch_id(), first, len(lines), size, is_slim, batch.order, batch.since)
+                Batch(
+                    id=new_batch_id(),
+                    first_seq=first,
+                    count=len(lines),
+                    size=size,
+                    is_slim=is_slim,
+                    order=batch.order,
+                    since=batch.since,
+                )
             )
         with self._lock:
             if self._loose.drop(batch):

@@ -296,7 +296,15 @@ class SegmentSpool(Spool):
         count = len(lines)
         size = sum(map(len, lines)) + LINE_OVERHEAD * count
         order, since = self._take_order(), time.monotonic() - self._age_of(batch)
-        mine = Batch(batch_id, batch.first_seq, count, size, batch.is_slim, order, since)
+        mine = Batch(
+            id=batch_id,
+            first_seq=batch.first_seq,
+            count=count,
+            size=size,
+            is_slim=batch.is_slim,
+            order=order,
+            since=since,
+        )
         if whole and lines:
             path.rename(self._batch_path(mine))
         elif lines:
