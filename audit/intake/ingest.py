@@ -27,16 +27,15 @@ Before all that, values are removed that the tenant's admin wants kept out of th
 
 All writers lock rows in the same order, so they wait for each other but do not deadlock. PostgreSQL
 may still find a deadlock, for example at first attempts with events that are sent twice at the same
-time. Then the transaction is run again. `audit.events.candidates` reads and validates lines,
-`audit.index.indexing` does steps 2 to 5, and `audit.intake.api` handles HTTP.
+time. Then `audit.intake.retries` runs the transaction again. `audit.events.candidates` reads and
+validates lines, `audit.index.indexing` does steps 2 to 5, and `audit.intake.api` handles HTTP.
 """
 
 import hashlib
 import json
 import os
-import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,7 +43,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
-from django.db import DatabaseError, DataError, IntegrityError, OperationalError
+from django.db import IntegrityError, OperationalError
 from tooltrail.ledger import SALT_LENGTH, Kind
 
 from audit.events.batch_ids import BatchId, batch_day
@@ -58,18 +57,14 @@ from audit.index.writer import IndexWriter
 from audit.intake import metrics
 from audit.intake.arrival import finding_event, judge_arrivals
 from audit.intake.otlp.executors import join_executors, lock_traces_of
+from audit.intake.retries import is_of_rivals, with_retries
 from audit.ledger.entries import leaf_hash
 from audit.log.payload import pack
 from audit.log.writer import NewBatch, append_batches, write_rejections
 from audit.sql.run import Row
-from config.postgresql.schema import FENCE_STATE, SCHEMA
+from config.postgresql.schema import SCHEMA
 from tenants.scope import tenant_scope
 
-_ATTEMPTS = 5
-_RETRY_SECONDS = 0.02  # times the attempt, at random, so that rival transactions do not collide
-_SERIALIZATION_STATES = {"40001", "40P01"}
-_NO_PARTITION_STATE = "23514"
-_KNOWN_STATE = "23505"
 _CAREFUL_S = 10.0  # a second attempt costs as much as the first; one in ten seconds is negligible
 
 
@@ -164,46 +159,6 @@ def _count_lags(request: IntakeRequest) -> None:
     metrics.count_lags(ended_us, microseconds(request.now))
 
 
-def with_retries[T](run: Callable[[], T]) -> T:
-    """Run a whole transaction. Run it again if PostgreSQL aborts it because of others.
-
-    Raises django.db.OperationalError if the last attempt fails, or at once for any other cause.
-    Raises SchemaError, which is one, if the database has become newer than this process.
-    """
-    try:
-        return _with_retries(run)
-    except OperationalError:
-        raise
-    except DatabaseError:
-        SCHEMA.check()  # if a newer schema is the cause, this raises the clearer error
-        raise
-
-
-def _with_retries[T](run: Callable[[], T]) -> T:
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            return run()
-        except DataError as error:
-            if _state(error) != FENCE_STATE or attempt == _ATTEMPTS:
-                raise
-            SCHEMA.check()
-        except OperationalError as error:
-            if _state(error) not in _SERIALIZATION_STATES or attempt == _ATTEMPTS:
-                raise
-            time.sleep(random.uniform(0, _RETRY_SECONDS * attempt))  # noqa: S311
-        except IntegrityError as error:
-            if _state(error) == _KNOWN_STATE:
-                continue  # a batch id or a call was already stored; the next attempt sees it
-            if _state(error) != _NO_PARTITION_STATE or attempt == _ATTEMPTS:
-                raise
-            INDEX_DAYS.refresh()  # a partition was dropped; its events now go to the inbox
-    raise OperationalError("the same batch id is being stored repeatedly")
-
-
-def _state(error: Exception) -> str | None:
-    return getattr(error.__cause__, "sqlstate", None)
-
-
 class _Expectation:
     """Whether to assume that calls with a start event are new, as almost all are.
 
@@ -238,7 +193,7 @@ class _Recording:
         try:
             return self._attempt()
         except (IntegrityError, OperationalError) as error:
-            if self._expects_new and _state(error) in {_KNOWN_STATE, *_SERIALIZATION_STATES}:
+            if self._expects_new and is_of_rivals(error):
                 _EXPECTATION.take_back()
             raise
         finally:

@@ -17,9 +17,10 @@ from audit.events.limits import MAX_INFLATED_BYTES
 from audit.events.spans import Received
 from audit.index.window import INDEX_DAYS
 from audit.index.writer import IndexWriter
-from audit.intake.ingest import record_in_scope, with_retries
+from audit.intake.ingest import record_in_scope
 from audit.intake.otlp.joining import join, store_spans
 from audit.intake.otlp.mapping import Mapped, ToolCall, to_events
+from audit.intake.retries import with_retries
 from tenants.models import new_id
 from tenants.scope import tenant_scope
 

@@ -15,7 +15,7 @@ import pytest
 import urllib3
 
 from audit.index.writer import IndexWriter
-from audit.intake import ingest
+from audit.intake import ingest, retries
 from audit.models import Batch, Invocation
 from audit.sql import arrays
 from tenants.scope import tenant_scope
@@ -107,7 +107,7 @@ def check_history(cast: Cast, send: Send, seed: int) -> None:
 @pytest.fixture
 def no_second_chance(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A deadlock, which is else survived by trying again, is an error."""
-    monkeypatch.setattr(ingest, "_SERIALIZATION_STATES", frozenset())
+    monkeypatch.setattr(retries, "_SERIALIZATION_STATES", frozenset())
     yield
 
 
