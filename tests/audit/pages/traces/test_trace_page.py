@@ -218,7 +218,7 @@ def test_a_trace_over_midnight_is_one(acme: Cast) -> None:
     )
     page = page_of(acme)
     assert len(rows(page)) == 2
-    assert "2 by 2 tools" in text(page)
+    assert "2 across 2 tools" in text(page)
 
 
 @pytest.mark.parametrize(
