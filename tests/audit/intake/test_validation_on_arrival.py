@@ -295,7 +295,7 @@ def test_an_editor_turns_it_on_and_off_and_it_is_on_record(acme: Cast) -> None:
         assert [change.kind for change in changes] == ["checks_off", "checks_on"]
         assert {change.user_name for change in changes} == {acme.editor.username}
     shown = viewer.get("/violations/?range=24h").content.decode()
-    assert "found by the server" in shown
+    assert "detected by the server" in shown
     _, key = create_key(acme.tenant, "reader", [Scope.READ])
     api = Client(headers={"Authorization": f"Bearer {key}"})
     call_id = str(found_in(acme.tenant)[0].invocation_id)
