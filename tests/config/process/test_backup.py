@@ -182,6 +182,7 @@ def test_what_is_in_the_way_is_said_in_a_line_and_nothing_is_lost(
         done = manage(*arguments, **environment | more)
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
         return done.stderr
 
     assert "already exists; use --force" in refusal("backup", str(file))

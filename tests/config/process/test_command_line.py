@@ -88,3 +88,4 @@ def test_ctrl_c_during_the_imports_ends_in_one_line(seconds: float, tmp_path: Pa
     assert process.returncode == 130
     assert stdout == ""
     assert [line for line in words if not line.startswith("tooltrail: ")] == [], rest
+    assert words.index("tooltrail: interrupted") == len(words) - 1, rest

@@ -21,6 +21,7 @@ from config.instance import child_environment
 from config.postgresql.database import APP, ROLES, VARIABLES
 from tests.support.installation import (
     Installation,
+    Up,
     announcement,
     clean_environment,
     end,
@@ -79,14 +80,18 @@ def test_a_first_start_a_second_and_what_both_print(installation: Installation) 
 def test_the_first_call_it_proposes_works_and_the_database_is_not_made_twice(
     installation: Installation, heeding_hangups: None
 ) -> None:
+    def announced(process: Up) -> list[str]:
+        lines: list[str] = []
+        while not lines or "Ctrl-C" not in lines[-1]:
+            line = stdout(process).readline()
+            assert line, installation.errors.read_text()
+            lines.append(line.strip())
+        return lines
+
     process = installation.up("--dev-tenant", "acme")
-    lines: list[str] = []
-    while not lines or "Ctrl-C" not in lines[-1]:
-        line = stdout(process).readline()
-        assert line, installation.errors.read_text()
-        lines.append(line.strip())
+    lines = announced(process)
     said = installation.errors.read_text()
-    assert f"making the database in {installation.postgres.root}" in said
+    assert f"creating the database in {installation.postgres.root}" in said
     environment = dict(
         line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export ")
     )
@@ -102,6 +107,13 @@ def test_the_first_call_it_proposes_works_and_the_database_is_not_made_twice(
     assert calls(facts) == 1
     assert end(process, signal.SIGHUP) == 0
     assert installation.processes() == []
+    process = installation.up("--dev-tenant", "acme")
+    url = next(line for line in announced(process) if line.startswith("export TOOLTRAIL_URL="))
+    said = installation.errors.read_text()
+    assert f"starting the database in {installation.postgres.root}" in said
+    assert "creating the database" not in said
+    assert calls(facts | {"url": url.partition("=")[2]}) == 1
+    assert end(process) == 0
 
 
 def test_the_demo_makes_calls_and_a_kill_takes_everything_along(
