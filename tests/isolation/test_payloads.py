@@ -233,6 +233,12 @@ def test_what_an_editor_searched_is_shown_for_a_reason_to_the_auditor_they_becom
     assert "Search again" in page
     with tenant_scope(world.tenant.id):
         assert looks.count() == before, "nothing was shown"
+    assert "/calls/search/" not in client.post("/calls/search", {"text": PAYLOAD})["Location"]
+    page = client.get(f"/calls/search/{searched(world, client)}").content.decode()
+    assert "<mark>" in page
+    assert "get_weather" in page
+    with tenant_scope(world.tenant.id):
+        assert looks.count() == before + 1
 
 
 def test_what_an_auditor_found_is_shown_for_an_hour(world: World) -> None:

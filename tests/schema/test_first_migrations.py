@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db import connections, transaction
 
 from config.instance import BASE_DIR
-from config.postgresql.schema import LAST_WITH_STEPS, SCHEMA
+from config.postgresql.schema import LAST_WITH_STEPS, SCHEMA, SchemaError
 from tests.schema.catalog import schema_of
 from tests.schema.databases import addresses, new_database
 from tests.schema.notes import APPS
@@ -136,8 +136,11 @@ def test_one_without_the_last_grants_gets_them(database: str, tmp_path: Path) ->
     assert schema_of(database) == complete
 
 
-def test_the_commit_to_upgrade_with_is_named() -> None:
-    """In a clone with its history: it has the migrations that the first ones replace."""
+def test_the_commit_to_upgrade_with_is_named(database: str) -> None:
+    """And, in a clone with its history, it has the migrations that the first ones replace."""
+    forget(database, "app = 'audit' AND name > '0019_hold'")
+    with pytest.raises(SchemaError, match=f"at commit {LAST_WITH_STEPS} first"):
+        SCHEMA.check(database)
     git = ["git", "-C", str(BASE_DIR)]
     if subprocess.run(  # a copy without history, or a shallow one
         [*git, "cat-file", "-e", LAST_WITH_STEPS], capture_output=True, check=False

@@ -190,6 +190,7 @@ def test_who_announces_more_than_is_allowed_is_not_told_to_come_again(acme: Cast
     key = make_ingest_key(acme.tenant)
     answer = post(key, b"x", content_length=str(1 << 40))
     assert answer.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    assert "Retry-After" not in answer.headers
 
 
 def test_under_load_the_answer_says_when_to_send_next(

@@ -19,12 +19,14 @@ from audit.retention import erasure as erasure_job
 from tenants.keys import create_key
 from tenants.models import Action, Role, Scope
 from tenants.scope import tenant_scope
+from tests.support.erasures import confirm_erasure, read_erasure, run_erasure
 from tests.support.factories import (
     Cast,
     make_call,
     make_cast,
     send_events,
 )
+from tests.support.legal_holds import event_texts
 from tests.support.pages import signed_in, text
 
 NOW = datetime.now(UTC)
@@ -271,3 +273,9 @@ def test_calls_are_erased_by_their_payload(acme: Cast) -> None:
     with tenant_scope(acme.tenant.id):
         found = Erasure.objects.for_tenant(acme.tenant.id).get(id=one.id)
         assert (found.state, found.call_count) == ("counted", 1)
+    assert ask(acme, "args.customer:*") == ["john", "jane"]
+    confirm_erasure(acme, one.id)
+    run_erasure(acme, one.id)
+    assert read_erasure(acme, one.id).erased_calls == 1
+    assert ask(acme, "args.customer:*") == ["john"]
+    assert [b"jane" in each for each in event_texts(acme) if each] == [False, False]

@@ -448,6 +448,11 @@ def test_the_longest_query_erases_what_it_asks_for(acme: Cast) -> None:
     counted = preview_erasure(acme, text + "x" * (MAX_LENGTH - 1 - len(text)) + ")")
     assert len(counted.query) > MAX_LENGTH
     assert (counted.state, counted.call_count) == ("counted", 1)
+    confirm_erasure(acme, counted.id)
+    run_erasure(acme, counted.id)
+    one = read_erasure(acme, counted.id)
+    assert (one.state, one.erased_calls, one.erased_events) == (ErasureState.DONE, 1, 2)
+    assert [bool(each) for each in event_texts(acme)] == [False, False, True, True]
 
 
 def test_too_many_calls_are_told_to_be_too_many(

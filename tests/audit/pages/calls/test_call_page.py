@@ -236,11 +236,18 @@ def test_identical_calls_and_the_failures_beside_are_linked(acme: Cast) -> None:
     events = [
         make_call(started_at=when + timedelta(seconds=n), output=FAILED_OUTPUT) for n in range(3)
     ]
-    send_events(acme.tenant, [event for call in events for event in call])
+    between = [
+        make_call(started_at=when + timedelta(seconds=n + 0.5), call_id="another") for n in range(2)
+    ]
+    send_events(acme.tenant, [event for call in events + between for event in call])
     page = body(acme, address(events[1][0]))
     assert "2 identical calls" in text(page)
-    assert f'hx-get="{address(events[0][0])}"' in page
-    assert f'hx-get="{address(events[2][0])}"' in page
+    before, after = events[0][0], events[2][0]
+    identical = page.split('<ul class="alike">')[1].split("</ul>")[0]
+    linked = re.findall(r'<a href="/traces/trace-123\?call=([^"#]*)#', identical)
+    assert sorted(linked) == sorted([before["invocation_id"], after["invocation_id"]])
+    failures = page.split('<nav class="beside"')[1].split("</nav>")[0]
+    assert re.findall(r'hx-get="([^"]*)"', failures) == [address(before), address(after)]
 
 
 def test_of_many_identical_calls_all_are_linked(acme: Cast) -> None:

@@ -13,6 +13,8 @@ from django.db import ProgrammingError, connection, connections
 from django.test import Client
 
 from audit import sql
+from audit.events.body import Line
+from audit.events.candidates import read_lines
 from audit.intake import ingest
 from audit.models import Batch, Invocation, RejectedEvent
 from audit.queries.inbox import InboxFilter, first_id_of, inbox_page
@@ -597,8 +599,23 @@ def test_a_gap_has_no_call(acme: Cast) -> None:
 
 
 def test_judging_a_line_does_not_depend_on_its_neighbours() -> None:
-    now = datetime.now(UTC)
-    event = make_call()[START]
-    verdict = raw_view.judge(lines([event]).strip(), uuid.uuid4(), now)
-    assert verdict.candidate is not None
-    assert str(verdict.candidate.invocation_id) == event["invocation_id"]
+    now, batch_id = datetime.now(UTC), uuid.uuid4()
+    call = make_call()
+    neighbours = [b"{", *lines([*call, make_call()[START]]).splitlines(), b"[]"]
+    reading = read_lines([Line(*one) for one in enumerate(neighbours, 1)], batch_id, now)
+    assert [one.line for one in reading.candidates] == [2, 3, 4]
+    assert [one.line for one in reading.rejections] == [1, 5]
+    for one in reading.candidates:
+        alone = raw_view.judge(one.raw, batch_id, now).candidate
+        assert alone is not None
+        members = set(one.__struct_fields__) - {"line"}
+        assert {name: getattr(alone, name) for name in members} == {
+            name: getattr(one, name) for name in members
+        }
+    assert {str(one.invocation_id) for one in reading.candidates[:2]} == {
+        call[START]["invocation_id"]
+    }
+    for refused in reading.rejections:
+        verdict = raw_view.judge(refused.raw, batch_id, now)
+        assert (verdict.candidate, verdict.code) == (None, refused.code)
+        assert verdict.message == refused.message

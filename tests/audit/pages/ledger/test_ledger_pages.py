@@ -14,6 +14,7 @@ from audit.ledger import checks, keys
 from audit.models import LedgerCheck
 from tenants.models import Action
 from tenants.scope import tenant_scope
+from tenants.slices import JobState
 from tests.support.factories import Cast, make_call, send_events
 from tests.support.ledger_log import (
     append,
@@ -197,8 +198,15 @@ def test_hostile_findings_and_refusals_stay_text(acme: Cast) -> None:
         " ON CONFLICT (tenant_id) DO UPDATE SET refusal = excluded.refusal",
         [acme.tenant.id, "<script>alert(1)</script>"],
     )
+    with tenant_scope(acme.tenant.id):
+        check = checks.start_check("auditor", NOW)
+        assert check is not None
+        check.state, check.finding_count = JobState.FAILED, 1
+        check.findings = ["<script>alert(2)</script>"]
+        check.save()
     page = shown(acme)
     assert "&lt;script&gt;alert(1)" in page
+    assert "&lt;script&gt;alert(2)" in page
     assert "<script>alert" not in page
 
 

@@ -15,7 +15,7 @@ from tenants.models import Scope
 from tenants.scope import tenant_scope
 from tests.support.contracts import make_contract
 from tests.support.factories import Cast
-from tests.support.pages import signed_in
+from tests.support.pages import signed_in, statements
 from tests.support.versions import send_calls, two_versions
 from tools_registry.changes import Publisher
 from tools_registry.models import Tool
@@ -161,12 +161,17 @@ def test_calls_that_name_no_version_are_told_of(acme: Cast, at: datetime) -> Non
 
 def test_a_statement_counts_both_windows(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
+    send_calls(acme, at - timedelta(hours=2), 3, tool_version="1")
+    send_calls(acme, at + timedelta(hours=2), 4, tool_version="2")
     with tenant_scope(acme.tenant.id):
         version = find_version(tool, 2)
         assert version is not None
         of = windows(at, timedelta(hours=6), datetime.now(UTC), UTC)
         assert of is not None
-        effect = effect_of(count_calls(of, tool.name, version_before(version), version), "named")
+        before = version_before(version)
+        with statements(1):
+            effect = effect_of(count_calls(of, tool.name, before, version), "named")
+    assert (effect.before.calls, effect.after.calls) == (3, 4)
     assert [one.verdict for one in effect.measures] == [Verdict.NOT_ENOUGH] * 3
 
 
