@@ -262,7 +262,7 @@ def test_a_rewritten_tile_is_refused(acme: Cast, level: int, tile_index: int) ->
     append(acme.tenant, leaves(100, b"more"))
     status = keep(acme.tenant, NOW + LATER)
     assert status.refusal is not None
-    assert "does not begin with the 600 entries" in status.refusal
+    assert "does not begin with the 600 signed entries" in status.refusal
     assert (status.signed_size, len(notes(acme.tenant))) == (600, 1)
 
 
@@ -280,7 +280,7 @@ def test_a_leaf_rewritten_in_a_full_tile_is_left_to_a_check(acme: Cast) -> None:
         pass
     with tenant_scope(acme.tenant.id):
         check.refresh_from_db()
-    assert "tile/0/000 is not made of the leaves in the log" in check.findings
+    assert "tile/0/000 does not match the leaves in the log" in check.findings
 
 
 def test_a_lost_state_is_refused_until_an_epoch_begins(acme: Cast, folder: Path) -> None:
