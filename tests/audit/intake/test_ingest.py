@@ -155,12 +155,17 @@ def test_what_failed_and_as_what(
 
 
 def test_every_order_and_cut_gives_the_same_index(acme: Cast) -> None:
-    """All arrivals of start, end and one duplicate each, in one batch or several."""
+    """All arrivals of start, end and one duplicate each, in one batch or several.
+
+    Duplicates are equal, so there are 6 orders, each cut in 8 ways.
+    """
     started_at = datetime.now(UTC) - timedelta(minutes=5)
     start, end = make_call(started_at=started_at, guard=GUARD, tool_version="1", run_id="r")
     indexes = []
     key = make_ingest_key(acme.tenant)
-    for number, order in enumerate(itertools.permutations([start, end, start, end])):
+    starts = itertools.combinations(range(4), 2)
+    for number, at in enumerate(starts):
+        order = [start if place in at else end for place in range(4)]
         for cuts in itertools.product((False, True), repeat=3):
             identity = {"invocation_id": str(uuid.uuid4()), "trace_id": f"t{number}"}
             batches: list[list[dict[str, Any]]] = [[]]
@@ -174,7 +179,7 @@ def test_every_order_and_cut_gives_the_same_index(acme: Cast) -> None:
             assert not any(answer["rejected"] for answer in answers)
             indexes.append(identity)
     calls = _calls(acme)
-    assert len(calls) == len(indexes) == 24 * 8
+    assert len(calls) == len(indexes) == 6 * 8
     same = [_index_of(call) | {"invocation_id": "", "trace_id": ""} for call in calls]
     assert all(each == same[0] for each in same)
     assert_consistent(acme.tenant)
