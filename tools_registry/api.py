@@ -44,7 +44,7 @@ _REFUSAL = {
         "message": {"type": "string"},
         "diff": {
             "type": "object",
-            "description": "Of what collides (name_taken): from the current version to it.",
+            "description": "For name_taken: the diff from the current version to this contract.",
             "required": ["callers", "consumers", "change_count", "changes"],
             "properties": {
                 "callers": {"enum": ["compatible", "breaking", "unknown"]},

@@ -44,7 +44,7 @@ class Tool(models.Model):
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+", editable=False)
     name = models.CharField(max_length=256)
     notes = models.TextField(
-        blank=True, max_length=10_000, help_text="For people: who owns it, what to know about it."
+        blank=True, max_length=10_000, help_text="Notes for people who use or maintain the tool."
     )
     owner = models.CharField(blank=True, max_length=200)
     """The person or team to ask."""
@@ -84,7 +84,7 @@ class OnCollision(models.TextChoices):
 
     THROW = "throw", "throw: rejected"
     REPLACE = "replace", "replace: becomes the current version"
-    KEEP = "keep", "keep: the registered one stays"
+    KEEP = "keep", "keep: the registered version stays"
 
 
 class State(models.TextChoices):

@@ -37,7 +37,7 @@ class ShareTest:
 def compare_shares(hits: int, calls: int, hits_after: int, calls_after: int) -> ShareTest:
     """Test whether two shares of calls differ. Raises ValueError if a side has no calls."""
     if not (0 <= hits <= calls and 0 <= hits_after <= calls_after and calls and calls_after):
-        raise ValueError("shares are of calls, and there are no more than all")
+        raise ValueError("more hits than calls")
     pooled = (hits + hits_after) / (calls + calls_after)
     if min(pooled, 1 - pooled) * min(calls, calls_after) < EXPECTED_MIN:
         return ShareTest(_fisher(hits, calls, hits_after, calls_after), "fisher")
@@ -117,7 +117,7 @@ def _resampled(counts: Sequence[int], share: float) -> list[tuple[int, float]]:
     """The buckets that may hold a resample's percentile, each with its probability."""
     calls = sum(counts)
     if not calls:
-        raise ValueError("a percentile is one of calls")
+        raise ValueError("a percentile needs at least one call")
     rank = max(1, ceil(share * calls))
     found, before = [], 0.0
     for bucket, below in enumerate(accumulate(counts)):

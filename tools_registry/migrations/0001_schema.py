@@ -50,7 +50,7 @@ _MODELS = [
                 "notes",
                 models.TextField(
                     blank=True,
-                    help_text="For people: who owns it, what to know about it.",
+                    help_text="Notes for people who use or maintain the tool.",
                     max_length=10000,
                 ),
             ),
@@ -170,7 +170,7 @@ _MODELS = [
                     choices=[
                         ("throw", "throw: rejected"),
                         ("replace", "replace: becomes the current version"),
-                        ("keep", "keep: the registered one stays"),
+                        ("keep", "keep: the registered version stays"),
                     ],
                     default="throw",
                     max_length=16,
@@ -277,7 +277,7 @@ _MODELS = [
                     choices=[
                         ("throw", "throw: rejected"),
                         ("replace", "replace: becomes the current version"),
-                        ("keep", "keep: the registered one stays"),
+                        ("keep", "keep: the registered version stays"),
                     ],
                     default="throw",
                     max_length=16,

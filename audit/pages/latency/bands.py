@@ -40,7 +40,7 @@ class Band:
     def name(self) -> str:
         """Both limits: `135 ms to 272 ms`."""
         if self.high_us is None:
-            return f"{figures.duration(self.low_us)} and more"
+            return f"{figures.duration(self.low_us)} or more"
         if not self.low_us:
             return f"less than {figures.duration(self.high_us)}"
         return f"{figures.duration(self.low_us)} to {figures.duration(self.high_us)}"

@@ -81,7 +81,7 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
     now = timezone.now()
     asked, wanted = asked_range(request, now), ToolFilter.read(request.GET)
     if asked.problem:
-        heading = "Latency & tokens: the newest calls"
+        heading = "Latency & tokens: newest calls"
         page = "latency/latency_newest.html"
         return invalid_range(request, asked, page, heading, has_picker=False)
     found = newest(asked.range, wanted)

@@ -124,7 +124,7 @@ def repeat_results(request: TenantRequest) -> HttpResponse:
     now = timezone.now()
     asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
     if asked.problem:
-        heading = "Repeats: do they give the same result?"
+        heading = "Repeats: results"
         page = "repeats/repeat_results.html"
         return invalid_range(request, asked, page, heading, has_picker=False)
     polling = polling_tools()

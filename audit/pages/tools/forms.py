@@ -50,7 +50,7 @@ class ReplayForm(forms.Form):
         if cleaned.get("range") == "own":
             asked = {"from": cleaned.get("since", ""), "to": cleaned.get("until", "")}
             if not asked["from"]:
-                raise forms.ValidationError("Enter a start of the range.")
+                raise forms.ValidationError("Enter the start of the range.")
         else:
             asked = {"range": cleaned.get("range", "")}
         found = read_range(asked, now=self._now, zone=self._zone)

@@ -101,7 +101,7 @@ def test_a_viewer_reads_figures_and_no_words(acme: Cast, tool: Tool) -> None:
     [
         ({"limit": "0"}, "greater than or equal to 1"),
         ({"limit": "100001"}, "less than or equal to 100000"),
-        ({"range": "own"}, "Enter a start of the range"),
+        ({"range": "own"}, "Enter the start of the range"),
         ({"range": "own", "since": "yesterday"}, "Enter a time as"),
         ({"range": "never"}, "not one of the available choices"),
     ],
