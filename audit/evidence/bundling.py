@@ -27,8 +27,8 @@ from tooltrail.ledger import LedgerError
 from tooltrail.ledger.frontier import subtrees_before, subtrees_behind
 
 from audit.evidence.entries import entries_of
+from audit.evidence.ledger_range import LedgerRange, NotSignedError, newest_checkpoint
 from audit.evidence.readme import readme
-from audit.evidence.stretch import NotSignedError, Stretch, newest_checkpoint
 from audit.ledger.proofs import public_keys
 from audit.ledger.recompute import StoredBatch
 from audit.ledger.tree import StoredTree
@@ -62,7 +62,7 @@ class Wanted:
     """
 
     tenant: Tenant
-    stretch: Stretch
+    ledger_range: LedgerRange
     of: TimeRange
     made_by: str
     now: datetime
@@ -77,8 +77,8 @@ class Wanted:
             "from": start,
             "to": end,
             "report": self.report and str(self.report.id),
-            "first_index": self.stretch.first_index,
-            "end_index": self.stretch.end_index,
+            "first_index": self.ledger_range.first_index,
+            "end_index": self.ledger_range.end_index,
         }
 
 
@@ -87,10 +87,10 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
 
     Raises NotSignedError after the entries if the declaration of an erasure stays unsigned.
     """
-    stretch, of = wanted.stretch, wanted.of
+    ledger_range, of = wanted.ledger_range, wanted.of
     manifest = Manifest(
         format=FORMAT,
-        origin=stretch.origin,
+        origin=ledger_range.origin,
         tenant=wanted.tenant.slug,
         made_at=iso(wanted.now),
         made_by=wanted.made_by,
@@ -98,8 +98,8 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
         start=of.start.astimezone(UTC).isoformat(),
         end=of.end.astimezone(UTC).isoformat(),
         report_id=None if wanted.report is None else wanted.report.id,
-        first_index=stretch.first_index,
-        end_index=stretch.end_index,
+        first_index=ledger_range.first_index,
+        end_index=ledger_range.end_index,
     )
     writer = BundleWriter()
     versions, left_out = _versions(wanted.tenant.id, of)
@@ -108,7 +108,7 @@ def bundle(wanted: Wanted) -> Iterator[bytes]:
         manifest, readme(manifest, has_report=has_report, versions_left_out=left_out)
     )
     missing: list[Run] = []
-    yield from writer.entries(_noting(_entries(wanted.tenant.id, stretch), missing))
+    yield from writer.entries(_noting(_entries(wanted.tenant.id, ledger_range), missing))
     yield writer.end(versions=versions, **_ending(wanted, missing))
 
 
@@ -125,15 +125,15 @@ def _noting(
         yield line, raw
 
 
-def _entries(tenant_id: UUID, stretch: Stretch) -> Iterator[tuple[EntryLine, bytes]]:
+def _entries(tenant_id: UUID, ledger_range: LedgerRange) -> Iterator[tuple[EntryLine, bytes]]:
     for batch in _batches(
         tenant_id,
         "evidence_batches",
-        first_index=stretch.first_index,
-        end_index=stretch.end_index,
+        first_index=ledger_range.first_index,
+        end_index=ledger_range.end_index,
     ):
         for line, raw in entries_of(batch):
-            if stretch.first_index <= line.index < stretch.end_index:
+            if ledger_range.first_index <= line.index < ledger_range.end_index:
                 yield line, raw
 
 
@@ -157,22 +157,22 @@ def _batches(tenant_id: UUID, name: str, **parameters: Any) -> Iterator[StoredBa
 
 def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
     """The last parts of the bundle, all by one checkpoint."""
-    stretch, tenant_id = wanted.stretch, wanted.tenant.id
-    size, declared = _declaring(tenant_id, stretch, missing)
+    ledger_range, tenant_id = wanted.ledger_range, wanted.tenant.id
+    size, declared = _declaring(tenant_id, ledger_range, missing)
     with tenant_scope(tenant_id):
         tree = StoredTree(tenant_id, size)
         checkpoints = {
             at: note.encode()
             for at, note in run(
                 "evidence_checkpoints",
-                epoch=stretch.epoch,
+                epoch=ledger_range.epoch,
                 size=size,
-                first_index=stretch.first_index,
-                end_index=stretch.end_index,
+                first_index=ledger_range.first_index,
+                end_index=ledger_range.end_index,
                 count=_CHECKPOINTS_WITHIN,
             )
         }
-        within = range(stretch.first_index, stretch.end_index + 1)
+        within = range(ledger_range.first_index, ledger_range.end_index + 1)
         proved = {at for at in (*checkpoints, *wanted.previous) if at not in within and at < size}
         report = wanted.report
         return {
@@ -183,31 +183,33 @@ def _ending(wanted: Wanted, missing: list[Run]) -> dict[str, Any]:
             ],
             "checkpoints": checkpoints,
             "tree": Tree(
-                _proof(lambda: tree.hashes(subtrees_before(stretch.first_index))),
-                _proof(lambda: tree.hashes(subtrees_behind(stretch.end_index, size))),
+                _proof(lambda: tree.hashes(subtrees_before(ledger_range.first_index))),
+                _proof(lambda: tree.hashes(subtrees_behind(ledger_range.end_index, size))),
                 {str(at): _proof(lambda at=at: tree.consistency(at)) for at in sorted(proved)},
             ),
-            "keys": [key.vkey for key in public_keys(stretch.origin, wanted.now)],
+            "keys": [key.vkey for key in public_keys(ledger_range.origin, wanted.now)],
         }
 
 
-def _declaring(tenant_id: UUID, stretch: Stretch, missing: list[Run]) -> tuple[int, list[Declared]]:
+def _declaring(
+    tenant_id: UUID, ledger_range: LedgerRange, missing: list[Run]
+) -> tuple[int, list[Declared]]:
     """The size of the checkpoint for the proofs, and its entries that declare missing payloads.
 
-    The checkpoint is the stretch's own if its entries declare all missing payloads. Otherwise it
+    The checkpoint is the range's own if its entries declare all missing payloads. Otherwise it
     is the newest one: payloads erased during the export were declared during the export. If that
     declaration is not signed yet, wait for the signer. Raises NotSignedError if the signature does
     not come. Then the file is cut off: a complete one would show missing payloads without their
     declaration. Payloads that no entry declares stay in the bundle as missing.
     """
-    size = stretch.size
-    declared = _declared(tenant_id, stretch.first_index, size, missing)
+    size = ledger_range.size
+    declared = _declared(tenant_id, ledger_range.first_index, size, missing)
     for waits_left in reversed(range(_WAITS)):
         if _covers(declared, missing):
             break
         with tenant_scope(tenant_id):
-            _, _, size = newest_checkpoint(stretch.epoch)
-        declared = _declared(tenant_id, stretch.first_index, size, missing)
+            _, _, size = newest_checkpoint(ledger_range.epoch)
+        declared = _declared(tenant_id, ledger_range.first_index, size, missing)
         unsigned = _declared(tenant_id, size, _BEHIND_ALL, missing)
         if not unsigned or not _covers([*declared, *unsigned], missing):
             break

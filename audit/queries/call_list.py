@@ -256,10 +256,10 @@ class Walk:
         """Up to `size` calls, and the cursor to continue from if the budget ended first."""
         calls: list[ListedCall] = []
         while True:
-            stretch = self.stretch(direction, cursor)
+            section = self.section(direction, cursor)
             limit = _PAYLOADS if self._payload else size - len(calls)
             began_at = time.monotonic()
-            found = self._asked(_PAGES[direction], stretch | {"page_limit": limit})
+            found = self._read_section(_PAGES[direction], section | {"page_limit": limit})
             if found is None:
                 return calls, cursor
             matching = [ListedCall(*row) for *row, is_match, _ in found if is_match]
@@ -270,7 +270,7 @@ class Walk:
             if len(calls) >= size:
                 return calls[:size], None
             last = found[-1] if found and (found[-1][-1] or len(found) == limit) else None
-            beyond = self._beyond(direction, stretch, Cursor(last[2], last[1]) if last else None)
+            beyond = self._beyond(direction, section, Cursor(last[2], last[1]) if last else None)
             if beyond is None or self._is_spent():
                 return calls, beyond
             cursor = beyond
@@ -282,18 +282,18 @@ class Walk:
             return CallCount(len(calls), stopped.at if stopped else None)
         count, cursor = 0, NEWEST
         while True:
-            stretch = self.stretch("before", cursor)
-            found = self._asked("calls_counted_before", stretch)
+            section = self.section("before", cursor)
+            found = self._read_section("calls_counted_before", section)
             if found is None:
                 return CallCount(count, cursor.at)
             ((number, at, pk),) = found
             count += number
-            beyond = self._beyond("before", stretch, Cursor(at, pk) if at else None)
+            beyond = self._beyond("before", section, Cursor(at, pk) if at else None)
             if beyond is None or self._is_spent():
                 return CallCount(count, beyond.at if beyond else None)
             cursor = beyond
 
-    def stretch(self, direction: str, cursor: Cursor[UUID]) -> dict[str, Any]:
+    def section(self, direction: str, cursor: Cursor[UUID]) -> dict[str, Any]:
         """The parameters of the statement for the next section, from a cursor on."""
         return self._parameters | {
             **self._days(direction, cursor),
@@ -302,22 +302,24 @@ class Walk:
             "scan_limit": self._rows,
         }
 
-    def _asked(self, statement: str, stretch: dict[str, Any]) -> list[tuple[Any, ...]] | None:
+    def _read_section(
+        self, statement: str, section: dict[str, Any]
+    ) -> list[tuple[Any, ...]] | None:
         """The rows of a section; None if its statement was cancelled."""
         began_at = time.monotonic()
         if self._rows <= self._first:
-            found = rows(statement, stretch, conditions=self.conditions)
+            found = rows(statement, section, conditions=self.conditions)
         else:
             left_ms = max(1, int((self._deadline - began_at) * 1000))
             try:
-                found = rows(statement, stretch, conditions=self.conditions, timeout_ms=left_ms)
+                found = rows(statement, section, conditions=self.conditions, timeout_ms=left_ms)
             except TimeoutError:
                 return None
         self._took = time.monotonic() - began_at
         return found
 
     def _beyond(
-        self, direction: str, stretch: dict[str, Any], last: Cursor[UUID] | None
+        self, direction: str, section: dict[str, Any], last: Cursor[UUID] | None
     ) -> Cursor[UUID] | None:
         """The cursor after a section and its last row; None at the end of the walk."""
         if last is not None:
@@ -330,9 +332,9 @@ class Walk:
             return None
         self._window += 1
         if direction == "before":
-            return Cursor(_midnight(stretch["first_day"]), UUID(int=0))
+            return Cursor(_midnight(section["first_day"]), UUID(int=0))
         return Cursor(
-            _midnight(stretch["last_day"]) + timedelta(days=1, microseconds=-1), NEWEST.id
+            _midnight(section["last_day"]) + timedelta(days=1, microseconds=-1), NEWEST.id
         )
 
     def _is_spent(self) -> bool:

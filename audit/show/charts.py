@@ -126,7 +126,7 @@ def time_slots(of: TimeRange) -> list[Slot]:
         there = local(start, of.zone)
         is_midnight = there.hour == there.minute == 0
         label = short_day(there) if days or is_midnight else f"{there:%H:%M}"
-        name = _stretch(start, end, of)
+        name = _interval_name(start, end, of)
         if not is_whole:
             name += f" (part of {_ARTICLES.get(of.step_name, '')}{of.step_name})"
         slots.append(Slot(label, name, range_query(start, end), is_partial=not is_whole))
@@ -151,7 +151,7 @@ def sparkline(values: Sequence[float | None], width: int = 96, height: int = 22)
     )
 
 
-def _stretch(start: datetime, end: datetime, of: TimeRange) -> str:
+def _interval_name(start: datetime, end: datetime, of: TimeRange) -> str:
     """A period of time as text: `Sat 21 Nov 14:00–15:00 UTC+1`."""
     first, last = local(start, of.zone), local(end, of.zone)
     if first.date() == last.date() or last - first == timedelta(days=1):

@@ -27,9 +27,9 @@ def run_query(run_id: str) -> str:
 
 
 @register.filter
-def within(query: str, stretch: str) -> str:
+def within(query: str, interval: str) -> str:
     """A query narrowed down to a period of time."""
-    return f"{stretch} {query}"
+    return f"{interval} {query}"
 
 
 class UsedPart(NamedTuple):

@@ -12,7 +12,7 @@ from datetime import UTC, timedelta
 from tooltrail.ledger import Checkpoint, SigningKey
 from tooltrail.ledger.lines import to_base64
 
-from audit.evidence.stretch import stretch_of
+from audit.evidence.ledger_range import ledger_range_of
 from audit.queries.time_range import TimeRange
 from tenants.scope import tenant_scope
 from tests.support.factories import make_call
@@ -268,8 +268,8 @@ def edit_tiles(case: Case, rng: random.Random) -> Expected:
     stored = rng.choice(case.batches()[2:-2])
     of = TimeRange(stored.received_at, stored.received_at + timedelta(seconds=1), UTC)
     with tenant_scope(case.tenant.id):
-        stretch = stretch_of(of)
-    within = range(stretch.first_index, stretch.end_index)
+        ledger_range = ledger_range_of(of)
+    within = range(ledger_range.first_index, ledger_range.end_index)
     ((tile,),) = case.run(
         "SELECT hashes FROM ledger_tile WHERE tenant_id = %s AND level = 0", case.tenant.id
     )

@@ -29,7 +29,7 @@ from audit.events.batch_ids import BatchId
 from audit.events.body import Line
 from audit.events.instants import microseconds
 from audit.evidence.bundling import Wanted, bundle
-from audit.evidence.stretch import stretch_of
+from audit.evidence.ledger_range import ledger_range_of
 from audit.ledger import private_files
 from audit.ledger.entries import append_entry
 from audit.log.payload import pack, unpack
@@ -159,8 +159,8 @@ class Case:
     def judge(self, of: TimeRange, path: Path, *previous: bytes, trusts: bool = True) -> Verdict:
         """The verdict on the bundle the server makes now."""
         with tenant_scope(self.tenant.id):
-            stretch = stretch_of(of)
-        wanted = Wanted(self.tenant, stretch, of, "ada", of.end)
+            ledger_range = ledger_range_of(of)
+        wanted = Wanted(self.tenant, ledger_range, of, "ada", of.end)
         path.write_bytes(b"".join(bundle(wanted)))
         with Archive(path) as archive:
             trusted = [self.key] if trusts else []

@@ -8,13 +8,13 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import Field
 
-from audit.evidence.asked import read_previous, report_named
 from audit.evidence.bundling import Wanted, bundle, file_name
-from audit.evidence.stretch import NotSignedError, stretch_of
-from audit.pages.show.ranges import Ranged
+from audit.evidence.ledger_range import NotSignedError, ledger_range_of
+from audit.evidence.parameters import read_previous, report_named
+from audit.pages.show.ranges import RangeParams
 from audit.queries.time_range import TimeRange
-from config.http.problems import ProblemError, told
-from tenants.actions import record_look
+from config.http.problems import ProblemError, problem_responses
+from tenants.actions import record_view
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.keys import actor_of
 from tenants.models import ApiKey, Scope, Tenant
@@ -42,7 +42,7 @@ _PROBLEMS = (
 )
 
 
-class EvidenceAsked(Ranged):
+class EvidenceParams(RangeParams):
     """Which time range, or which report."""
 
     report: str = Field("", examples=["01a20108-bf2d-737e-8cda-6686052dfb51"])
@@ -57,15 +57,15 @@ class EvidenceAsked(Ranged):
     operation_id="download_evidence",
     summary="Download evidence",
     tags=["ledger"],
-    openapi_extra={"responses": told(_PROBLEMS)["responses"] | _ANSWER["responses"]},
+    openapi_extra={"responses": problem_responses(_PROBLEMS)["responses"] | _ANSWER["responses"]},
 )
-def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> HttpResponseBase:
+def download_evidence(request: HttpRequest, params: Query[EvidenceParams]) -> HttpResponseBase:
     """Download an evidence bundle: the raw events of a range and the proofs to verify them offline.
 
     The response is a streamed zip. `tooltrail verify` checks it. The download is recorded in the
     audit log.
     """
-    known = {field.alias or name for name, field in EvidenceAsked.model_fields.items()}
+    known = {field.alias or name for name, field in EvidenceParams.model_fields.items()}
     if unknown := sorted(request.GET.keys() - known):
         raise ProblemError(
             "parameter",
@@ -75,15 +75,15 @@ def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> Http
     identity, now = cast(ApiRequest, request).auth, timezone.now()
     with tenant_scope(identity.tenant_id):
         report = None
-        if asked.report:
-            report = report_named(asked.report)
+        if params.report:
+            report = report_named(params.report)
             if report is None:
                 raise ProblemError("not_found", "Report not found.")
             of = TimeRange(report.of.start, report.of.end, UTC)
         else:
-            of = asked.read_range()
+            of = params.read_range()
         try:
-            previous, stretch = read_previous(asked.previous), stretch_of(of)
+            previous, ledger_range = read_previous(params.previous), ledger_range_of(of)
         except ValueError as error:
             raise ProblemError("parameter", str(error), parameter="previous") from error
         except NotSignedError as error:
@@ -100,7 +100,7 @@ def download_evidence(request: HttpRequest, asked: Query[EvidenceAsked]) -> Http
             report=report,
             previous=previous,
         )
-        record_look(
+        record_view(
             tenant.pk,
             actor_of(identity),
             "evidence.export",

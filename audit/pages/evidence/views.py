@@ -8,13 +8,13 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from audit.evidence.asked import read_previous, report_named
 from audit.evidence.bundling import Wanted, bundle, file_name
-from audit.evidence.stretch import NotSignedError, stretch_of
+from audit.evidence.ledger_range import NotSignedError, ledger_range_of
+from audit.evidence.parameters import read_previous, report_named
 from audit.models import LedgerCheckpoint
 from audit.queries.time_range import LENGTHS, TimeRange, read
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_look
+from tenants.actions import record_view
 from tenants.models import Role
 
 
@@ -44,13 +44,13 @@ def evidence_bundle(request: TenantRequest) -> HttpResponseBase:
             raise Http404("no such report")
         of = TimeRange(report.of.start, report.of.end, UTC)
     else:
-        asked = read(request.GET.dict(), now=now, zone=timezone.get_current_timezone())
-        if asked.problem:
-            return _refused(request, asked.problem)
-        of = asked.range
+        requested = read(request.GET.dict(), now=now, zone=timezone.get_current_timezone())
+        if requested.problem:
+            return _refused(request, requested.problem)
+        of = requested.range
     try:
         previous = read_previous(request.GET.get("previous", ""))
-        stretch = stretch_of(of)
+        ledger_range = ledger_range_of(of)
     except (NotSignedError, ValueError) as error:
         return _refused(request, str(error))
     wanted = Wanted(
@@ -64,7 +64,7 @@ def evidence_bundle(request: TenantRequest) -> HttpResponseBase:
     )
     if request.method != "HEAD":
         apart = request.GET.urlencode()
-        record_look(
+        record_view(
             request.tenant.id, request.user, "evidence.export", apart=apart, **wanted.on_record()
         )
     return StreamingHttpResponse(

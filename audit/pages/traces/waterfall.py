@@ -93,7 +93,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowRange:
     """Rows that are not drawn yet. `first` counts from 0; `depth` is their least depth."""
 
     first: int
@@ -152,8 +152,8 @@ class Waterfall:
     telling: Call  # the call to open first: see _most_telling
     telling_reason: str
     first_row: int  # counts from 0
-    earlier: Stretch | None  # the window before this one, if any
-    later: list[Stretch]  # the windows after it
+    earlier: RowRange | None  # the window before this one, if any
+    later: list[RowRange]  # the windows after it
     is_deep: bool  # names are indented so far that they need more room
 
 
@@ -234,15 +234,15 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
         telling=calls[telling],
         telling_reason=reason(calls[telling]),
         first_row=first,
-        earlier=_stretch(shown, first - WINDOW_ROWS) if first else None,
-        later=[_stretch(shown, n) for n in range(first + WINDOW_ROWS, len(shown), WINDOW_ROWS)],
+        earlier=_row_range(shown, first - WINDOW_ROWS) if first else None,
+        later=[_row_range(shown, n) for n in range(first + WINDOW_ROWS, len(shown), WINDOW_ROWS)],
         is_deep=any(node.depth >= _DEEP for node in nodes),
     )
 
 
-def _stretch(shown: Sequence[Node], first: int) -> Stretch:
+def _row_range(shown: Sequence[Node], first: int) -> RowRange:
     nodes = shown[first : first + WINDOW_ROWS]
-    return Stretch(first, len(nodes), min(node.depth for node in nodes))
+    return RowRange(first, len(nodes), min(node.depth for node in nodes))
 
 
 def _most_telling(calls: Sequence[Call], looks: Sequence[Look]) -> int:

@@ -21,7 +21,7 @@ from tooltrail.ledger import Kind
 from audit.events.batch_ids import BatchId
 from audit.events.body import Line
 from audit.evidence.bundling import Wanted, bundle
-from audit.evidence.stretch import NotSignedError, stretch_of
+from audit.evidence.ledger_range import NotSignedError, ledger_range_of
 from audit.ledger.entries import append_entry
 from audit.models import LedgerCheckpoint
 from audit.queries.call_query import parse
@@ -74,8 +74,8 @@ def sign(tenant: Tenant) -> LedgerCheckpoint:
 def make(tenant: Tenant, of: TimeRange = ALL, *previous: int) -> bytes:
     """A bundle."""
     with tenant_scope(tenant.id):
-        stretch = stretch_of(of)
-    return b"".join(bundle(Wanted(tenant, stretch, of, "ada", NOW, previous=previous)))
+        ledger_range = ledger_range_of(of)
+    return b"".join(bundle(Wanted(tenant, ledger_range, of, "ada", NOW, previous=previous)))
 
 
 def judge(data: bytes, folder: Path, *previous: bytes) -> Verdict:
@@ -274,8 +274,8 @@ def test_an_erasure_that_was_signed_while_it_was_made(acme: Cast, tmp_path: Path
         TenantSetting.objects.create(tenant=acme.tenant, payload_days=10)
     sign(acme.tenant)
     with tenant_scope(acme.tenant.id):
-        stretch = stretch_of(ALL)
-    pieces = bundle(Wanted(acme.tenant, stretch, ALL, "ada", NOW))
+        ledger_range = ledger_range_of(ALL)
+    pieces = bundle(Wanted(acme.tenant, ledger_range, ALL, "ada", NOW))
     begun = next(pieces)
     while run_slice(acme.tenant.id, NOW):
         pass

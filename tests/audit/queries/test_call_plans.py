@@ -36,7 +36,7 @@ def explained(cast: Cast, statement: str, query: str) -> str:
     direction = statement.rpartition("_")[2]
     walk = Walk(wanted.wanted, NOW, Budget())
     parameters: dict[str, Any] = {
-        **walk.stretch(direction, CURSOR),
+        **walk.section(direction, CURSOR),
         "tenant_id": cast.tenant.id,
         "page_limit": 51,
     }

@@ -12,7 +12,7 @@ class NotSignedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LedgerRange:
     """The entries from `first_index` to before `end_index`, signed in the checkpoint of `size`."""
 
     epoch: int
@@ -22,7 +22,7 @@ class Stretch:
     end_index: int
 
 
-def stretch_of(of: TimeRange) -> Stretch:
+def ledger_range_of(of: TimeRange) -> LedgerRange:
     """The signed entries received in a range of time, and those of the calls that started in it.
 
     Includes the nearest entry on either side that was received outside the range, if there is one.
@@ -39,10 +39,10 @@ def stretch_of(of: TimeRange) -> Stretch:
         last_day=(of.end - timedelta(microseconds=1)).astimezone(UTC).date(),
     )
     if first is None:
-        return Stretch(epoch, origin, size, max(0, before - 1), min(size, before + 1))
+        return LedgerRange(epoch, origin, size, max(0, before - 1), min(size, before + 1))
     first_index = 0 if front is None else front - 1
     end_index = size if behind is None else behind + 1
-    return Stretch(epoch, origin, size, first_index, end_index)
+    return LedgerRange(epoch, origin, size, first_index, end_index)
 
 
 def newest_checkpoint(epoch: int | None = None) -> tuple[int, str, int]:
