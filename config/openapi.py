@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from audit.intake.otlp import description as otlp
 from config.api import api
-from config.http.problems import KINDS, told
+from config.http.problems import KINDS, problem_responses
 from config.version import VERSION
 
 PREFIX = "/api/v1/"
@@ -66,7 +66,9 @@ def description() -> dict[str, Any]:
     made["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
     made["servers"] = [{"url": "/"}]
     made["components"]["schemas"]["Problem"] = _PROBLEM
-    everywhere = json.loads(json.dumps(told(("method_not_allowed", "unavailable"))["responses"]))
+    everywhere = json.loads(
+        json.dumps(problem_responses(("method_not_allowed", "unavailable"))["responses"])
+    )
     for methods in made["paths"].values():
         for operation in methods.values():
             operation["responses"] = everywhere | operation["responses"]

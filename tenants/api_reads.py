@@ -17,8 +17,8 @@ from django.utils.http import urlencode
 from ninja import Router, Schema
 from pydantic import BaseModel, ConfigDict, Field
 
-from config.http.problems import ProblemError, told
-from tenants.actions import record_look
+from config.http.problems import ProblemError, problem_responses
+from tenants.actions import record_view
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.keys import actor_of
 from tenants.models import Scope
@@ -29,7 +29,7 @@ _ADDRESS_MAX = 500
 _SHARED = ("missing_key", "unknown_key", "missing_scope", "method_not_allowed", "unavailable")
 
 
-class Asked(Schema):
+class Params(Schema):
     """The parameters of a URL. Unknown ones are rejected: a mistyped filter would filter nothing,
     and the response would have more than was requested.
     """
@@ -37,7 +37,7 @@ class Asked(Schema):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Paged(Asked):
+class ListParams(Params):
     """The parameters of a list."""
 
     cursor: str = ""
@@ -64,16 +64,18 @@ def reads(
 ) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., HttpResponse]]:
     """Register a function as the operation GET `path` for keys with the scope `read`.
 
-    Its parameters are those of the path and `asked: Query[…]`, an `Asked`. It returns the members
+    Its parameters are those of the path and `params: Query[…]`, a `Params`. It returns the members
     of `answer`; instants, UUIDs and `msgspec.Raw` need no conversion. If `withheld` is False in
     them, the read is recorded in the audit log. `problems` are the error codes that it raises in
     addition to those of every operation.
     """
 
     def register(view: Callable[..., dict[str, Any]]) -> Callable[..., HttpResponse]:
-        asked = get_type_hints(view).get("asked")
+        params = get_type_hints(view).get("params")
         known = (
-            {field.alias or name for name, field in asked.model_fields.items()} if asked else set()
+            {field.alias or name for name, field in params.model_fields.items()}
+            if params
+            else set()
         )
 
         @wraps(view)
@@ -104,7 +106,7 @@ def reads(
             operation_id=view.__name__,
             summary=view.__name__.replace("_", " ").capitalize(),
             tags=[tag],
-            openapi_extra=told(codes),
+            openapi_extra=problem_responses(codes),
         )(operation)
         return operation
 
@@ -119,7 +121,7 @@ def record_read(request: HttpRequest, operation: str) -> None:
     """
     identity = cast(ApiRequest, request).auth
     address = request.get_full_path()[:_ADDRESS_MAX]
-    record_look(identity.tenant_id, actor_of(identity), "payload.read", operation, address=address)
+    record_view(identity.tenant_id, actor_of(identity), "payload.read", operation, address=address)
 
 
 def seal(of: str, *place: object) -> str:

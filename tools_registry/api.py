@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import Router
 from pydantic import ValidationError
 
-from config.http.problems import problem, told
+from config.http.problems import problem, problem_responses
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
@@ -73,7 +73,7 @@ _PROBLEMS = (
 _REQUEST: dict[str, Any] = {
     "responses": {
         200: {"content": {"application/json": {"schema": _ANSWER}}},
-        **told(_PROBLEMS)["responses"],
+        **problem_responses(_PROBLEMS)["responses"],
     },
     "requestBody": {
         "required": True,

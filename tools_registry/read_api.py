@@ -10,7 +10,7 @@ from pydantic import Field
 
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import Answer, Asked, Page, Paged, reads, seal, unseal
+from tenants.api_reads import Answer, ListParams, Page, Params, reads, seal, unseal
 from tools_registry.api import router
 from tools_registry.changes import version_states
 from tools_registry.contract_diff import compare_contracts, diff_document
@@ -79,7 +79,7 @@ class ToolDetail(Answer):
     versions: list[PublishedVersion]
 
 
-class Differing(Asked):
+class DiffParams(Params):
     """Two versions of a tool, by their numbers."""
 
     from_: int = Field(alias="from", ge=1, le=2**31 - 1, examples=[1])
@@ -125,12 +125,12 @@ class VersionDifference(Answer):
 
 
 @reads(router, "/tools", ToolPage, tag="tools", problems=("cursor", "limit"))
-def list_tools(request: HttpRequest, asked: Query[Paged]) -> dict[str, Any]:
+def list_tools(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List registered tools by name, each with its current version."""
-    after = unseal("tools", asked.cursor, _read_name) or ""
+    after = unseal("tools", params.cursor, _read_name) or ""
     tenant_id = cast(ApiRequest, request).auth.tenant_id
-    found = current_versions(tenant_id, after=after, size=asked.limit + 1)
-    shown = found[: asked.limit]
+    found = current_versions(tenant_id, after=after, size=params.limit + 1)
+    shown = found[: params.limit]
     return {
         "tools": [
             {
@@ -146,7 +146,7 @@ def list_tools(request: HttpRequest, asked: Query[Paged]) -> dict[str, Any]:
             }
             for one in shown
         ],
-        "next": seal("tools", shown[-1].tool.name) if len(found) > asked.limit else None,
+        "next": seal("tools", shown[-1].tool.name) if len(found) > params.limit else None,
     }
 
 
@@ -195,12 +195,14 @@ def read_tool(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
     tag="tools",
     problems=("not_found",),
 )
-def diff_tool(request: HttpRequest, tool_id: Path[UUID], asked: Query[Differing]) -> dict[str, Any]:
+def diff_tool(
+    request: HttpRequest, tool_id: Path[UUID], params: Query[DiffParams]
+) -> dict[str, Any]:
     """Compare two versions of a tool: differences, and their effect on callers and consumers."""
     tenant_id = cast(ApiRequest, request).auth.tenant_id
     tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
-    old = find_version(tool, asked.from_) if tool else None
-    new = find_version(tool, asked.to) if tool else None
+    old = find_version(tool, params.from_) if tool else None
+    new = find_version(tool, params.to) if tool else None
     if old is None or new is None:
         raise ProblemError("not_found", "Tool or version not found.")
     diff = compare_contracts(contract_of(old), contract_of(new))

@@ -34,7 +34,7 @@ from audit.intake.ingest import (
     record_batches,
 )
 from audit.intake.quota import QuotaExceededError, quota
-from config.http.problems import problem, told
+from config.http.problems import problem, problem_responses
 from tenants.api_auth import ApiKeyAuth, ApiRequest
 from tenants.models import Scope
 
@@ -100,7 +100,7 @@ _PROBLEMS = (
 _EVENTS_REQUEST: dict[str, Any] = {
     "responses": {
         200: {"content": {"application/json": {"schema": _ANSWER}}},
-        **told(_PROBLEMS)["responses"],
+        **problem_responses(_PROBLEMS)["responses"],
     },
     "parameters": [
         {

@@ -216,7 +216,7 @@ class _Recording:
 
     def _known(self) -> dict[UUID, Result]:
         """Results of the requests that were stored before, by batch id."""
-        asked = [
+        request_cursors = [
             (
                 request,
                 self._writer.send(
@@ -228,7 +228,7 @@ class _Recording:
             for request in self._requests
         ]
         known: dict[UUID, Result] = {}
-        for request, cursor in asked:
+        for request, cursor in request_cursors:
             for answer, first_index, count, body_sha256 in cursor.fetchall():
                 is_same = bytes(body_sha256) == request.body_sha256
                 known[request.batch.id] = (

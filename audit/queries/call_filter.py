@@ -148,8 +148,8 @@ class CallFilter:
 
     def also(self, member: str, value: Any) -> "CallFilter":
         """The same filter with one more condition on a member, even if it is set already."""
-        asked = getattr(self, member)
-        others = self.others if asked in (None, value) else (*self.others, Has(member, asked))
+        current = getattr(self, member)
+        others = self.others if current in (None, value) else (*self.others, Has(member, current))
         return replace(self, **{member: value, "others": others})
 
     def from_instant(self, now: datetime) -> datetime | None:

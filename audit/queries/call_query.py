@@ -198,12 +198,12 @@ def _why_not_here(part: Part, terms: list[Term], reader: Reader) -> str:
     """Why a part is not allowed in its place; '' if it is allowed."""
     if any(part.name == term.name for term in terms) and isinstance(part.condition, Has):
         return f"{part.name} is used twice. All terms must match; use OR between alternatives."
-    asked = list(leaves(part.condition))
+    conditions = list(leaves(part.condition))
     if not part.name:
-        for leaf in asked:
+        for leaf in conditions:
             if isinstance(leaf, Has) and leaf.member in {"since", "until"}:
                 return _BOUND.format(leaf.member)
-    of_payloads = [leaf for leaf in asked if isinstance(leaf, PayloadHas)]
+    of_payloads = [leaf for leaf in conditions if isinstance(leaf, PayloadHas)]
     if of_payloads and not reader.sees_payloads:
         return _WITHHELD
-    return _MIXED if 0 < len(of_payloads) < len(asked) else ""
+    return _MIXED if 0 < len(of_payloads) < len(conditions) else ""

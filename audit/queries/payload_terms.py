@@ -36,7 +36,7 @@ def holding(calls: Sequence["ListedCall"], wanted: tuple[Condition, ...]) -> lis
 
     One query; each batch that has one of the events is decompressed.
     """
-    asked = {
+    fields = {
         leaf.payload for each in wanted for leaf in leaves(each) if isinstance(leaf, PayloadHas)
     }
     places: dict[UUID, dict[str, Place]] = {}

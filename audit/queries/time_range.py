@@ -130,7 +130,7 @@ class TimeRange:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedRange:
     """The range in an address. If it is invalid, `problem` says why and `range` is the default."""
 
     range: TimeRange
@@ -140,23 +140,23 @@ class Asked:
     until: str = ""
 
 
-def read(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> Asked:
+def read(params: Mapping[str, str], *, now: datetime, zone: tzinfo) -> RequestedRange:
     """The range in an address: `range=24h`, or `from` and `to` in the viewer's local time.
 
     `from` and `to` are like `2026-11-20T10:00`, or a day. A day as `to` means its end. Without
     `to` the range ends now.
     """
-    since, until = asked.get("from", "").strip()[:40], asked.get("to", "").strip()[:40]
-    name = asked.get("range", "")
+    since, until = params.get("from", "").strip()[:40], params.get("to", "").strip()[:40]
+    name = params.get("range", "")
     fallback = _last(DEFAULT, now, zone)
     if since or until:
         try:
-            return Asked(_own(since, until, now, zone), since=since, until=until)
+            return RequestedRange(_own(since, until, now, zone), since=since, until=until)
         except ValueError as error:
-            return Asked(fallback, str(error), since, until)
+            return RequestedRange(fallback, str(error), since, until)
     if name and name not in LENGTHS:
-        return Asked(fallback, f"Unknown range. Available ranges: {', '.join(LENGTHS)}.")
-    return Asked(_last(name or DEFAULT, now, zone))
+        return RequestedRange(fallback, f"Unknown range. Available ranges: {', '.join(LENGTHS)}.")
+    return RequestedRange(_last(name or DEFAULT, now, zone))
 
 
 def _last(name: str, now: datetime, zone: tzinfo) -> TimeRange:

@@ -39,11 +39,11 @@ class ViolationFilter:
     outcome: str | None = None
 
     @classmethod
-    def read(cls, asked: Mapping[str, str]) -> "ViolationFilter":
+    def read(cls, params: Mapping[str, str]) -> "ViolationFilter":
         """The filter in an address. Values are exact; what no column can hold matches nothing."""
 
         def text(name: str) -> str | None:
-            value = asked.get(name)
+            value = params.get(name)
             if value is None or (not value and name != "version"):
                 return None
             return storable_text(value)[:_MAX_VALUE]

@@ -54,25 +54,25 @@ def last_whole(kind: str, now: datetime, zone: tzinfo) -> date:
     return first_day(kind, first_day(kind, today) - _DAY)
 
 
-def read_asked(asked: Mapping[str, str], *, now: datetime, zone: tzinfo) -> tuple[str, TimeRange]:
+def read_period(params: Mapping[str, str], *, now: datetime, zone: tzinfo) -> tuple[str, TimeRange]:
     """The requested kind and range: `kind` day, week or month with a `day` in it, else a range.
 
     A range has `from` and `to` as in a page's URL (`audit.queries.time_range.read`), or one of its
     lengths as `range`. Raises ValueError saying what is wrong.
     """
-    kind = asked.get("kind", "") or "range"
+    kind = params.get("kind", "") or "range"
     if kind not in KINDS:
         raise ValueError(f"Choose a {', '.join(SCHEDULED)} or range.")
     if kind == "range":
-        if not any(asked.get(name, "").strip() for name in ("from", "range")):
+        if not any(params.get(name, "").strip() for name in ("from", "range")):
             raise ValueError("Enter a start time.")
-        found = read(asked, now=now, zone=zone)
+        found = read(params, now=now, zone=zone)
         if found.problem:
             raise ValueError(found.problem)
         of = TimeRange(found.range.start.astimezone(UTC), found.range.end.astimezone(UTC), zone)
     else:
         try:
-            day = date.fromisoformat(asked.get("day", "").strip()[:10])
+            day = date.fromisoformat(params.get("day", "").strip()[:10])
             if not 2000 <= day.year <= 8999:
                 raise ValueError
         except ValueError as error:

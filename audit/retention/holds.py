@@ -37,14 +37,14 @@ class Covered:
 
     def to_json(self) -> dict[str, Any]:
         """The members that are set, as in a ledger entry and an action."""
-        asked = {
+        filters = {
             "trace_id": self.trace_id,
             "case_id": self.case_id,
             "tool_name": self.tool_name,
             "since": self.since and iso(self.since),
             "until": self.until and iso(self.until),
         }
-        return {name: value for name, value in asked.items() if value is not None}
+        return {name: value for name, value in filters.items() if value is not None}
 
 
 def set_hold(

@@ -98,12 +98,12 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         if search is None or search.state not in UNDER_WAY:
             return False
         try:
-            asked = parse_query(search.query, _STARTED).wanted
+            parsed = parse_query(search.query, _STARTED).wanted
         except InvalidQueryError:  # stored by an earlier version
             search.state, search.finished_at = JobState.FAILED, timezone.now()
             search.save()
             return False
-        wanted = replace(asked, since=search.since, until=search.until)
+        wanted = replace(parsed, since=search.since, until=search.until)
         begin = stored_cursor(search.cursor_at, search.cursor_id)
         calls, cursor = call_chunk(wanted, now=search.created_at, before=begin, size=CHUNK)
         hits = _search(search, calls)[: max(0, MAX_HITS - search.found_count)]

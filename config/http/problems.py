@@ -101,7 +101,7 @@ def problem(
     )
 
 
-def told(codes: Iterable[str]) -> dict[str, Any]:
+def problem_responses(codes: Iterable[str]) -> dict[str, Any]:
     """Return the part of an operation's description that lists these problems."""
     responses: dict[int, Any] = {}
     for code in codes:

@@ -12,9 +12,9 @@ from django.utils import timezone
 from ninja import Query
 from pydantic import Field
 
-from config.http.problems import ProblemError, problem, told
+from config.http.problems import ProblemError, problem, problem_responses
 from tenants.api_auth import ApiKeyAuth, ApiRequest
-from tenants.api_reads import Answer, Asked
+from tenants.api_reads import Answer, Params
 from tenants.keys import actor_of
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
@@ -43,7 +43,7 @@ _DOCUMENT: dict[str, Any] = {
 }
 
 
-class ImportAsked(Asked):
+class ImportParams(Params):
     """How a file is imported."""
 
     as_: Literal["drafts", "published"] = Field("drafts", alias="as")
@@ -94,7 +94,7 @@ class Imported(Answer):
     """Tools processed so far."""
 
 
-class DefinitionsAsked(Asked):
+class DefinitionParams(Params):
     """Which definitions, in which format."""
 
     provider: Literal["openai", "openai-responses", "anthropic", "mcp"]
@@ -128,7 +128,7 @@ class Definitions(Answer):
     summary="Export the registry",
     tags=["tools"],
     openapi_extra={
-        "responses": told(_PROBLEMS)["responses"]
+        "responses": problem_responses(_PROBLEMS)["responses"]
         | {
             200: {
                 "description": "OK",
@@ -153,7 +153,7 @@ def export_the_registry(request: HttpRequest) -> HttpResponseBase:
     summary="Import tools",
     tags=["tools"],
     openapi_extra={
-        **told((*_PROBLEMS, "malformed", "too_large", "parameter")),
+        **problem_responses((*_PROBLEMS, "malformed", "too_large", "parameter")),
         "requestBody": {
             "required": True,
             "content": {
@@ -164,7 +164,7 @@ def export_the_registry(request: HttpRequest) -> HttpResponseBase:
         },
     },
 )
-def import_registry(request: HttpRequest, asked: Query[ImportAsked]) -> HttpResponse:
+def import_registry(request: HttpRequest, params: Query[ImportParams]) -> HttpResponse:
     """Import an export of a registry, or definitions of OpenAI, Anthropic or MCP.
 
     The format is detected. Existing versions do not change. An invalid tool does not affect the
@@ -172,22 +172,22 @@ def import_registry(request: HttpRequest, asked: Query[ImportAsked]) -> HttpResp
     is 202 and the import runs in the background: read its progress by `id` or at `Location`.
     """
     identity = cast(ApiRequest, request).auth
-    _refuse_unknown(request, ImportAsked)
+    _refuse_unknown(request, ImportParams)
     body = request.read(DOCUMENT_MAX_BYTES + 1)
     if len(body) > DOCUMENT_MAX_BYTES:
         return problem("too_large", f"The body exceeds {DOCUMENT_MAX_BYTES:,} bytes.")
-    as_drafts = asked.as_ == "drafts"
+    as_drafts = params.as_ == "drafts"
     try:
-        reason = check_text(asked.reason).strip()
+        reason = check_text(params.reason).strip()
     except ValueError as error:
         raise ProblemError("parameter", f"reason {error}.", parameter="reason") from None
-    if not (as_drafts or asked.dry_run or reason):
+    if not (as_drafts or params.dry_run or reason):
         raise ProblemError("parameter", "Publishing requires a reason.", parameter="reason")
     try:
         document = open_document(body)
     except UnreadableError as error:
         return problem("malformed", str(error))
-    way = None if asked.dry_run else Way(as_drafts, Publisher(key_id=identity.key_id), reason)
+    way = None if params.dry_run else Way(as_drafts, Publisher(key_id=identity.key_id), reason)
     with tenant_scope(identity.tenant_id):
         tenant = Tenant.objects.get(pk=identity.tenant_id)
         kept = job.start_import(tenant, document, actor_of(identity), as_drafts=as_drafts, way=way)
@@ -208,7 +208,7 @@ def import_registry(request: HttpRequest, asked: Query[ImportAsked]) -> HttpResp
     operation_id="read_import",
     summary="Read an import",
     tags=["tools"],
-    openapi_extra=told((*_PROBLEMS, "not_found")),
+    openapi_extra=problem_responses((*_PROBLEMS, "not_found")),
 )
 def read_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
     """Get the progress of an import and its result for each tool. Kept for a day."""
@@ -224,7 +224,7 @@ def read_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
     operation_id="cancel_import",
     summary="Cancel an import",
     tags=["tools"],
-    openapi_extra=told((*_PROBLEMS, "not_found")),
+    openapi_extra=problem_responses((*_PROBLEMS, "not_found")),
 )
 def cancel_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
     """Cancel an import. Tools already imported stay changed and are listed."""
@@ -243,23 +243,23 @@ def cancel_import(request: HttpRequest, import_id: UUID) -> HttpResponse:
     operation_id="define_tools",
     summary="Define tools for a provider",
     tags=["tools"],
-    openapi_extra=told((*_PROBLEMS, "parameter", "not_found")),
+    openapi_extra=problem_responses((*_PROBLEMS, "parameter", "not_found")),
 )
-def define_tools(request: HttpRequest, asked: Query[DefinitionsAsked]) -> HttpResponse:
+def define_tools(request: HttpRequest, params: Query[DefinitionParams]) -> HttpResponse:
     """Get the current contracts in the format of OpenAI, Anthropic or MCP, with its limits."""
     identity = cast(ApiRequest, request).auth
-    _refuse_unknown(request, DefinitionsAsked)
+    _refuse_unknown(request, DefinitionParams)
     with tenant_scope(identity.tenant_id):
         contracts = current_contracts(identity.tenant_id)
-    if asked.name:
-        contracts = [one for one in contracts if one.name == asked.name]
+    if params.name:
+        contracts = [one for one in contracts if one.name == params.name]
         if not contracts:
             raise ProblemError("not_found", "Tool not found or retired.")
-    provider = PROVIDERS[asked.provider]
+    provider = PROVIDERS[params.provider]
     defined = define(contracts, provider)
     return JsonResponse(
         {
-            "provider": asked.provider,
+            "provider": params.provider,
             "definitions": provider.wrap([one.document for one in defined]),
             "remarks": [
                 {"name": one.name, "remark": remark} for one in defined for remark in one.remarks
@@ -269,8 +269,8 @@ def define_tools(request: HttpRequest, asked: Query[DefinitionsAsked]) -> HttpRe
     )
 
 
-def _refuse_unknown(request: HttpRequest, asked: type[Asked]) -> None:
-    known = {field.alias or name for name, field in asked.model_fields.items()}
+def _refuse_unknown(request: HttpRequest, params: type[Params]) -> None:
+    known = {field.alias or name for name, field in params.model_fields.items()}
     if unknown := sorted(request.GET.keys() - known):
         raise ProblemError(
             "parameter",

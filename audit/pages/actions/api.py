@@ -15,10 +15,10 @@ from audit.pages.show.router import router
 from audit.queries.actions import ActionFilter, action_page
 from audit.queries.cursor import parse_cursor
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import Paged, reads, seal, unseal
+from tenants.api_reads import ListParams, reads, seal, unseal
 
 
-class ActionsAsked(Paged):
+class ActionListParams(ListParams):
     """Which actions."""
 
     actor: str = ""
@@ -38,18 +38,18 @@ class ActionsAsked(Paged):
     tag="actions",
     problems=("range", "cursor", "limit"),
 )
-def list_actions(request: HttpRequest, asked: Query[ActionsAsked]) -> dict[str, Any]:
+def list_actions(request: HttpRequest, params: Query[ActionListParams]) -> dict[str, Any]:
     """List the audit log, newest first: actions of people and programs, with actor and subject.
 
     Details and the texts of payload searches may quote payloads, so they also need the scope
     `payloads`.
     """
     wanted = ActionFilter(
-        asked.actor, asked.verb, asked.subject, since(asked.range, timezone.now())
+        params.actor, params.verb, params.subject, since(params.range, timezone.now())
     )
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
-    before = unseal("actions", asked.cursor, lambda place: parse_cursor("\n".join(place), UUID))
-    page = action_page(wanted, before=before, size=asked.limit)
+    before = unseal("actions", params.cursor, lambda place: parse_cursor("\n".join(place), UUID))
+    page = action_page(wanted, before=before, size=params.limit)
     documents = [document(action) for action in page.actions]
     if not with_payloads:
         for one in documents:

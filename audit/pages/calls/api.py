@@ -38,27 +38,27 @@ from audit.queries.open_list import open_tally, producers_heard
 from audit.queries.withheld import without_message, without_messages
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import Asked, Paged, reads, seal, unseal
+from tenants.api_reads import ListParams, Params, reads, seal, unseal
 
 _MILLISECOND = timedelta(milliseconds=1)
 _MORE = ("idempotency_key", "budget_tokens", "locale", "safety_mode")
 
 
-class CallsAsked(Paged):
+class CallListParams(ListParams):
     """Which calls."""
 
     q: str = Field("", examples=["tool:search state:error duration:>2s since:24h"])
     """A query as on the Calls page, with NOT, OR and parentheses. Days and times are UTC."""
 
 
-class OpenAsked(CallsAsked):
+class OpenCallParams(CallListParams):
     """Which open calls."""
 
     kind: Literal["open", "running", "overdue", "crashed", "orphan"] = "open"
     """All open calls or one kind of them. `orphan`: end events whose start has not arrived."""
 
 
-class CallAsked(Asked):
+class CallParams(Params):
     """Which of the calls of one id."""
 
     day: date | None = None
@@ -66,13 +66,13 @@ class CallAsked(Asked):
 
 
 @reads(router, "/calls", schemas.CallPage, tag="calls", problems=("query", "cursor", "limit"))
-def list_calls(request: HttpRequest, asked: Query[CallsAsked]) -> dict[str, Any]:
+def list_calls(request: HttpRequest, params: Query[CallListParams]) -> dict[str, Any]:
     """List calls, newest first. `q` is a query such as `tool:search state:error duration:>2s`.
 
     A filter without an index searches a bounded time range per request. `searched_until` is then
     its end. Such a page can have fewer than `limit` calls, or none, and not be the last.
     """
-    page, calls = _page(request, read_query(request, asked.q), asked)
+    page, calls = _page(request, read_query(request, params.q), params)
     violations = violations_of(calls)
     return {
         "calls": [document(call, violations.get(call.invocation_id)) for call in calls],
@@ -81,17 +81,17 @@ def list_calls(request: HttpRequest, asked: Query[CallsAsked]) -> dict[str, Any]
 
 
 @reads(router, "/open", schemas.OpenPage, tag="calls", problems=("query", "cursor", "limit"))
-def list_open(request: HttpRequest, asked: Query[OpenAsked]) -> dict[str, Any]:
+def list_open(request: HttpRequest, params: Query[OpenCallParams]) -> dict[str, Any]:
     """List open calls, newest first: running, overdue, or presumed crashed.
 
     A call is presumed crashed if its producer has been silent for 15 minutes and its timeout, if
     it has one, has passed. `q` filters as in the list of calls.
     """
-    wanted = read_query(request, asked.q)
-    is_all = asked.kind == "open"
-    wanted = wanted.also(*(("state", "open") if is_all else ("condition", asked.kind)))
+    wanted = read_query(request, params.q)
+    is_all = params.kind == "open"
+    wanted = wanted.also(*(("state", "open") if is_all else ("condition", params.kind)))
     now = timezone.now()
-    page, calls = _page(request, wanted, asked)
+    page, calls = _page(request, wanted, params)
     heard = producers_heard(call.producer_id for call in calls if call.producer_id)
     violations = violations_of(calls)
     return {
@@ -115,7 +115,7 @@ def list_open(request: HttpRequest, asked: Query[OpenAsked]) -> dict[str, Any]:
     problems=("not_found",),
 )
 def read_call(
-    request: HttpRequest, invocation_id: Path[UUID], asked: Query[CallAsked]
+    request: HttpRequest, invocation_id: Path[UUID], params: Query[CallParams]
 ) -> dict[str, Any]:
     """Get a call with its violations and its payload: both events as the executor sent them.
 
@@ -124,7 +124,7 @@ def read_call(
     that call.
     """
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
-    day = asked.day or call_day(invocation_id, now=timezone.now())
+    day = params.day or call_day(invocation_id, now=timezone.now())
     call = call_detail(day, invocation_id) if day else None
     if call is None and day is not None and (place := call_of_span(day, invocation_id)):
         call = call_detail(*place)
@@ -188,11 +188,11 @@ def recorded(event: StoredEvent, *, with_payloads: bool) -> dict[str, Any]:
 
 
 def _page(
-    request: HttpRequest, wanted: CallFilter, asked: Paged
+    request: HttpRequest, wanted: CallFilter, params: ListParams
 ) -> tuple[CallPage, list[ListedCall]]:
     """A page, and its calls as far as the key sees them."""
-    before = unseal("calls", asked.cursor, _read_cursor)
-    page = call_page(wanted, now=timezone.now(), before=before, size=asked.limit)
+    before = unseal("calls", params.cursor, _read_cursor)
+    page = call_page(wanted, now=timezone.now(), before=before, size=params.limit)
     if cast(ApiRequest, request).auth.sees_payloads:
         return page, page.calls
     return page, without_messages(page.calls)

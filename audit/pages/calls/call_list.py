@@ -190,9 +190,9 @@ def _bar(query: Query, now: datetime) -> dict[str, Any]:
         "fields": [Field(one, query.value(one.name)) for one in FILTER_NAMES.values()],
         "since": query.readable.from_instant(now),
         "until": query.readable.to_instant(now),
-        "asked": str(query),
+        "query_text": str(query),
         "zone_name": timezone.get_current_timezone_name(),
-        "asks_payloads": bool(query.readable.payload),
+        "searches_payloads": bool(query.readable.payload),
         "is_filtered": bool(query.terms),
     }
 

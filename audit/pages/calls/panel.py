@@ -311,8 +311,8 @@ def _context(call: CallDetail) -> list[ContextValue]:
         ("Producer", call.producer_id, "producer"),
     ]
     return [
-        ContextValue(name, value, f"{asked}:{quoted(value)}" if asked else "")
-        for name, value, asked in named
+        ContextValue(name, value, f"{prefix}:{quoted(value)}" if prefix else "")
+        for name, value, prefix in named
         if value
     ]
 

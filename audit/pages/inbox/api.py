@@ -11,21 +11,21 @@ from ninja import Path, Query
 from pydantic import Field
 
 from audit.pages.show import figure_schemas
-from audit.pages.show.ranges import Ranged, bounds, since
+from audit.pages.show.ranges import RangeParams, bounds, since
 from audit.pages.show.router import router
 from audit.queries.cursor import BEGINNING, END
 from audit.queries.inbox import InboxFilter, inbox_line, inbox_open_count, inbox_page
 from audit.queries.losses import gaps_between, producers
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import Paged, reads, seal, unseal
+from tenants.api_reads import ListParams, reads, seal, unseal
 
 
-class ProducersAsked(Ranged, Paged):
+class ProducerListParams(RangeParams, ListParams):
     """Which producers: those heard since the range began."""
 
 
-class InboxAsked(Paged):
+class InboxParams(ListParams):
     """Which rejected events."""
 
     state: Literal["waiting", "sent", "discarded", "all"] = "waiting"
@@ -43,14 +43,14 @@ class InboxAsked(Paged):
     tag="losses",
     problems=("range", "cursor", "limit"),
 )
-def list_producers(request: HttpRequest, asked: Query[ProducersAsked]) -> dict[str, Any]:
+def list_producers(request: HttpRequest, params: Query[ProducerListParams]) -> dict[str, Any]:
     """List the producers active in a range, most recent first, with their sequence gaps.
 
     Totals count all producers, not only this page. A producer that sends again moves to the front.
     """
-    of, now = asked.read_range(), timezone.now()
-    before = unseal("producers", asked.cursor, _read_producer)
-    page = producers(of.start, now, size=asked.limit, before=before)
+    of, now = params.read_range(), timezone.now()
+    before = unseal("producers", params.cursor, _read_producer)
+    page = producers(of.start, now, size=params.limit, before=before)
     shown = page.producers
     # A page after the last row has no totals, so they come from the first page.
     whole = page if shown or before is None else producers(of.start, now, size=1)
@@ -85,16 +85,16 @@ def list_producers(request: HttpRequest, asked: Query[ProducersAsked]) -> dict[s
     tag="losses",
     problems=("range", "cursor", "limit"),
 )
-def list_inbox(request: HttpRequest, asked: Query[InboxAsked]) -> dict[str, Any]:
+def list_inbox(request: HttpRequest, params: Query[InboxParams]) -> dict[str, Any]:
     """List rejected events, newest first, each with its reason and resolution."""
     wanted = InboxFilter(
-        state="" if asked.state == "waiting" else asked.state,
-        code=asked.code.replace("\x00", "\ufffd"),
-        since=since(asked.range, timezone.now()),
+        state="" if params.state == "waiting" else params.state,
+        code=params.code.replace("\x00", "\ufffd"),
+        since=since(params.range, timezone.now()),
     )
-    before = unseal("inbox", asked.cursor, lambda place: UUID("".join(place)))
+    before = unseal("inbox", params.cursor, lambda place: UUID("".join(place)))
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
-    page = inbox_page(wanted, before=before, size=asked.limit, with_raw=with_payloads)
+    page = inbox_page(wanted, before=before, size=params.limit, with_raw=with_payloads)
     return {
         "lines": [
             {

@@ -19,7 +19,7 @@ from audit.pages.latency.page import (
     within_query,
 )
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.range_bar import asked_range, invalid_range, range_bar
+from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.latency import SHARES, ToolFilter, latency
 from audit.queries.newest import newest
 from audit.queries.over_time import has_figures_before
@@ -46,17 +46,17 @@ class Filter(NamedTuple):
 def latency_page(request: TenantRequest) -> HttpResponse:
     """Show durations and tokens of the URL's range."""
     now = timezone.now()
-    asked, wanted = asked_range(request, now), ToolFilter.read(request.GET)
-    if asked.problem:
-        return invalid_range(request, asked, "latency/latency.html", "Latency & tokens")
+    requested, wanted = requested_range(request, now), ToolFilter.read(request.GET)
+    if requested.problem:
+        return invalid_range(request, requested, "latency/latency.html", "Latency & tokens")
     order = request.GET.get("sort", "")
     order = order if order in ORDERS else "p95"
-    found = latency(asked.range, wanted)
-    before = found.previous.calls > 0 and has_figures_before(asked.range.previous.start)
+    found = latency(requested.range, wanted)
+    before = found.previous.calls > 0 and has_figures_before(requested.range.previous.start)
     ordered = version_rows(found, order)
     errors = error_rows(found)
     context: dict[str, Any] = {
-        **range_bar(request, asked),
+        **range_bar(request, requested),
         "found": found,
         "tiles": tiles(found, is_comparable=before),
         "is_comparable": before,
@@ -67,7 +67,7 @@ def latency_page(request: TenantRequest) -> HttpResponse:
         "more_errors": len(errors) - ERRORS_SHOWN,
         "percentiles": tuple(SHARES),
         "order": order,
-        "within": within_query(asked.range, wanted),
+        "within": within_query(requested.range, wanted),
         "filters": _filters(wanted),
         "exports": tuple(FORMS),
     }
@@ -79,25 +79,27 @@ def latency_page(request: TenantRequest) -> HttpResponse:
 def latency_newest(request: TenantRequest) -> HttpResponse:
     """Show figures that need single calls, from the newest calls of the range."""
     now = timezone.now()
-    asked, wanted = asked_range(request, now), ToolFilter.read(request.GET)
-    if asked.problem:
+    requested, wanted = requested_range(request, now), ToolFilter.read(request.GET)
+    if requested.problem:
         heading = "Latency & tokens: newest calls"
         page = "latency/latency_newest.html"
-        return invalid_range(request, asked, page, heading, has_picker=False)
-    found = newest(asked.range, wanted)
-    within = within_query(asked.range, wanted)
+        return invalid_range(request, requested, page, heading, has_picker=False)
+    found = newest(requested.range, wanted)
+    within = within_query(requested.range, wanted)
     # `within` may already name a single tool, and a term must not occur twice.
-    by_tool = range_query(asked.range.start, asked.range.end)
+    by_tool = range_query(requested.range.start, requested.range.end)
     retried = sorted(
         ((name, tool) for name, tool in found.tools.items() if tool.retries),
         key=lambda item: (-item[1].retries, item[0]),
     )
     early = [one for one in found.waits if one.verdict == "early"]
     verdicts = [one.verdict for one in found.waits]
-    routes = sorted(found.told.routes.items(), key=lambda item: (-item[1].calls, item[0].tool_name))
+    routes = sorted(
+        found.end_metadata.routes.items(), key=lambda item: (-item[1].calls, item[0].tool_name)
+    )
     context: dict[str, Any] = {
-        "range": asked.range,
-        "asked": asked,
+        "range": requested.range,
+        "requested": requested,
         "found": found,
         "within": within,
         "by_tool": by_tool,
@@ -108,7 +110,7 @@ def latency_newest(request: TenantRequest) -> HttpResponse:
         "early": early[:EARLY_SHOWN],
         "upstream": upstream_rows(found.tools, by_tool)[:ERRORS_SHOWN],
         "routes": routes[:ROUTES_SHOWN],
-        "sources": source_rows(found.told.sources)[:SOURCES_SHOWN],
+        "sources": source_rows(found.end_metadata.sources)[:SOURCES_SHOWN],
         "most_tokens": max((run.tokens for run in found.runs), default=0),
     }
     return render_page(request, "latency/latency_newest.html", "newest", context)

@@ -31,9 +31,9 @@ from audit.pages.show.router import router
 from audit.queries.call_events import read_call_events
 from audit.queries.call_list import call_day
 from audit.queries.calls import call_detail
-from config.http.problems import ProblemError, told
+from config.http.problems import ProblemError, problem_responses
 from tenants.api_auth import ApiKeyAuth, ApiRequest
-from tenants.api_reads import Asked, Paged, reads, record_read, seal, unseal, utc
+from tenants.api_reads import ListParams, Params, reads, record_read, seal, unseal, utc
 from tenants.models import Scope
 from tenants.scope import current_tenant_id, tenant_scope
 
@@ -41,7 +41,7 @@ _INDEX_MAX = (1 << 63) - 1
 _BYTES = "application/octet-stream"
 
 
-class InclusionAsked(Asked):
+class InclusionParams(Params):
     """Which entry (an index, or a call and one of its events), and which checkpoint."""
 
     index: int | None = Field(None, ge=0, le=_INDEX_MAX)
@@ -54,7 +54,7 @@ class InclusionAsked(Asked):
     """Size of the checkpoint. Default: the newest one."""
 
 
-class ConsistencyAsked(Asked):
+class ConsistencyParams(Params):
     """Which checkpoints, by their sizes."""
 
     old: int = Field(ge=1, le=_INDEX_MAX)
@@ -84,10 +84,10 @@ def read_ledger(request: HttpRequest) -> dict[str, Any]:
     tag="ledger",
     problems=("cursor", "limit"),
 )
-def list_checkpoints(request: HttpRequest, asked: Query[Paged]) -> dict[str, Any]:
+def list_checkpoints(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List signed checkpoints, newest first."""
-    before = unseal("checkpoints", asked.cursor, _read_place)
-    page = proofs.checkpoint_page(before, asked.limit)
+    before = unseal("checkpoints", params.cursor, _read_place)
+    page = proofs.checkpoint_page(before, params.limit)
     return {
         "checkpoints": [_checkpoint(one) for one in page.checkpoints],
         "next": page.older and seal("checkpoints", *page.older),
@@ -119,16 +119,16 @@ def list_ledger_keys(request: HttpRequest) -> dict[str, Any]:
     tag="ledger",
     problems=("not_found", "unsigned", "altered"),
 )
-def prove_inclusion(request: HttpRequest, asked: Query[InclusionAsked]) -> dict[str, Any]:
+def prove_inclusion(request: HttpRequest, params: Query[InclusionParams]) -> dict[str, Any]:
     """Prove that the signed log has an entry, given by index or as the start or end of a call."""
-    index = asked.index
-    if asked.invocation_id is not None and index is None:
-        index = _index_of(asked.invocation_id, asked.kind)
-    if index is None or (asked.index is not None and asked.invocation_id is not None):
+    index = params.index
+    if params.invocation_id is not None and index is None:
+        index = _index_of(params.invocation_id, params.kind)
+    if index is None or (params.index is not None and params.invocation_id is not None):
         raise ProblemError(
             "parameter", "Set either index or invocation_id.", parameter="invocation_id"
         )
-    proof, view = _proved(index, asked.size)
+    proof, view = _proved(index, params.size)
     sees = cast(ApiRequest, request).auth.sees_payloads and view.entry is not None
     if sees:
         record_read(request, "prove_inclusion")
@@ -150,11 +150,11 @@ def prove_inclusion(request: HttpRequest, asked: Query[InclusionAsked]) -> dict[
     tag="ledger",
     problems=("unsigned", "altered"),
 )
-def prove_consistency(request: HttpRequest, asked: Query[ConsistencyAsked]) -> dict[str, Any]:
+def prove_consistency(request: HttpRequest, params: Query[ConsistencyParams]) -> dict[str, Any]:
     """Prove that the log of a checkpoint begins with the log of an older one."""
     newest = proofs.newest_checkpoint()
-    new = asked.new if asked.new is not None else (0 if newest is None else newest.size)
-    found = _or_problem(lambda: proofs.consistency(asked.old, new))
+    new = params.new if params.new is not None else (0 if newest is None else newest.size)
+    found = _or_problem(lambda: proofs.consistency(params.old, new))
     return {
         "old": _checkpoint(found.old),
         "new": _checkpoint(found.new),
@@ -180,7 +180,7 @@ def _file(
                 return view(request, **parameters)
 
         codes = ("missing_key", "unknown_key", "missing_scope", "method_not_allowed", "parameter")
-        answered: dict[str, Any] = told([*codes, "unavailable", *problems])
+        answered: dict[str, Any] = problem_responses([*codes, "unavailable", *problems])
         schema = (
             {"type": "string"}
             if media_type.startswith("text/")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from audit.pages.calls.call_list import CallRow, call_rows
-from audit.pages.show.range_bar import asked_range, invalid_range, range_bar
+from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.call_list import Budget, call_page
 from audit.queries.call_query import parse
 from audit.queries.losses import losses
@@ -31,22 +31,22 @@ _LOOKING = Budget(rows=20_000, seconds=0.02)
 def home(request: TenantRequest) -> HttpResponse:
     """Show the figures of the URL's range, each compared with the range before."""
     now = timezone.now()
-    asked = asked_range(request, now)
-    if asked.problem:
-        return invalid_range(request, asked, "overview/overview.html", "Overview")
-    found = over_time(asked.range)
-    before = found.previous.calls > 0 and has_figures_before(asked.range.previous.start)
+    requested = requested_range(request, now)
+    if requested.problem:
+        return invalid_range(request, requested, "overview/overview.html", "Overview")
+    found = over_time(requested.range)
+    before = found.previous.calls > 0 and has_figures_before(requested.range.previous.start)
     context: dict[str, Any] = {
-        **range_bar(request, asked),
+        **range_bar(request, requested),
         "found": found,
-        "within": range_query(asked.range.start, asked.range.end),
+        "within": range_query(requested.range.start, requested.range.end),
         "tiles": tiles.tiles(found, is_comparable=before),
         "is_comparable": before,
         "charts": tiles.charts(found),
         "tools": tiles.worst_tools(found),
         "failures": _latest_failures(found, now, request.membership),
-        "new_violations": new_violations(asked.range, limit=VIOLATIONS_SHOWN),
-        "losses": losses(asked.range, now),
+        "new_violations": new_violations(requested.range, limit=VIOLATIONS_SHOWN),
+        "losses": losses(requested.range, now),
         "is_empty": not (found.total.calls or found.total.open)
         and not has_figures_before(now + timedelta(days=3)),
     }

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from audit.exports.repeats import FORMS, documents
 from audit.pages.repeats.forms import PollingToolForm
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.range_bar import asked_range, invalid_range, range_bar
+from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.call_query import quoted
 from audit.queries.latency import ToolFilter
 from audit.queries.polling import (
@@ -39,7 +39,7 @@ from audit.queries.time_range import LENGTHS, TimeRange
 from audit.show.charts import range_query
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_action, record_look
+from tenants.actions import record_action, record_view
 from tenants.models import Role
 
 LOOPS_SHOWN, REPEATS_SHOWN = 15, 20
@@ -74,7 +74,7 @@ class ComparedRow:
         return self.one.repeat.call_id
 
 
-class Differing(NamedTuple):
+class DiffParams(NamedTuple):
     """A tool with repeats that returned different results."""
 
     tool: str
@@ -87,23 +87,23 @@ class Differing(NamedTuple):
 def repeat_page(request: TenantRequest) -> HttpResponse:
     """Show the identical calls of the URL's range."""
     now = timezone.now()
-    asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
-    if asked.problem:
-        return invalid_range(request, asked, "repeats/repeats.html", "Repeats")
+    requested, tool = requested_range(request, now), ToolFilter.read(request.GET).tool
+    if requested.problem:
+        return invalid_range(request, requested, "repeats/repeats.html", "Repeats")
     polling = polling_tools()
-    found = find_repeats(asked.range, tool, polling)
+    found = find_repeats(requested.range, tool, polling)
     looping, frequent = found.loops[:LOOPS_SHOWN], found.repeats[:REPEATS_SHOWN]
-    arguments = _arguments(request, asked.range, found, [*looping, *frequent])
+    arguments = _arguments(request, requested.range, found, [*looping, *frequent])
     context: dict[str, Any] = {
-        **range_bar(request, asked),
+        **range_bar(request, requested),
         "found": found,
         "tool": tool,
-        "within": range_query(found.since, asked.range.end),
+        "within": range_query(found.since, requested.range.end),
         "loops": [
-            Row(one, _query(asked.range, one, trace_id=one.trace_id), arguments(one))
+            Row(one, _query(requested.range, one, trace_id=one.trace_id), arguments(one))
             for one in looping
         ],
-        "repeats": [Row(one, _query(asked.range, one), arguments(one)) for one in frequent],
+        "repeats": [Row(one, _query(requested.range, one), arguments(one)) for one in frequent],
         "more_loops": found.loop_count - min(LOOPS_SHOWN, len(found.loops)),
         "more_repeats": found.repeated - min(REPEATS_SHOWN, len(found.repeats)),
         "wasted_us": sum(one.wasted_us for one in found.loops),
@@ -122,32 +122,33 @@ def repeat_page(request: TenantRequest) -> HttpResponse:
 def repeat_results(request: TenantRequest) -> HttpResponse:
     """Show whether the most frequent repeats gave equal results, so that a cache would help."""
     now = timezone.now()
-    asked, tool = asked_range(request, now), ToolFilter.read(request.GET).tool
-    if asked.problem:
+    requested, tool = requested_range(request, now), ToolFilter.read(request.GET).tool
+    if requested.problem:
         heading = "Repeats: results"
         page = "repeats/repeat_results.html"
-        return invalid_range(request, asked, page, heading, has_picker=False)
+        return invalid_range(request, requested, page, heading, has_picker=False)
     polling = polling_tools()
-    found = find_repeats(asked.range, tool, polling)
-    compared = compare_results(asked.range, found, tool, polling)
+    found = find_repeats(requested.range, tool, polling)
+    compared = compare_results(requested.range, found, tool, polling)
     by_tool: Counter[str] = Counter()
     differing: Counter[str] = Counter()
     for one in compared:
         by_tool[one.repeat.tool_name] += one.verdict != "unknown"
         differing[one.repeat.tool_name] += one.verdict == "different"
-    arguments = _arguments(request, asked.range, found, [one.repeat for one in compared])
+    arguments = _arguments(request, requested.range, found, [one.repeat for one in compared])
     rows = [
-        ComparedRow(one, _query(asked.range, one.repeat), arguments(one.repeat)) for one in compared
+        ComparedRow(one, _query(requested.range, one.repeat), arguments(one.repeat))
+        for one in compared
     ]
     context: dict[str, Any] = {
-        "range": asked.range,
-        "asked": asked,
+        "range": requested.range,
+        "requested": requested,
         "found": found,
         "same": [row for row in rows if row.one.verdict == "same"],
         "different": [row for row in rows if row.one.verdict == "different"],
         "unknown": sum(one.verdict == "unknown" for one in compared),
         "differing": [
-            Differing(name, count, by_tool[name]) for name, count in differing.items() if count
+            DiffParams(name, count, by_tool[name]) for name, count in differing.items() if count
         ],
         "compared": len(compared),
         "at_most": COMPARED,
@@ -221,7 +222,7 @@ def _arguments(
         tool = ToolFilter.read(request.GET).tool
         texts = newest_arguments(of, found, calls, tool, polling_tools())
         query = request.GET.urlencode()
-        record_look(request.tenant.id, request.user, "repeat.view", "arguments", query=query)
+        record_view(request.tenant.id, request.user, "repeat.view", "arguments", query=query)
     return lambda one: texts.get((one.tool_name, one.call_id), "")
 
 

@@ -11,13 +11,13 @@ from ninja import Path, Query, Router
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from audit.reports.export import document
-from audit.reports.periods import read_asked
+from audit.reports.periods import read_period
 from audit.reports.queries import find_report, report_page
 from audit.reports.stored import create_report, of_one_moment
-from config.http.problems import ProblemError, told
+from config.http.problems import ProblemError, problem_responses
 from tenants.actions import record_action
 from tenants.api_auth import ApiKeyAuth, ApiRequest
-from tenants.api_reads import Answer, Asked, Page, Paged, reads, seal, unseal
+from tenants.api_reads import Answer, ListParams, Page, Params, reads, seal, unseal
 from tenants.keys import actor_of
 from tenants.models import ApiKey, Scope, Tenant
 from tenants.scope import tenant_scope
@@ -57,7 +57,7 @@ class ReportPage(Page):
     reports: list[Report]
 
 
-class Wanted(Asked):
+class Wanted(Params):
     """A report to create: of a day, week, month or range, or the range of an earlier report."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid", strict=True)
@@ -78,10 +78,10 @@ class Wanted(Asked):
 
 
 @reads(router, "/reports", ReportPage, tag="reports", problems=("cursor", "limit"))
-def list_reports(request: HttpRequest, asked: Query[Paged]) -> dict[str, Any]:
+def list_reports(request: HttpRequest, params: Query[ListParams]) -> dict[str, Any]:
     """List reports, newest first, with their headline figures."""
-    before = unseal("reports", asked.cursor, lambda place: UUID(place[0]))
-    page = report_page(before=before, size=asked.limit)
+    before = unseal("reports", params.cursor, lambda place: UUID(place[0]))
+    page = report_page(before=before, size=params.limit)
     return {
         "reports": [document(report) for report in page.reports],
         "next": page.older and seal("reports", page.older),
@@ -115,7 +115,9 @@ _REQUEST: dict[str, Any] = {
     summary="Make report",
     tags=["reports"],
     openapi_extra=_REQUEST
-    | told(["missing_key", "unknown_key", "missing_scope", "malformed", "range", "not_found"]),
+    | problem_responses(
+        ["missing_key", "unknown_key", "missing_scope", "malformed", "range", "not_found"]
+    ),
 )
 def make_report(request: HttpRequest) -> HttpResponse:
     """Create and store a report. Returns 201 with all its figures.
@@ -136,9 +138,9 @@ def make_report(request: HttpRequest) -> HttpResponse:
         else:
             if wanted.time_zone not in zone_names():
                 raise ProblemError("range", "Unknown time_zone.", parameter="time_zone")
-            asked = wanted.model_dump(by_alias=True)
+            params = wanted.model_dump(by_alias=True)
             try:
-                kind, of = read_asked(asked, now=now, zone=zone_named(wanted.time_zone))
+                kind, of = read_period(params, now=now, zone=zone_named(wanted.time_zone))
             except ValueError as error:
                 raise ProblemError("range", str(error)) from error
         key = ApiKey.objects.filter(tenant_id=identity.tenant_id, key_id=identity.key_id).first()

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from audit.pages.reports.forms import ScheduleForm
 from audit.reports.compose import lay_out
 from audit.reports.export import FORMS
-from audit.reports.periods import SCHEDULED, last_whole, read_asked, short_words
+from audit.reports.periods import SCHEDULED, last_whole, read_period, short_words
 from audit.reports.queries import Report, find_report, report_page
 from audit.reports.schedule import LEAST_DAYS, MOST_DAYS, change_schedule, schedule
 from audit.reports.stored import create_report, of_one_moment
@@ -116,7 +116,7 @@ def report_create(request: TenantRequest) -> HttpResponseBase:
     """Create a report of the form's range."""
     now = _begin(request)
     try:
-        kind, of = read_asked(request.POST.dict(), now=now, zone=timezone.get_current_timezone())
+        kind, of = read_period(request.POST.dict(), now=now, zone=timezone.get_current_timezone())
     except ValueError as error:
         messages.error(request, f"No report created. {error}")
         return redirect("report_list")

@@ -44,7 +44,7 @@ def erasure_start(request: TenantRequest) -> HttpResponseBase:
     """Start a dry run for the calls that match `q`."""
     query = read_query(request, request.POST.get("q", ""))
     if query.problems or not query.terms:
-        return _list(request, query.text, is_asked=True)
+        return _list(request, query.text, is_submitted=True)
     started = erasure.start_erasure(request.tenant, request.user, query, timezone.now())
     erase_calls.defer(tenant_id=str(request.tenant.id), erasure_id=str(started.id))
     return redirect("erasure_detail", started.id)
@@ -93,7 +93,7 @@ def erasure_cancel(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     return redirect("erasure_detail", pk)
 
 
-def _list(request: TenantRequest, text: str, *, is_asked: bool = False) -> HttpResponse:
+def _list(request: TenantRequest, text: str, *, is_submitted: bool = False) -> HttpResponse:
     erasures = Erasure.objects.for_tenant(request.tenant.id).order_by("-id")
     query = read_query(request, text)
     problem = ""

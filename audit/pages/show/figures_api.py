@@ -14,8 +14,8 @@ from audit.exports import repeats
 from audit.exports import violations as violation_export
 from audit.pages.show import figure_schemas
 from audit.pages.show.ranges import (
-    Ranged,
-    RangedByTool,
+    RangeParams,
+    ToolRangeParams,
     bounds,
     given,
 )
@@ -28,12 +28,12 @@ from audit.queries.summary import summary
 from audit.queries.time_range import TimeRange
 from audit.queries.violations import Sample, SamplePlace, ViolationFilter, samples, violations
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import Paged, reads, seal, unseal
+from tenants.api_reads import ListParams, reads, seal, unseal
 
 _SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
 
-class ViolationsAsked(RangedByTool):
+class ViolationListParams(ToolRangeParams):
     """Which violations."""
 
     code: str | None = None
@@ -49,11 +49,11 @@ class ViolationsAsked(RangedByTool):
         return ViolationFilter.read(given(**{name: getattr(self, name) for name in names}))
 
 
-class ViolationRowsAsked(ViolationsAsked, Paged):
+class ViolationRowParams(ViolationListParams, ListParams):
     """Which single violations."""
 
 
-class RepeatsAsked(Ranged):
+class RepeatListParams(RangeParams):
     """Which repeats."""
 
     tool: str | None = None
@@ -65,13 +65,13 @@ class RepeatsAsked(Ranged):
 
 
 @reads(router, "/summary", figure_schemas.Summary, tag="figures", problems=("range",))
-def read_summary(request: HttpRequest, asked: Query[Ranged]) -> dict[str, Any]:
+def read_summary(request: HttpRequest, params: Query[RangeParams]) -> dict[str, Any]:
     """Get totals of the calls that started in a range.
 
     `calls` counts completed calls, `open` calls without an end. Durations are in milliseconds,
     off by at most 5 %, and null if no call completed.
     """
-    of = asked.read_range()
+    of = params.read_range()
     figures = summary(of.start, of.end)
     return {
         **bounds(of),
@@ -87,14 +87,14 @@ def read_summary(request: HttpRequest, asked: Query[Ranged]) -> dict[str, Any]:
 
 
 @reads(router, "/violations", figure_schemas.Violations, tag="figures", problems=("range",))
-def list_violations(request: HttpRequest, asked: Query[ViolationsAsked]) -> dict[str, Any]:
+def list_violations(request: HttpRequest, params: Query[ViolationListParams]) -> dict[str, Any]:
     """List schema violations in a range by tool, version, path pattern and code.
 
     `calls` counts calls with such a violation, out of `of_calls` that started. `new_since` is the
     version that introduced the violation; null if the first known version had it.
     """
-    of = asked.read_range()
-    found = violations(of, asked.read_violations())
+    of = params.read_range()
+    found = violations(of, params.read_violations())
     return {
         **bounds(of),
         "total": found.total,
@@ -113,31 +113,31 @@ def list_violations(request: HttpRequest, asked: Query[ViolationsAsked]) -> dict
     tag="figures",
     problems=("range", "cursor", "limit"),
 )
-def list_violation_rows(request: HttpRequest, asked: Query[ViolationRowsAsked]) -> dict[str, Any]:
+def list_violation_rows(request: HttpRequest, params: Query[ViolationRowParams]) -> dict[str, Any]:
     """List single violations of a range, newest first, each with its call.
 
     With `range`, each page has its own current time as its end. For a fixed range use `from` and
     `to`.
     """
-    of, before = asked.read_range(), unseal("violations", asked.cursor, _read_place)
-    found = samples(of, asked.read_violations(), limit=asked.limit + 1, before=before)
+    of, before = params.read_range(), unseal("violations", params.cursor, _read_place)
+    found = samples(of, params.read_violations(), limit=params.limit + 1, before=before)
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
-    shown = found[: asked.limit]
+    shown = found[: params.limit]
     return {
         "rows": [_row(one, with_payloads=with_payloads) for one in shown],
-        "next": _place(shown[-1]) if len(found) > asked.limit else None,
+        "next": _place(shown[-1]) if len(found) > params.limit else None,
         "withheld": not with_payloads,
     }
 
 
 @reads(router, "/latency", figure_schemas.Latency, tag="figures", problems=("range",))
-def list_latency(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, Any]:
+def list_latency(request: HttpRequest, params: Query[ToolRangeParams]) -> dict[str, Any]:
     """List durations and tokens of completed calls by tool and version.
 
     Counts are exact. Percentiles between 1 ms and 298 s are off by at most 5 %.
     """
-    of = asked.read_range()
-    found = latency(of, asked.read_filter())
+    of = params.read_range()
+    found = latency(of, params.read_filter())
     return {
         **bounds(of),
         "total": latency_export.figures_of(found.total),
@@ -147,13 +147,13 @@ def list_latency(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, 
 
 
 @reads(router, "/tokens", figure_schemas.Tokens, tag="figures", problems=("range",))
-def list_tokens(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, Any]:
+def list_tokens(request: HttpRequest, params: Query[ToolRangeParams]) -> dict[str, Any]:
     """List the tokens of completed calls by tool and version, most tokens first.
 
     Executors report them in `output.meta.token_usage`.
     """
-    of = asked.read_range()
-    found = latency(of, asked.read_filter())
+    of = params.read_range()
+    found = latency(of, params.read_filter())
     versions = sorted(found.versions.items(), key=lambda item: (-item[1].tokens, item[0]))
     return {
         **bounds(of),
@@ -167,17 +167,17 @@ def list_tokens(request: HttpRequest, asked: Query[RangedByTool]) -> dict[str, A
 
 
 @reads(router, "/repeats", figure_schemas.Repeats, tag="figures", problems=("range",))
-def list_repeats(request: HttpRequest, asked: Query[RepeatsAsked]) -> dict[str, Any]:
+def list_repeats(request: HttpRequest, params: Query[RepeatListParams]) -> dict[str, Any]:
     """List identical calls (same tool and call id): loops in one trace, and repeats in any trace.
 
     `from` is the start of the calls that were read. It is later than requested if the range has
     more calls than `look_at`; the default answers within 0.1 s. All calls but the first count as
     wasted. Polling tools are excluded. The most frequent are listed; the totals count all.
     """
-    of = asked.read_range()
+    of = params.read_range()
     polling = polling_tools()
-    tool = ToolFilter.read(given(tool=asked.tool)).tool
-    found = find_repeats(of, tool, polling, at_most=asked.look_at)
+    tool = ToolFilter.read(given(tool=params.tool)).tool
+    found = find_repeats(of, tool, polling, at_most=params.look_at)
     return {
         "from": found.since.astimezone(UTC),
         "to": of.end.astimezone(UTC),
@@ -186,7 +186,7 @@ def list_repeats(request: HttpRequest, asked: Query[RepeatsAsked]) -> dict[str, 
         "repeated": found.repeated,
         "repeated_calls": found.repeated_calls,
         "polling_tools": polling,
-        "listed": [one for one in repeats.documents(found) if asked.kind in {"all", one["kind"]}],
+        "listed": [one for one in repeats.documents(found) if params.kind in {"all", one["kind"]}],
     }
 
 

@@ -7,7 +7,7 @@ from django.http import Http404, HttpResponse
 from django.utils import timezone
 
 from audit.exports.forms import Form
-from audit.pages.show.range_bar import asked_range
+from audit.pages.show.range_bar import requested_range
 from audit.queries.time_range import TimeRange
 from tenants.access import TenantRequest
 from tenants.actions import record_look
@@ -30,10 +30,10 @@ def figures_file(
     if kind not in forms:
         raise Http404("no such form of export")
     now = timezone.now()
-    asked = asked_range(request, now)
-    if asked.problem:  # an export must hold exactly what was requested
-        return HttpResponse(asked.problem, status=400, content_type="text/plain")
-    found = documents(asked.range)
+    requested = requested_range(request, now)
+    if requested.problem:  # an export must hold exactly what was requested
+        return HttpResponse(requested.problem, status=400, content_type="text/plain")
+    found = documents(requested.range)
     if request.method != "HEAD":
         record_look(request.tenant.id, request.user, action, kind, query=request.GET.urlencode())
     form = forms[kind]

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from audit.queries.time_range import LENGTHS, Asked, TimeRange, read
+from audit.queries.time_range import LENGTHS, RequestedRange, TimeRange, read
 from config.http.htmx import render_page
 
 _OF_THE_BAR = {"range", "from", "to", "pause"}
@@ -14,21 +14,21 @@ _REFRESH_S = ((timedelta(hours=1), 10), (timedelta(days=1), 30), (timedelta(days
 """Refresh interval in seconds of a page whose range has up to this length."""
 
 
-def asked_range(request: HttpRequest, now: datetime) -> Asked:
+def requested_range(request: HttpRequest, now: datetime) -> RequestedRange:
     """Return the URL's range, else the user's preferred one, in the user's time zone."""
-    asked = request.GET.dict()
+    params = request.GET.dict()
     preferred = getattr(request.user, "default_range", "")
-    if preferred in LENGTHS and not asked.keys() & {"range", "from", "to"}:
-        asked["range"] = preferred
-    return read(asked, now=now, zone=timezone.get_current_timezone())
+    if preferred in LENGTHS and not params.keys() & {"range", "from", "to"}:
+        params["range"] = preferred
+    return read(params, now=now, zone=timezone.get_current_timezone())
 
 
-def range_bar(request: HttpRequest, asked: Asked) -> dict[str, Any]:
+def range_bar(request: HttpRequest, requested: RequestedRange) -> dict[str, Any]:
     """Return the context of `components/_range.html` and of a page that refreshes itself."""
-    of = asked.range
-    is_live = bool(of.name) and not asked.problem and "pause" not in request.GET
+    of = requested.range
+    is_live = bool(of.name) and not requested.problem and "pause" not in request.GET
     return {
-        "asked": asked,
+        "requested": requested,
         "range": of,
         "ranges": LENGTHS,
         "range_from": _field(of, of.start),
@@ -39,14 +39,19 @@ def range_bar(request: HttpRequest, asked: Asked) -> dict[str, Any]:
 
 
 def invalid_range(
-    request: HttpRequest, asked: Asked, page: str, heading: str, *, has_picker: bool = True
+    request: HttpRequest,
+    requested: RequestedRange,
+    page: str,
+    heading: str,
+    *,
+    has_picker: bool = True,
 ) -> HttpResponse:
     """Answer an invalid range with the reason and without figures. Nothing is searched.
 
     `page` is the template of the page, whose stylesheets and scripts the picker's answer needs.
     """
     context = {
-        **range_bar(request, asked),
+        **range_bar(request, requested),
         "page": page,
         "heading": heading,
         "has_picker": has_picker,

@@ -10,13 +10,13 @@ from audit.queries import time_range
 from audit.queries.latency import ToolFilter
 from audit.queries.time_range import MAX_LENGTH, TimeRange
 from config.http.problems import ProblemError
-from tenants.api_reads import Asked
+from tenants.api_reads import Params
 
 _LENGTH = re.compile(r"(\d{1,6})([mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
-class Ranged(Asked):
+class RangeParams(Params):
     """The parameters of figures: a time range."""
 
     range: str = Field("24h", examples=["24h", "15m", "30d"])
@@ -31,14 +31,14 @@ class Ranged(Asked):
         now = timezone.now()
         if not (self.from_ or self.to) and self.range not in time_range.LENGTHS:
             return TimeRange(now - read_length(self.range), now, UTC)
-        asked = {"range": self.range, "from": self.from_, "to": self.to}
-        read = time_range.read(asked, now=now, zone=UTC)
+        params = {"range": self.range, "from": self.from_, "to": self.to}
+        read = time_range.read(params, now=now, zone=UTC)
         if read.problem:
             raise ProblemError("range", read.problem)
         return read.range
 
 
-class RangedByTool(Ranged):
+class ToolRangeParams(RangeParams):
     """A time range and a tool."""
 
     tool: str | None = None
@@ -65,9 +65,9 @@ def since(text: str, now: datetime) -> datetime | None:
     return now - read_length(text) if text else None
 
 
-def given(**asked: str | None) -> dict[str, str]:
+def given(**params: str | None) -> dict[str, str]:
     """Those parameters that were sent."""
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in params.items() if value is not None}
 
 
 def bounds(of: TimeRange) -> dict[str, datetime]:

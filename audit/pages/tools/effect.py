@@ -14,7 +14,7 @@ from audit.effect.shown import charts, effect_rows
 from tenants.access import TenantRequest, tenant_page
 from tools_registry.models import Tool, ToolVersion
 
-_ASKED: dict[str, Which] = {"named": "named", "all": "all"}
+_SELECTIONS: dict[str, Which] = {"named": "named", "all": "all"}
 
 
 @require_safe
@@ -27,8 +27,8 @@ def effect_page(request: TenantRequest, pk: UUID) -> HttpResponse:
         .order_by("-number")
         .values_list("number", flat=True)
     )
-    asked = request.GET.get("version", "")
-    wanted = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
+    text = request.GET.get("version", "")
+    wanted = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     context: dict[str, Any] = {"tool": tool, "numbers": numbers, "lengths": LENGTHS}
     if numbers:
         versions = ToolVersion.objects.filter(tenant=request.tenant, tool__tenant=request.tenant)
@@ -44,7 +44,7 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
     length = request.GET.get("range", "")
     length = length if length in LENGTHS else DEFAULT
     usual: Which = "named" if before else "all"
-    which = _ASKED.get(request.GET.get("calls", ""), usual)
+    which = _SELECTIONS.get(request.GET.get("calls", ""), usual)
     found: dict[str, Any] = {
         "version": version,
         "before": before,

@@ -14,12 +14,12 @@ from audit.effect.queries import count_calls, version_before
 from audit.pages.show.router import router
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import Answer, Asked, reads
+from tenants.api_reads import Answer, Params, reads
 from tools_registry.models import Tool
 from tools_registry.versions import find_version
 
 
-class EffectAsked(Asked):
+class EffectParams(Params):
     """Which version, and which calls."""
 
     version: int = Field(ge=1, le=2**31 - 1, examples=[2])
@@ -77,7 +77,7 @@ class VersionEffect(Answer):
     problems=("not_found",),
 )
 def read_effect(
-    request: HttpRequest, tool_id: Path[UUID], asked: Query[EffectAsked]
+    request: HttpRequest, tool_id: Path[UUID], params: Query[EffectParams]
 ) -> dict[str, Any]:
     """Compare failures, schema violations and durations before and after a version was published.
 
@@ -86,14 +86,14 @@ def read_effect(
     """
     tenant_id = cast(ApiRequest, request).auth.tenant_id
     tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
-    version = find_version(tool, asked.version) if tool else None
+    version = find_version(tool, params.version) if tool else None
     if version is None:
         raise ProblemError("not_found", "Tool or version not found.")
-    of = windows(version.created_at, LENGTHS[asked.range].duration, timezone.now(), UTC)
+    of = windows(version.created_at, LENGTHS[params.range].duration, timezone.now(), UTC)
     if of is None:
         raise ProblemError("not_found", "The version was published less than a second ago.")
     before = version_before(version)
-    effect = effect_of(count_calls(of, version.tool.name, before, version), asked.calls)
+    effect = effect_of(count_calls(of, version.tool.name, before, version), params.calls)
     return {
         "version": version.number,
         "before_version": before.number if before else None,

@@ -48,12 +48,12 @@ class ReplayForm(forms.Form):
         """Read the range in the user's time zone."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("range") == "own":
-            asked = {"from": cleaned.get("since", ""), "to": cleaned.get("until", "")}
-            if not asked["from"]:
+            params = {"from": cleaned.get("since", ""), "to": cleaned.get("until", "")}
+            if not params["from"]:
                 raise forms.ValidationError("Enter the start of the range.")
         else:
-            asked = {"range": cleaned.get("range", "")}
-        found = read_range(asked, now=self._now, zone=self._zone)
+            params = {"range": cleaned.get("range", "")}
+        found = read_range(params, now=self._now, zone=self._zone)
         if found.problem:
             raise forms.ValidationError(found.problem)
         self.wanted = found.range

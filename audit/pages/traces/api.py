@@ -20,12 +20,12 @@ from audit.queries.traces import Reason, TraceDay, TraceFilter, trace_page
 from audit.queries.withheld import without_message, without_messages
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
-from tenants.api_reads import Asked, Paged, reads, seal, unseal
+from tenants.api_reads import ListParams, Params, reads, seal, unseal
 
 _CALL_COLUMNS = tuple(schemas.CallInTrace.model_fields)
 
 
-class TracesAsked(Paged):
+class TraceListParams(ListParams):
     """Which traces."""
 
     limit: int = Field(50, ge=1, le=200)
@@ -38,7 +38,7 @@ class TracesAsked(Paged):
     """How far back they began: minutes, hours or days. Default: any time."""
 
 
-class TraceAsked(Asked):
+class TraceParams(Params):
     """How many calls of a trace."""
 
     limit: int = Field(1000, ge=1, le=TIMELINE_LIMIT)
@@ -46,19 +46,19 @@ class TraceAsked(Asked):
 
 
 @reads(router, "/traces", schemas.TracePage, tag="traces", problems=("range", "cursor", "limit"))
-def list_traces(request: HttpRequest, asked: Query[TracesAsked]) -> dict[str, Any]:
+def list_traces(request: HttpRequest, params: Query[TraceListParams]) -> dict[str, Any]:
     """List traces, newest first, each with its first failed, violating or open call if any.
 
     A trace whose calls started on several days is listed once, so a page can have fewer than
     `limit` rows and not be the last.
     """
     wanted = TraceFilter(
-        state="" if asked.state == "all" else asked.state,
-        prefix=asked.trace.replace("\x00", "\ufffd"),
-        since=since(asked.range, timezone.now()),
+        state="" if params.state == "all" else params.state,
+        prefix=params.trace.replace("\x00", "\ufffd"),
+        since=since(params.range, timezone.now()),
     )
-    before = unseal("traces", asked.cursor, _read_cursor)
-    page = trace_page(wanted, before=before, size=asked.limit)
+    before = unseal("traces", params.cursor, _read_cursor)
+    page = trace_page(wanted, before=before, size=params.limit)
     with_payloads = cast(ApiRequest, request).auth.sees_payloads
     return {
         "traces": [
@@ -82,13 +82,13 @@ def list_traces(request: HttpRequest, asked: Query[TracesAsked]) -> dict[str, An
     problems=("not_found", "limit"),
 )
 def read_trace(
-    request: HttpRequest, trace_id: Path[str], asked: Query[TraceAsked]
+    request: HttpRequest, trace_id: Path[str], params: Query[TraceParams]
 ) -> dict[str, Any]:
     """Get a trace with its calls, ordered by start.
 
     The trace id is percent-encoded as one path segment, slashes included.
     """
-    detail = None if "\x00" in trace_id else find_trace(trace_id, limit=asked.limit)
+    detail = None if "\x00" in trace_id else find_trace(trace_id, limit=params.limit)
     if detail is None:
         raise ProblemError("not_found", "Trace not found.")
     with_payloads = cast(ApiRequest, request).auth.sees_payloads

@@ -34,10 +34,10 @@ def trace_detail(request: TenantRequest, trace_id: str) -> HttpResponse:
     form.is_valid()  # an invalid value is reported, and everything is shown
     view = form.view()
     shown = waterfall.build(detail, view, now)
-    asked = {
+    filters = {
         name: request.GET.get(name) for name in ("only", "find", "tool", "zoom_from", "zoom_to")
     }
-    kept = {name: value for name, value in asked.items() if value}
+    kept = {name: value for name, value in filters.items() if value}
     context: dict[str, object] = {
         "waterfall": shown,
         "kept": f"{urlencode(kept)}&" if kept else "",

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from audit.events.findings import OUTCOME
 from audit.exports.violations import FORMS, document
 from audit.pages.show.figures_file import figures_file
-from audit.pages.show.range_bar import asked_range, invalid_range, range_bar
+from audit.pages.show.range_bar import invalid_range, range_bar, requested_range
 from audit.queries.call_query import quoted
 from audit.queries.violations import (
     ViolationFilter,
@@ -93,14 +93,14 @@ class KindRow:
 def violation_list(request: TenantRequest) -> HttpResponse:
     """Show the violations of the URL's range by kind."""
     now = timezone.now()
-    asked, wanted = asked_range(request, now), ViolationFilter.read(request.GET)
-    if asked.problem:
-        return invalid_range(request, asked, "violations/violation_list.html", "Violations")
-    found = violations(asked.range, wanted)
-    within = range_query(asked.range.start, asked.range.end)
+    requested, wanted = requested_range(request, now), ViolationFilter.read(request.GET)
+    if requested.problem:
+        return invalid_range(request, requested, "violations/violation_list.html", "Violations")
+    found = violations(requested.range, wanted)
+    within = range_query(requested.range.start, requested.range.end)
     shown = found.kinds[:KINDS_SHOWN]
     context: dict[str, Any] = {
-        **range_bar(request, asked),
+        **range_bar(request, requested),
         "found": found,
         "rows": [KindRow(kind, f"{within} {kind_query(kind)}") for kind in shown],
         "more_kinds": len(found.kinds) - len(shown),
@@ -117,7 +117,7 @@ def violation_list(request: TenantRequest) -> HttpResponse:
         ],
         "samples": [
             replace(one, outcome=_in_words(one.outcome))
-            for one in (samples(asked.range, wanted, limit=SAMPLES_SHOWN) if shown else [])
+            for one in (samples(requested.range, wanted, limit=SAMPLES_SHOWN) if shown else [])
         ],
         "filters": [
             Filter(name, label, getattr(wanted, name))

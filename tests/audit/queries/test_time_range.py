@@ -129,8 +129,8 @@ def test_what_cannot_be_read_is_said_and_the_default_taken(
 
 
 @given(st.dictionaries(st.sampled_from(["range", "from", "to"]), st.text(max_size=50)), zones)
-def test_any_address_is_answered(asked: dict[str, str], zone: ZoneInfo) -> None:
-    found = read(asked, now=datetime(2026, 11, 21, 12, tzinfo=UTC), zone=zone)
+def test_any_address_is_answered(params: dict[str, str], zone: ZoneInfo) -> None:
+    found = read(params, now=datetime(2026, 11, 21, 12, tzinfo=UTC), zone=zone)
     assert found.range.start < found.range.end
     assert found.range.bounds
 

@@ -11,7 +11,7 @@ from audit.reports.periods import (
     last_whole,
     next_first_day,
     period,
-    read_asked,
+    read_period,
     short_words,
     zone_words,
 )
@@ -126,9 +126,9 @@ def test_ranges_in_words() -> None:
 )
 def test_what_cannot_be_reported_is_said(asked: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"[a-z0-9]\.$"):
-        read_asked(asked, now=NOW, zone=UTC)
+        read_period(asked, now=NOW, zone=UTC)
 
 
 def test_a_day_still_under_way_can_be_reported() -> None:
-    kind, of = read_asked({"kind": "day", "day": "2026-11-22"}, now=NOW, zone=UTC)
+    kind, of = read_period({"kind": "day", "day": "2026-11-22"}, now=NOW, zone=UTC)
     assert (kind, of.end) == ("day", datetime(2026, 11, 23, tzinfo=UTC))
