@@ -77,15 +77,15 @@ def replay_calls(tenant_id: str, replay_id: str) -> None:
 
 
 @app.task(retry=AGAIN)
-def look_for_drift(tenant_id: str, look_id: str) -> None:
+def analyze_drift(tenant_id: str, analysis_id: str) -> None:
     """Continue a drift analysis for a few seconds, then let other tasks run."""
-    tenant, look = UUID(tenant_id), UUID(look_id)
+    tenant, analysis = UUID(tenant_id), UUID(analysis_id)
     try:
-        if drift_job.run_slice(tenant, look):
-            look_for_drift.defer(tenant_id=tenant_id, look_id=look_id)
+        if drift_job.run_slice(tenant, analysis):
+            analyze_drift.defer(tenant_id=tenant_id, analysis_id=analysis_id)
     except LogPayloadError as error:
-        _log.error("drift analysis %s stopped: a payload of the log %s", look, error)
-        drift_job.fail_look(tenant, look, f"A payload of the log {error}.")
+        _log.error("drift analysis %s stopped: a payload of the log %s", analysis, error)
+        drift_job.fail_analysis(tenant, analysis, f"A payload of the log {error}.")
 
 
 # Not only at midnight: tenants have their own midnights, and a worker may have been down.

@@ -34,7 +34,7 @@ _MODELS = [
         options={"db_table": "batch", "managed": False},
     ),
     migrations.CreateModel(
-        name="DriftLook",
+        name="DriftAnalysis",
         fields=[
             ("pk", _key("tenant_id", "id")),
             ("tenant_id", models.UUIDField()),

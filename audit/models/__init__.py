@@ -15,11 +15,11 @@ from audit.models.index import (
 from audit.models.ledger import LedgerCheck, LedgerCheckpoint, LedgerKey
 from audit.models.preferences import PollingTool, SavedView
 from audit.models.retention import Erasure, ErasureCall, ErasureState, LedgerErasure, LegalHold
-from audit.models.work import DriftLook, PayloadHit, PayloadSearch, Replay
+from audit.models.work import DriftAnalysis, PayloadHit, PayloadSearch, Replay
 
 __all__ = [
     "Batch",
-    "DriftLook",
+    "DriftAnalysis",
     "Erasure",
     "ErasureCall",
     "ErasureState",

@@ -93,7 +93,7 @@ class Replay(models.Model):
         return f"{self.tool_name}, {self.created_at:%Y-%m-%d %H:%M}"
 
 
-class DriftLook(models.Model):
+class DriftAnalysis(models.Model):
     """A drift analysis of a tool's stored calls: calls, progress and observations."""
 
     pk = models.CompositePrimaryKey("tenant_id", "id")
@@ -116,7 +116,7 @@ class DriftLook(models.Model):
     problem = models.TextField()
     finished_at = models.DateTimeField(null=True)
 
-    objects = TenantQuerySet["DriftLook"].as_manager()
+    objects = TenantQuerySet["DriftAnalysis"].as_manager()
 
     class Meta:
         managed = False

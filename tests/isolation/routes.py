@@ -261,8 +261,8 @@ ROUTES: dict[str, Visit] = {
     "tools/<uuid:pk>/drift/look": Object(
         lambda world: _tool(world) + "/drift/look", is_read=False, role=Role.EDITOR, answers=DEED
     ),
-    "tools/<uuid:pk>/drift/looks/<uuid:look_id>/cancel": Object(
-        lambda world: f"{_tool(world)}/drift/looks/{world.look_id}/cancel",
+    "tools/<uuid:pk>/drift/looks/<uuid:analysis_id>/cancel": Object(
+        lambda world: f"{_tool(world)}/drift/looks/{world.analysis_id}/cancel",
         is_read=False,
         role=Role.EDITOR,
         answers=DEED,
@@ -654,7 +654,7 @@ def imagined(world: World) -> World:
         hold_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
         invitation_id=uuid_utils.compat.uuid7(),
-        look_id=uuid_utils.compat.uuid7(),
+        analysis_id=uuid_utils.compat.uuid7(),
         api_key=ApiKey(pk=uuid.uuid4()),
         membership=Membership(pk=uuid.uuid4()),
     )

@@ -98,7 +98,7 @@ class World:
     report_id: UUID
     check_id: UUID
     replay_id: UUID
-    look_id: UUID
+    analysis_id: UUID
     import_id: UUID
     hold_id: UUID
     erasure_id: UUID
@@ -139,7 +139,7 @@ def make_world(name: str) -> World:
         report_id=uuid_utils.compat.uuid7(),
         check_id=uuid_utils.compat.uuid7(),
         replay_id=uuid_utils.compat.uuid7(),
-        look_id=uuid_utils.compat.uuid7(),
+        analysis_id=uuid_utils.compat.uuid7(),
         import_id=uuid.uuid4(),
         hold_id=uuid_utils.compat.uuid7(),
         erasure_id=uuid_utils.compat.uuid7(),
@@ -231,7 +231,7 @@ def _value(world: World, table: str, column: str, kind: str) -> Any:
     if (table, column) == ("tool_replay", "id"):
         return world.replay_id
     if (table, column) == ("tool_drift", "id"):
-        return world.look_id
+        return world.analysis_id
     if (table, column) in {("tool_import", "id"), ("tool_import_tool", "import_id")}:
         return world.import_id
     if (table, column) == ("tool_import_tool", "content"):

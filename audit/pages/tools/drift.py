@@ -20,13 +20,13 @@ from audit.events.judgement import (
     read_output,
 )
 from audit.log.payload import LogPayloadError, read_events
-from audit.models import DriftLook
+from audit.models import DriftAnalysis
 from audit.pages.tools.forms import ReplayForm
 from audit.pages.tools.skipped import skipped_reasons
 from audit.queries.call_list import ListedCall
 from audit.queries.callers import EXECUTORS_SHOWN, callers
 from audit.queries.replays import ReplayRange, sampled_calls
-from audit.tasks import look_for_drift
+from audit.tasks import analyze_drift
 from audit.work.drift import job
 from audit.work.drift.declared import Declared
 from audit.work.drift.findings import (
@@ -38,7 +38,7 @@ from audit.work.drift.shape import SIDES, Observed, loads
 from audit.work.drift.widened import observed_schema, widened
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_action, record_look
+from tenants.actions import record_action, record_view
 from tenants.models import Membership, Role
 from tenants.slices import UNDER_WAY, JobState, percent
 from tools_registry.changes import Publisher
@@ -97,7 +97,7 @@ class SideView:
 def drift_page(request: TenantRequest, pk: UUID) -> HttpResponse:
     """Show the findings of the last analysis of the tool's calls, and who calls it."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
-    look = job.last_look(tool)
+    analysis = job.last_analysis(tool)
     form = ReplayForm(now=timezone.now(), zone=timezone.get_current_timezone())
     context: dict[str, Any] = {
         "tool": tool,
@@ -106,10 +106,10 @@ def drift_page(request: TenantRequest, pk: UUID) -> HttpResponse:
         "may_edit": has_role(request.membership, Role.EDITOR),
         "executors_shown": EXECUTORS_SHOWN,
     }
-    if look is not None:
-        context |= _look_context(look, tool, request.membership)
+    if analysis is not None:
+        context |= _analysis_context(analysis, tool, request.membership)
         if any(row.values for side in context["sides"] for row in side.rows):
-            record_look(request.tenant.id, request.user, "tool.show-values", tool.name)
+            record_view(request.tenant.id, request.user, "tool.show-values", tool.name)
     return render_page(request, "tools/drift.html", "drift", context)
 
 
@@ -120,26 +120,28 @@ def drift_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     form = ReplayForm(request.POST, now=timezone.now(), zone=timezone.get_current_timezone())
     if not form.is_valid():
-        said = " ".join(str(text) for texts in form.errors.values() for text in texts)
-        messages.error(request, f"Nothing was analyzed. {said}")
+        problems = " ".join(str(text) for texts in form.errors.values() for text in texts)
+        messages.error(request, f"Nothing was analyzed. {problems}")
         return redirect("tool_drift", tool.pk)
     calls = ReplayRange(tool.name, form.wanted.start, form.wanted.end)
-    look = job.start_look(tool, calls, form.cleaned_data["limit"], request.user.get_username())
+    analysis = job.start_analysis(
+        tool, calls, form.cleaned_data["limit"], request.user.get_username()
+    )
     record_action(request.tenant, request.user, "tool.look-for-drift", tool.name)
-    if _has_more(look):
-        look_for_drift.defer(tenant_id=str(request.tenant.id), look_id=str(look.id))
+    if _has_more(analysis):
+        analyze_drift.defer(tenant_id=str(request.tenant.id), analysis_id=str(analysis.id))
     return redirect("tool_drift", tool.pk)
 
 
 @require_POST
 @tenant_page(role=Role.EDITOR)
-def drift_cancel(request: TenantRequest, pk: UUID, look_id: UUID) -> HttpResponseBase:
+def drift_cancel(request: TenantRequest, pk: UUID, analysis_id: UUID) -> HttpResponseBase:
     """Cancel an analysis. Its findings stay."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
-    looks = DriftLook.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
-    if not looks.filter(id=look_id).exists():
+    analyses = DriftAnalysis.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
+    if not analyses.filter(id=analysis_id).exists():
         raise Http404("no such analysis")
-    job.cancel_look(tool.id, look_id, timezone.now())
+    job.cancel_analysis(tool.id, analysis_id, timezone.now())
     return redirect("tool_drift", tool.pk)
 
 
@@ -148,14 +150,14 @@ def drift_cancel(request: TenantRequest, pk: UUID, look_id: UUID) -> HttpRespons
 def drift_draft(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Create a draft that allows what the last analysis observed."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
-    look = job.last_look(tool)
-    if look is None or not look.read_count:
+    analysis = job.last_analysis(tool)
+    if analysis is None or not analysis.read_count:
         messages.error(request, "No draft created: no calls have been analyzed yet.")
         return redirect("tool_drift", tool.pk)
-    version = find_version(tool, look.base_number) if look.base_number else None
+    version = find_version(tool, analysis.base_number) if analysis.base_number else None
     try:
-        contract = _proposed(tool, version, loads(look.found))
-        create_draft(tool, contract, Publisher(request.user), base_number=look.base_number or 0)
+        contract = _proposed(tool, version, loads(analysis.found))
+        create_draft(tool, contract, Publisher(request.user), base_number=analysis.base_number or 0)
     except ValidationError as error:
         messages.error(request, f"No draft created: {explain(error)}")
         return redirect("tool_drift", tool.pk)
@@ -164,14 +166,14 @@ def drift_draft(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     return redirect("draft_edit", tool.pk)
 
 
-def _has_more(look: DriftLook) -> bool:
+def _has_more(analysis: DriftAnalysis) -> bool:
     """Run the first slice if there are few calls. Return whether the worker must continue."""
-    if look.call_count > job.AT_ONCE:
+    if analysis.call_count > job.AT_ONCE:
         return True
     try:
-        return job.run_slice(look.tenant_id, look.id, seconds=job.AT_ONCE_SECONDS)
+        return job.run_slice(analysis.tenant_id, analysis.id, seconds=job.AT_ONCE_SECONDS)
     except LogPayloadError as error:
-        job.fail_look(look.tenant_id, look.id, f"A payload in the log {error}.")
+        job.fail_analysis(analysis.tenant_id, analysis.id, f"A payload in the log {error}.")
         return False
 
 
@@ -199,24 +201,26 @@ def _proposed(
     return ToolContract.model_validate(members)
 
 
-def _look_context(look: DriftLook, tool: Tool, membership: Membership) -> dict[str, Any]:
-    is_under_way = look.state in UNDER_WAY
-    sides = _sides(look, with_values=membership.sees_payloads and not is_under_way)
+def _analysis_context(
+    analysis: DriftAnalysis, tool: Tool, membership: Membership
+) -> dict[str, Any]:
+    is_under_way = analysis.state in UNDER_WAY
+    sides = _sides(analysis, with_values=membership.sees_payloads and not is_under_way)
     return {
-        "look": look,
+        "analysis": analysis,
         "is_under_way": is_under_way,
-        "state": JobState(look.state).label,
-        "percent": percent(look.read_count, look.call_count),
-        "is_of_current": look.base_number == (tool.current_number or None),
+        "state": JobState(analysis.state).label,
+        "percent": percent(analysis.read_count, analysis.call_count),
+        "is_of_current": analysis.base_number == (tool.current_number or None),
         "sides": sides,
         "has_findings": any(side.rows for side in sides),
-        "callers": callers(tool, ReplayRange(tool.name, look.since, look.until)),
+        "callers": callers(tool, ReplayRange(tool.name, analysis.since, analysis.until)),
         "is_withheld": not membership.sees_payloads,
     }
 
 
-def _sides(look: DriftLook, *, with_values: bool) -> list[SideView]:
-    observed, declared = loads(look.found), job.declared_by(look)
+def _sides(analysis: DriftAnalysis, *, with_values: bool) -> list[SideView]:
+    observed, declared = loads(analysis.found), job.declared_by(analysis)
     found: dict[Side, list[Finding]] = {}
     for side in SIDES:
         schema = declared[side]
@@ -230,7 +234,7 @@ def _sides(look: DriftLook, *, with_values: bool) -> list[SideView]:
             for day, pk in finding.samples
         ]
     )
-    values = _values(look, shown, calls) if with_values else {}
+    values = _values(analysis, shown, calls) if with_values else {}
     made = []
     for side in SIDES:
         schema = declared[side]
@@ -259,7 +263,7 @@ def _sides(look: DriftLook, *, with_values: bool) -> list[SideView]:
 
 
 def _values(
-    look: DriftLook, shown: dict[Side, list[Finding]], calls: dict[UUID, ListedCall]
+    analysis: DriftAnalysis, shown: dict[Side, list[Finding]], calls: dict[UUID, ListedCall]
 ) -> dict[tuple[Side, Steps], list[str]]:
     """Return the values of the first samples that the schema does not list, from the log."""
     wanted: dict[tuple[UUID, int], list[tuple[Side, Steps]]] = {}
@@ -271,10 +275,10 @@ def _values(
                 if place is not None and (place in wanted or len(wanted) < READ_MAX):
                     wanted.setdefault(place, []).append((side, finding.steps))
     try:
-        events = read_events(look.tenant_id, wanted)
+        events = read_events(analysis.tenant_id, wanted)
     except LogPayloadError:
         return {}
-    declared = job.declared_by(look)
+    declared = job.declared_by(analysis)
     found: dict[tuple[Side, Steps], dict[str, None]] = {}
     for place, event in events.items():
         for side, steps in wanted[place]:

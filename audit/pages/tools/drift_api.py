@@ -13,7 +13,7 @@ from audit.queries.callers import NamedVersion, callers
 from audit.queries.replays import ReplayRange
 from audit.work.drift.declared import Declared
 from audit.work.drift.findings import Finding, compare
-from audit.work.drift.job import declared_by, last_look
+from audit.work.drift.job import declared_by, last_analysis
 from audit.work.drift.shape import SIDES, loads
 from config.http.problems import ProblemError
 from tenants.api_auth import ApiRequest
@@ -94,18 +94,18 @@ def read_drift(request: HttpRequest, tool_id: Path[UUID]) -> dict[str, Any]:
     """
     tenant_id = cast(ApiRequest, request).auth.tenant_id
     tool = Tool.objects.filter(tenant_id=tenant_id, pk=tool_id).first()
-    look = last_look(tool) if tool else None
-    if tool is None or look is None:
+    analysis = last_analysis(tool) if tool else None
+    if tool is None or analysis is None:
         raise ProblemError("not_found", "Tool not found, or its calls were never analyzed.")
-    observed, declared = loads(look.found), declared_by(look)
-    found = callers(tool, ReplayRange(tool.name, look.since, look.until))
+    observed, declared = loads(analysis.found), declared_by(analysis)
+    found = callers(tool, ReplayRange(tool.name, analysis.since, analysis.until))
     return {
-        "state": look.state,
-        "against_version": look.base_number,
-        "from": look.since.astimezone(UTC),
-        "to": look.until.astimezone(UTC),
-        "looked_at": look.created_at.astimezone(UTC),
-        "calls": look.read_count,
+        "state": analysis.state,
+        "against_version": analysis.base_number,
+        "from": analysis.since.astimezone(UTC),
+        "to": analysis.until.astimezone(UTC),
+        "looked_at": analysis.created_at.astimezone(UTC),
+        "calls": analysis.read_count,
         "differences": [
             {"side": side, **_difference(finding)}
             for side in SIDES

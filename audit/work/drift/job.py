@@ -20,7 +20,7 @@ from audit.events.judgement import (
     read_output,
 )
 from audit.log.payload import read_events
-from audit.models import DriftLook
+from audit.models import DriftAnalysis
 from audit.queries.cursor import stored_cursor
 from audit.queries.replays import ReplayedCall, ReplayRange
 from audit.work.call_walk import places, raw_of, together
@@ -46,18 +46,18 @@ AT_ONCE_SECONDS = 2.0
 CHUNK = 2_000
 
 
-def start_look(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> DriftLook:
+def start_analysis(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> DriftAnalysis:
     """Record an analysis for the worker. The caller defers the task. Needs the scope.
 
     A running analysis of the same tool is cancelled.
     """
     tenant_id = current_tenant_id()
-    looks = DriftLook.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
+    analyses = DriftAnalysis.objects.for_tenant(tenant_id).filter(tool_id=tool.id)
     now = timezone.now()
-    end_jobs(looks, JobState.CANCELLED, now)
-    old = looks.order_by("-id").values_list("id", flat=True)[KEPT - 1 :]
-    looks.filter(id__in=list(old)).delete()
-    return DriftLook.objects.create(
+    end_jobs(analyses, JobState.CANCELLED, now)
+    old = analyses.order_by("-id").values_list("id", flat=True)[KEPT - 1 :]
+    analyses.filter(id__in=list(old)).delete()
+    return DriftAnalysis.objects.create(
         tenant_id=tenant_id,
         id=new_id(),
         tool_id=tool.id,
@@ -76,23 +76,23 @@ def start_look(tool: Tool, calls: ReplayRange, limit: int, user_name: str) -> Dr
     )
 
 
-def last_look(tool: Tool) -> DriftLook | None:
+def last_analysis(tool: Tool) -> DriftAnalysis | None:
     """The newest analysis of a tool that read calls or was not cancelled. One query."""
-    looks = DriftLook.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
-    return looks.exclude(state=JobState.CANCELLED, read_count=0).order_by("-id").first()
+    analyses = DriftAnalysis.objects.for_tenant(tool.tenant_id).filter(tool_id=tool.id)
+    return analyses.exclude(state=JobState.CANCELLED, read_count=0).order_by("-id").first()
 
 
-def cancel_look(tool_id: UUID, pk: UUID, now: datetime) -> bool:
+def cancel_analysis(tool_id: UUID, pk: UUID, now: datetime) -> bool:
     """Ask the worker to stop. Results so far stay. False if there is nothing to stop."""
-    looks = DriftLook.objects.for_tenant(current_tenant_id())
-    return end_jobs(looks.filter(tool_id=tool_id, id=pk), JobState.CANCELLED, now)
+    analyses = DriftAnalysis.objects.for_tenant(current_tenant_id())
+    return end_jobs(analyses.filter(tool_id=tool_id, id=pk), JobState.CANCELLED, now)
 
 
-def fail_look(tenant_id: UUID, pk: UUID, problem: str) -> None:
+def fail_analysis(tenant_id: UUID, pk: UUID, problem: str) -> None:
     """Record that an analysis failed, and why. Results so far stay."""
     with tenant_scope(tenant_id):
-        looks = DriftLook.objects.for_tenant(tenant_id).filter(id=pk)
-        end_jobs(looks, JobState.FAILED, timezone.now(), problem=problem)
+        analyses = DriftAnalysis.objects.for_tenant(tenant_id).filter(id=pk)
+        end_jobs(analyses, JobState.FAILED, timezone.now(), problem=problem)
 
 
 def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> bool:
@@ -103,13 +103,13 @@ def run_slice(tenant_id: UUID, pk: UUID, *, seconds: float = SLICE_SECONDS) -> b
     return slices.run_slice(partial(_run_chunk, tenant_id, pk), seconds)
 
 
-def declared_by(look: DriftLook) -> dict[Side, Declared | str | None]:
+def declared_by(analysis: DriftAnalysis) -> dict[Side, Declared | str | None]:
     """The schemas of the version that the analysis compares with, by side. One query.
 
     None if there is no schema. If a schema cannot be read: a text that says why.
     """
-    versions = ToolVersion.objects.filter(tenant_id=look.tenant_id, tool_id=look.tool_id)
-    version = versions.filter(number=look.base_number).first() if look.base_number else None
+    versions = ToolVersion.objects.filter(tenant_id=analysis.tenant_id, tool_id=analysis.tool_id)
+    version = versions.filter(number=analysis.base_number).first() if analysis.base_number else None
     if version is None:
         return dict.fromkeys(SIDES)
     return {
@@ -132,37 +132,37 @@ def _declared(version_id: UUID, side: Side) -> Declared | str:
 def _run_chunk(tenant_id: UUID, pk: UUID, deadline: float) -> bool:
     """Run one chunk in one transaction. False when the analysis has ended."""
     with tenant_scope(tenant_id):
-        looks = DriftLook.objects.for_tenant(tenant_id)
-        look = looks.filter(id=pk).select_for_update().first()
-        if look is None or look.state not in UNDER_WAY:
+        analyses = DriftAnalysis.objects.for_tenant(tenant_id)
+        analysis = analyses.filter(id=pk).select_for_update().first()
+        if analysis is None or analysis.state not in UNDER_WAY:
             return False
-        calls = ReplayRange(look.tool_name, look.since, look.until)
-        cursor = stored_cursor(look.cursor_at, look.cursor_id)
-        size = min(CHUNK, look.call_limit - look.read_count)
+        calls = ReplayRange(analysis.tool_name, analysis.since, analysis.until)
+        cursor = stored_cursor(analysis.cursor_at, analysis.cursor_id)
+        size = min(CHUNK, analysis.call_limit - analysis.read_count)
         found = calls.before(cursor, size) if size else []
-        read = _fold(look, found, deadline)
+        read = _fold(analysis, found, deadline)
         if read:
             last = found[read - 1]
-            look.cursor_at, look.cursor_id = last.started_at, last.invocation_id
-        look.read_count += read
-        look.state = JobState.RUNNING
-        if read == len(found) < CHUNK or look.read_count >= look.call_limit:
-            look.state = JobState.DONE
-            look.finished_at = timezone.now()
-        look.save()
-        return look.state == JobState.RUNNING
+            analysis.cursor_at, analysis.cursor_id = last.started_at, last.invocation_id
+        analysis.read_count += read
+        analysis.state = JobState.RUNNING
+        if read == len(found) < CHUNK or analysis.read_count >= analysis.call_limit:
+            analysis.state = JobState.DONE
+            analysis.finished_at = timezone.now()
+        analysis.save()
+        return analysis.state == JobState.RUNNING
 
 
-def _fold(look: DriftLook, calls: Sequence[ReplayedCall], deadline: float) -> int:
-    """Fold in calls until the deadline, at least a few. Returns how many. Sets `look.found`."""
-    observed, declared = loads(look.found), declared_by(look)
+def _fold(analysis: DriftAnalysis, calls: Sequence[ReplayedCall], deadline: float) -> int:
+    """Fold in calls until the deadline, at least a few. Returns how many. Sets `analysis.found`."""
+    observed, declared = loads(analysis.found), declared_by(analysis)
     folds = {
         side: Fold(one if isinstance(one, Declared) else None, observed[side].shape)
         for side, one in declared.items()
     }
     read = 0
     for some in together(calls):
-        events = read_events(look.tenant_id, [place for call in some for place in places(call)])
+        events = read_events(analysis.tenant_id, [place for call in some for place in places(call)])
         for call in some:
             start = raw_of(events.get(call.start)) if call.start else b"{}"
             values: dict[Side, Value | Skipped] = {
@@ -178,5 +178,5 @@ def _fold(look: DriftLook, calls: Sequence[ReplayedCall], deadline: float) -> in
             read += 1
         if time.monotonic() >= deadline:
             break
-    look.found = dumps(observed)
+    analysis.found = dumps(observed)
     return read

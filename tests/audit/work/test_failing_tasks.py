@@ -29,7 +29,7 @@ from tools_registry.tasks import import_tools
 TAKEN_UP_BY_NOBODY_ELSE: list[Task[Any, Any, Any]] = [
     tasks.search_payloads,
     tasks.replay_calls,
-    tasks.look_for_drift,
+    tasks.analyze_drift,
     tasks.erase_calls,
     tasks.check_ledger,
     import_tools,

@@ -9,8 +9,8 @@ from django.db import connections
 from django.test import Client
 from procrastinate.contrib.django.models import ProcrastinateJob
 
-from audit.models import DriftLook
-from audit.tasks import look_for_drift
+from audit.models import DriftAnalysis
+from audit.tasks import analyze_drift
 from audit.work.drift import job
 from audit.work.drift.shape import loads
 from audit.work.sightings import note_tools
@@ -27,7 +27,7 @@ from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
 from tools_registry.versions import publish_version, register_contracts
 
-ASKED = {"limit": "1000", "range": "24h"}
+PARAMS = {"limit": "1000", "range": "24h"}
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ def tool(acme: Cast) -> Tool:
     return tool
 
 
-def look(cast: Cast, tool: Tool, **asked: str) -> DriftLook:
-    answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/drift/look", ASKED | asked)
+def analyze(cast: Cast, tool: Tool, **params: str) -> DriftAnalysis:
+    answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/drift/look", PARAMS | params)
     assert answer.status_code == 302
     with tenant_scope(cast.tenant.id):
-        found = job.last_look(tool)
+        found = job.last_analysis(tool)
         assert found is not None
         return found
 
@@ -65,24 +65,26 @@ def test_few_calls_are_looked_at_at_once(acme: Cast, tool: Tool) -> None:
     good = {"celsius": 3.5, "sky": "clear"}
     send_outputs(acme, [good] * 6 + [{"celsius": "warm", "sky": "rain", "wind": 3}] * 2)
     send_outputs(acme, [{"other": 1}], tool_name="another")
-    found = look(acme, tool)
+    found = analyze(acme, tool)
     assert (found.state, found.read_count, found.call_count) == ("done", 8, 8)
-    told = {(one["side"], one["kind"], one["path"]): one for one in api(acme, tool)["differences"]}
-    assert {key: (one["calls"], one["of"]) for key, one in told.items()} == {
+    differences = {
+        (one["side"], one["kind"], one["path"]): one for one in api(acme, tool)["differences"]
+    }
+    assert {key: (one["calls"], one["of"]) for key, one in differences.items()} == {
         ("output", "type", "$.celsius"): (2, 8),
         ("output", "value", "$.sky"): (2, 8),
         ("output", "undeclared", "$.wind"): (2, 8),
         ("output", "unseen", "$.station"): (0, 8),
     }
-    assert told["output", "type", "$.celsius"]["share"] == 0.25
-    (sample, _) = told["output", "undeclared", "$.wind"]["samples"]
+    assert differences["output", "type", "$.celsius"]["share"] == 0.25
+    (sample, _) = differences["output", "undeclared", "$.wind"]["samples"]
     shown = signed_in(acme.viewer).get(f"/tools/{tool.pk}/drift").content.decode()
     assert f"/calls/{sample['started_on']}/{sample['invocation_id']}" in shown
 
 
 def test_who_sees_no_payloads_is_told_no_value(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{"sky": "tropical storm"}, {"sky": "clear"}])
-    found = look(acme, tool)
+    found = analyze(acme, tool)
     assert '"tropical storm"' in page(acme.editor, tool).replace("&quot;", '"')
     seen = page(acme.viewer, tool)
     with tenant_scope(acme.tenant.id):
@@ -102,14 +104,14 @@ def test_many_calls_are_the_workers(
     monkeypatch.setattr(job, "CHUNK", 4)
     monkeypatch.setattr(job.run_slice, "__kwdefaults__", {"seconds": 0.0})
     send_outputs(acme, [{"celsius": n} for n in range(10)])
-    found = look(acme, tool)
+    found = analyze(acme, tool)
     assert (found.state, found.read_count, found.call_count) == ("waiting", 0, 10)
-    ids = {"tenant_id": str(acme.tenant.id), "look_id": str(found.id)}
+    ids = {"tenant_id": str(acme.tenant.id), "analysis_id": str(found.id)}
     counts = []
     while True:
-        look_for_drift(**ids)
+        analyze_drift(**ids)
         with tenant_scope(acme.tenant.id):
-            now = job.last_look(tool)
+            now = job.last_analysis(tool)
             assert now is not None
         counts.append(now.read_count)
         if now.state == "done":
@@ -117,7 +119,7 @@ def test_many_calls_are_the_workers(
         assert "Refresh" in page(acme.viewer, tool)
     assert counts == [4, 8, 10]
     assert loads(now.found)["output"].shape.members["celsius"].seen.calls == 10
-    assert ProcrastinateJob.objects.filter(args__look_id=str(found.id)).exists()
+    assert ProcrastinateJob.objects.filter(args__analysis_id=str(found.id)).exists()
 
 
 def test_a_look_can_be_stopped_and_another_stops_it(
@@ -126,33 +128,33 @@ def test_a_look_can_be_stopped_and_another_stops_it(
     monkeypatch.setattr(job, "AT_ONCE", 0)
     monkeypatch.setattr(job, "CHUNK", 4)
     send_outputs(acme, [{}] * 10)
-    first = look(acme, tool)
+    first = analyze(acme, tool)
     assert job.run_slice(acme.tenant.id, first.id, seconds=0)
     signed_in(acme.editor).post(f"/tools/{tool.pk}/drift/looks/{first.id}/cancel")
     with tenant_scope(acme.tenant.id):
-        stopped = job.last_look(tool)
+        stopped = job.last_analysis(tool)
         assert stopped is not None
     assert (stopped.state, stopped.read_count) == ("cancelled", 4)
     assert not job.run_slice(acme.tenant.id, first.id)
-    second, third = look(acme, tool), look(acme, tool)
+    second, third = analyze(acme, tool), analyze(acme, tool)
     with tenant_scope(acme.tenant.id):
-        looks = DriftLook.objects.for_tenant(acme.tenant.id)
-        assert looks.get(id=second.id).state == "cancelled"
-        assert looks.get(id=third.id).state == "waiting"
+        analyses = DriftAnalysis.objects.for_tenant(acme.tenant.id)
+        assert analyses.get(id=second.id).state == "cancelled"
+        assert analyses.get(id=third.id).state == "waiting"
 
 
 def test_only_the_newest_looks_are_kept(acme: Cast, tool: Tool) -> None:
     for _ in range(job.KEPT + 2):
-        look(acme, tool)
+        analyze(acme, tool)
     with tenant_scope(acme.tenant.id):
-        assert DriftLook.objects.for_tenant(acme.tenant.id).count() == job.KEPT
+        assert DriftAnalysis.objects.for_tenant(acme.tenant.id).count() == job.KEPT
 
 
 def test_erased_and_missing_payloads_are_counted_as_that(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{}] * 3)
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = NULL WHERE tenant_id = %s", [acme.tenant.id])
-    found = loads(look(acme, tool).found)
+    found = loads(analyze(acme, tool).found)
     assert (found["output"].skipped, found["args"].skipped) == ({"erased": 3}, {"erased": 3})
     assert "3 calls not read: payload no longer in the log" in page(acme.viewer, tool)
 
@@ -161,7 +163,7 @@ def test_a_damaged_log_ends_the_look_with_the_reason(acme: Cast, tool: Tool) -> 
     send_outputs(acme, [{}])
     with connections["owner"].cursor() as cursor:
         cursor.execute("UPDATE batch SET payload = 'x' WHERE tenant_id = %s", [acme.tenant.id])
-    found = look(acme, tool)
+    found = analyze(acme, tool)
     assert (found.state, "cannot be decompressed" in found.problem) == ("failed", True)
     assert "cannot be decompressed" in page(acme.viewer, tool)
 
@@ -177,7 +179,7 @@ def test_executors_on_an_old_version_are_named(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{}], tool_version="1", producer_id="old-2")
     send_outputs(acme, [{}] * 3, tool_version="v9-beta", producer_id="odd")
     send_outputs(acme, [{}] * 5)
-    look(acme, tool)
+    analyze(acme, tool)
     versions = {one["named"]: one for one in api(acme, tool)["versions"]}
     assert {
         name: (one["version"], one["is_current"], one["calls"], one["executors"])
@@ -205,7 +207,7 @@ def test_flags_of_what_was_brought_in_vain_are_told(acme: Cast, tool: Tool) -> N
             [weather_contract(ephemeral=True, on_collision="keep")],
             Publisher(key_id="key-7"),
         )
-    look(acme, tool)
+    analyze(acme, tool)
     flags = {one["flag"]: (one["registered"], one["found"]) for one in api(acme, tool)["flags"]}
     assert flags == {"ephemeral": ("no", "yes"), "on_collision": ("throw", "keep")}
     assert "key-7" in page(acme.viewer, tool)
@@ -213,7 +215,7 @@ def test_flags_of_what_was_brought_in_vain_are_told(acme: Cast, tool: Tool) -> N
 
 def test_a_draft_is_made_of_what_was_observed(acme: Cast, tool: Tool) -> None:
     send_outputs(acme, [{"celsius": None, "wind": {"speed": 3}}, {"celsius": 1.5}])
-    look(acme, tool)
+    analyze(acme, tool)
     path = f"/tools/{tool.pk}/drift/draft"
     assert signed_in(acme.viewer).post(path).status_code == 403
     assert signed_in(acme.editor).post(path)["Location"] == f"/tools/{tool.pk}/draft"
@@ -234,9 +236,9 @@ def test_a_tool_without_a_version_is_drafted_from_its_calls(acme: Cast) -> None:
         tool = Tool.objects.create(tenant=acme.tenant, name="get_weather")
     send_outputs(acme, [{"celsius": 1}, {"celsius": 2.5}])
     path = f"/tools/{tool.pk}/drift/draft"
-    said = signed_in(acme.editor).post(path, follow=True).content.decode()
-    assert "no calls have been analyzed yet" in said
-    look(acme, tool)
+    shown = signed_in(acme.editor).post(path, follow=True).content.decode()
+    assert "no calls have been analyzed yet" in shown
+    analyze(acme, tool)
     assert "No schema declared" in page(acme.viewer, tool)
     signed_in(acme.editor).post(path)
     with tenant_scope(acme.tenant.id):
@@ -255,7 +257,7 @@ def test_the_page_says_when_there_are_more_differences_than_it_shows(
     acme: Cast, tool: Tool, undeclared: int, is_cut: bool
 ) -> None:
     send_outputs(acme, [{f"field_{n}": n for n in range(undeclared)}])
-    look(acme, tool)  # three declared fields were never seen; 100 differences are shown
+    analyze(acme, tool)  # three declared fields were never seen; 100 differences are shown
     assert ("Only the first differences are shown" in page(acme.viewer, tool)) is is_cut
 
 
@@ -265,7 +267,7 @@ def test_a_schema_that_cannot_be_read_is_told_and_no_error(acme: Cast) -> None:
         old = make_contract(output_schema={"$schema": "http://json-schema.org/draft-04/schema#"})
         publish_version(tool, ToolContract.model_validate(old), Publisher(acme.editor))
     send_outputs(acme, [{"a": 1}])
-    assert look(acme, tool).state == "done"
+    assert analyze(acme, tool).state == "done"
     assert "Calls cannot be compared with the schema" in page(acme.viewer, tool)
 
 
@@ -295,10 +297,10 @@ def test_the_list_tells_tools_that_were_never_called(acme: Cast, tool: Tool) -> 
 
 
 def test_anothers_look_is_not_there(acme: Cast, globex: Cast, tool: Tool) -> None:
-    found = look(acme, tool)
+    found = analyze(acme, tool)
     for path in ("/drift", f"/drift/looks/{found.id}/cancel", "/drift/look", "/drift/draft"):
         client = signed_in(globex.admin)
         address = f"/tools/{tool.pk}{path}"
-        answer = client.get(address) if path == "/drift" else client.post(address, ASKED)
+        answer = client.get(address) if path == "/drift" else client.post(address, PARAMS)
         assert answer.status_code == 404
-    assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/drift/look", ASKED).status_code == 403
+    assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/drift/look", PARAMS).status_code == 403
