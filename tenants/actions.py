@@ -50,7 +50,7 @@ def record_actions(
     Action.objects.bulk_create(actions, ignore_conflicts=True)  # new ids: no conflict is possible
 
 
-def record_look(
+def record_view(
     tenant_id: UUID, user: User | str, verb: str, subject: str, *, apart: str = "", **details: Any
 ) -> None:
     """Record a repeated read action at most once a minute, with the first one's details.

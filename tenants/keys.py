@@ -81,11 +81,11 @@ class _VerifiedKeys:
 
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[float, ApiKeyIdentity]] = {}
-        self._looking_up = [threading.Lock() for _ in range(_LOCKS)]
+        self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
-    def looking_up(self, token: str) -> threading.Lock:
+    def lock(self, token: str) -> threading.Lock:
         """The lock to hold during a look-up: of many requests with a new key, one looks it up."""
-        return self._looking_up[_sha256(token)[0] % _LOCKS]
+        return self._locks[_sha256(token)[0] % _LOCKS]
 
     def get(self, token: str) -> ApiKeyIdentity | None:
         until, identity = self._known.get(_sha256(token), (0.0, None))
@@ -146,14 +146,14 @@ def authenticate(token: str, scope: Scope) -> ApiKeyIdentity:
     key, and may update its last use, only a few times a minute, however many events arrive.
     """
     if scope is not Scope.INGEST:
-        return _looked_up(token, scope)
+        return _load_key(token, scope)
     if (identity := _VERIFIED.get(token)) is not None:
         return identity
-    with _VERIFIED.looking_up(token):
-        return _VERIFIED.get(token) or _looked_up(token, scope)
+    with _VERIFIED.lock(token):
+        return _VERIFIED.get(token) or _load_key(token, scope)
 
 
-def _looked_up(token: str, scope: Scope) -> ApiKeyIdentity:
+def _load_key(token: str, scope: Scope) -> ApiKeyIdentity:
     tenant_id, key_id, secret = _read(token)
     now = timezone.now()
     with tenant_scope(tenant_id):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from tenants.actions import record_look
+from tenants.actions import record_view
 from tenants.models import Action, Membership, User
 from tenants.scope import tenant_scope, user_scope
 
@@ -57,5 +57,5 @@ def record_session(
         if user is None or membership is None:
             Action.objects.filter(tenant_id=_NOWHERE, pk=_NOWHERE).exists()
         else:
-            record_look(membership.tenant_id, user, verb, user.get_username(), **details)
+            record_view(membership.tenant_id, user, verb, user.get_username(), **details)
     return membership

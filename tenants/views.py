@@ -24,7 +24,7 @@ from tenants.access import (
     open_session,
     tenant_page,
 )
-from tenants.actions import record_action, record_look
+from tenants.actions import record_action, record_view
 from tenants.forms import ROLE_HELP, InvitationForm, KeyForm, PasswordForm, RoleForm, RotationForm
 from tenants.invitations import invite, open_invitations, revoke
 from tenants.keys import create_key, revoke_key, rotate_key
@@ -301,7 +301,7 @@ def _password_change_of_member(request: TenantRequest) -> HttpResponseBase:
     response = _PASSWORD_CHANGE(request)
     if response.status_code == HTTPStatus.FOUND:
         name = request.user.get_username()
-        record_look(request.tenant.pk, request.user, "password.change", name)
+        record_view(request.tenant.pk, request.user, "password.change", name)
     return response
 
 

@@ -177,8 +177,8 @@ class ToolDraft(ContractModel):
 class ImportState(models.TextChoices):
     """The state of an import: first previewed, then, after confirmation, imported."""
 
-    LOOKING = "looking", "Being previewed"
-    LOOKED_AT = "looked_at", "Waiting for confirmation"
+    PREVIEWING = "looking", "Being previewed"
+    PREVIEWED = "looked_at", "Waiting for confirmation"
     IMPORTING = "importing", "Being imported"
     DONE = "done", "Done"
     CANCELLED = "cancelled", "Cancelled"

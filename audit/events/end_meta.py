@@ -78,7 +78,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Told:
+class EndMetadata:
     """The metadata of several ends, summed up."""
 
     calls: int = 0
@@ -88,27 +88,27 @@ class Told:
     """Keyed by tool name and source."""
 
 
-def tell(ends: Iterable[Ended]) -> Told:
+def summarize(ends: Iterable[Ended]) -> EndMetadata:
     """Sum up the metadata of these ends."""
-    told = Told()
+    summary = EndMetadata()
     for end in ends:
-        told.calls += 1
+        summary.calls += 1
         if end.raw is None:
-            told.erased += 1
+            summary.erased += 1
             continue
         meta = _meta(end.raw)
         routing, counts = meta.get("routing"), meta.get("source_counts")
         if isinstance(routing, dict) and routing:
-            routed = told.routes.setdefault(_route(end.tool_name, routing), Routed())
+            routed = summary.routes.setdefault(_route(end.tool_name, routing), Routed())
             routed.durations_us.append(end.duration_us)
             routed.tokens += end.tokens
         if isinstance(counts, dict):
             for name, count in list(counts.items())[:_MEMBERS]:
                 if isinstance(count, int | float) and not isinstance(count, bool):
-                    source = told.sources.setdefault((end.tool_name, name[:_SHOWN]), Source())
+                    source = summary.sources.setdefault((end.tool_name, name[:_SHOWN]), Source())
                     source.calls += 1
                     source.results += count
-    return told
+    return summary
 
 
 def _meta(raw: bytes) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def redacted(tenant_id: UUID, lines: Sequence[Line], *, is_otlp: bool) -> Sequen
     """
     until, rules = _KNOWN.get(tenant_id, (0.0, _NO_RULES))
     if time.monotonic() >= until:
-        rules = _look_up(tenant_id)
+        rules = _load_rules(tenant_id)
     redaction = rules.of_otlp if is_otlp else rules.of_events
     return lines if redaction is None else redaction.apply(lines)
 
@@ -134,7 +134,7 @@ _NO_RULES = _Rules(None, None)
 _KNOWN: dict[UUID, tuple[float, _Rules]] = {}
 
 
-def _look_up(tenant_id: UUID) -> _Rules:
+def _load_rules(tenant_id: UUID) -> _Rules:
     with tenant_scope(tenant_id):
         setting = (
             TenantSetting.objects.filter(tenant_id=tenant_id)

@@ -18,13 +18,13 @@ class IndexDays:
 
     def __init__(self) -> None:
         self._days: frozenset[int] = frozenset()
-        self._looked_at = -_REFRESH_SECONDS
+        self._read_at = -_REFRESH_SECONDS
         self._lock = threading.Lock()
 
     def missing(self, days: set[int]) -> set[int]:
         """The days that the index does not accept. May run a query if there are any."""
         missing = days - self._days
-        if missing and time.monotonic() - self._looked_at >= _REFRESH_SECONDS:
+        if missing and time.monotonic() - self._read_at >= _REFRESH_SECONDS:
             self.refresh()
             missing = days - self._days
         return missing
@@ -39,7 +39,7 @@ class IndexDays:
                 tables_by_day[day] = tables_by_day.get(day, 0) + 1
             whole = len(partitions.PARTITIONED_TABLES)
             self._days = frozenset(day for day, tables in tables_by_day.items() if tables == whole)
-            self._looked_at = time.monotonic()
+            self._read_at = time.monotonic()
 
 
 INDEX_DAYS = IndexDays()

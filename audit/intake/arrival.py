@@ -140,13 +140,13 @@ def _checks_of(tenant_id: UUID) -> Mapping[str, Check]:
     known = _KNOWN.get(tenant_id)
     if known is not None and known[0] > time.monotonic():
         return known[1]
-    return _look_up(tenant_id)
+    return _load_checks(tenant_id)
 
 
 _KNOWN: dict[UUID, tuple[float, Mapping[str, Check]]] = {}
 
 
-def _look_up(tenant_id: UUID) -> Mapping[str, Check]:
+def _load_checks(tenant_id: UUID) -> Mapping[str, Check]:
     with tenant_scope(tenant_id):
         versions = list(
             ToolVersion.objects.filter(

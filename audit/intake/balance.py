@@ -24,7 +24,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-LOOK_EVERY_S = 0.5
+CHECK_EVERY_S = 0.5
 """How long the load of the processes is measured before senders are moved."""
 _STALE_S = 5.0  # an average over a longer time says too little about the present
 _FIGURES = struct.Struct("<ddd")  # total seconds of requests, running requests, time of writing
@@ -43,7 +43,7 @@ class Balance:
         self._lock = threading.Lock()
         self._request_s = 0.0
         self._at_work = 0
-        self._counted_at = self._looked_at = clock()
+        self._counted_at = self._checked_at = clock()
         self._seen: dict[str, float] = {}
         self._to_move = 0
         self._file = _held(folder / name)
@@ -61,9 +61,9 @@ class Balance:
         """Whether the sender of the current request should open a new connection."""
         with self._lock:
             now = self._clock()
-            if now - self._looked_at >= LOOK_EVERY_S:
+            if now - self._checked_at >= CHECK_EVERY_S:
                 self._to_move = self._too_many(now)
-                self._looked_at = now
+                self._checked_at = now
             if not self._to_move:
                 return False
             self._to_move -= 1
@@ -85,7 +85,7 @@ class Balance:
         a quarter. With two senders here and one there, moving one gains nothing.
         """
         before, self._seen = self._seen, self._request_seconds(now)
-        took = now - self._looked_at
+        took = now - self._checked_at
         if self._name not in before or took > _STALE_S:
             return 0
         means = {

@@ -25,7 +25,7 @@ TOLERANCE = timedelta(minutes=10)
 """How much older an action may be than one entered before it. An action is recorded with its
 start time, so it may end after a later one. A row inserted by hand with an older time is detected.
 """
-_TOLD = 20
+_LISTED = 20
 
 
 def enter_actions(tenant_id: UUID, now: datetime, *, batch: int = BATCH) -> int:
@@ -88,14 +88,14 @@ def disagreements(
 def strays(tenant_id: UUID, size: int) -> Iterator[str]:
     """Actions whose index is outside a ledger of `size` entries, or out of order. Two queries."""
     rows = Action.objects.filter(tenant_id=tenant_id)
-    beside = rows.filter(Q(ledger_index__lt=0) | Q(ledger_index__gte=size))[:_TOLD]
+    beside = rows.filter(Q(ledger_index__lt=0) | Q(ledger_index__gte=size))[:_LISTED]
     for action in beside:
         claimed = f"{action.ledger_index:,}"
         yield f"an action that was inserted claims entry {claimed}, which does not exist"
     for index, at, latest in run(
         "actions_out_of_order",
         tolerance=TOLERANCE,
-        row_limit=_TOLD,
+        row_limit=_LISTED,
     ):
         yield (
             f"entry {index:,}: an action of {at:%Y-%m-%d %H:%M} UTC follows one of"

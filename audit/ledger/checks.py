@@ -130,7 +130,7 @@ class _Reading:
         if self.is_over:
             if self.missing:
                 self._read_on()
-                self.findings += self.missing.told()
+                self.findings += self.missing.messages()
             # The current size, as entries may have arrived since the check began.
             self.findings += actions.strays(self._tenant_id, ledger_status(self._tenant_id).size)
 

@@ -12,7 +12,7 @@ from audit.ledger.recompute import Remade
 from audit.models import LedgerErasure
 from tenants.scope import current_tenant_id
 
-_LOOKED_AT = 20
+_READ_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ErasedBy:
     actor: str
 
 
-class _Told(Erased):
+class _ErasureEntry(Erased):
     actor: str = ""
 
 
@@ -38,13 +38,15 @@ def erased_of(index: int) -> ErasedBy | None:
     spanning = LedgerErasure.objects.for_tenant(current_tenant_id()).filter(
         begin_index__lte=index, end_index__gt=index
     )
-    for each in spanning.order_by("entry_index")[:_LOOKED_AT]:
+    for each in spanning.order_by("entry_index")[:_READ_MAX]:
         view = entry_at(each.entry_index)
         if view is None or view.entry is None:
             continue
         one = Remade(view.entry, view.leaf, view.salt, view.raw)
         if any(begin <= index < end for begin, end in erased_by(view.index, one)):
-            told = msgspec.json.decode(view.raw, type=_Told)
+            erasure = msgspec.json.decode(view.raw, type=_ErasureEntry)
             by_retention = each.erasure_id is None
-            return ErasedBy(view.index, view.received_at, by_retention, told.reason, told.actor)
+            return ErasedBy(
+                view.index, view.received_at, by_retention, erasure.reason, erasure.actor
+            )
     return None

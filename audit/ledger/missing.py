@@ -50,7 +50,7 @@ class Missing:
         self._ends[first:last] = [other for _, other in left]
         return sum(ends) - sum(begins) - sum(other - one for one, other in left)
 
-    def told(self) -> Iterator[str]:
+    def messages(self) -> Iterator[str]:
         """One message for each remaining run."""
         for begin, end in zip(self._begins, self._ends, strict=False):
             if end - begin == 1:

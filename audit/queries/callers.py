@@ -101,7 +101,7 @@ def callers(tool: Tool, of: ReplayRange) -> Callers:
         "call_limit": CALLS_MAX,
         "limit": ROWS_MAX,
     }
-    looked_at = 0
+    call_count = 0
     for name, producer_id, calls, failed, last_at, total in rows("callers_of_tool", parameters):
         number = by_name.get(name)
         is_current = number is not None and number == tool.current_number
@@ -110,10 +110,10 @@ def callers(tool: Tool, of: ReplayRange) -> Callers:
         one.failed += failed
         one.last_at = max(last_at, one.last_at or last_at)
         one.executors.append(Executor(producer_id, calls, last_at))
-        looked_at = total
+        call_count = total
     ordered = sorted(found.values(), key=lambda one: (-one.calls, one.name))
     flags = list(_differing(tool, ordered, versions, of)) if tool.current_number else []
-    return Callers(ordered, flags, looked_at)
+    return Callers(ordered, flags, call_count)
 
 
 def _differing(

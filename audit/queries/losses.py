@@ -11,7 +11,7 @@ from audit.queries.open_list import OpenTally, open_tally
 from audit.queries.time_range import TimeRange
 from audit.sql.run import rows
 
-PRODUCERS_LOOKED_AT = 200
+PRODUCERS_READ = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Losses:
 
 def losses(of: TimeRange, now: datetime) -> Losses:
     """What may be missing in a range. Five statements."""
-    heard = producers(of.start, now, size=PRODUCERS_LOOKED_AT)
+    heard = producers(of.start, now, size=PRODUCERS_READ)
     return Losses(
         producers=heard.producers,
         producer_count=heard.count,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from audit.events.end_meta import Ended, Told, tell
+from audit.events.end_meta import Ended, EndMetadata, summarize
 from audit.log.payload import read_events
 from audit.queries.latency import ToolFilter
 from audit.queries.retries import (
@@ -111,8 +111,8 @@ class Newest:
     runs: list[RunTokens]
     traces: int
     traces_since: datetime | None
-    told: Told
-    told_since: datetime | None
+    end_metadata: EndMetadata
+    end_metadata_since: datetime | None
 
     @property
     def is_all(self) -> bool:
@@ -136,7 +136,7 @@ def newest(of: TimeRange, wanted: ToolFilter) -> Newest:
         firsts.append(row[8])
         _add(tools.setdefault(row[0], ToolSpent()), *row[1:8], *row[9:])
     runs, traces, traces_since = _runs(of, wanted, parameters)
-    told, told_since = _told(parameters)
+    end_metadata, end_metadata_since = _end_metadata(parameters)
     return Newest(
         calls=sum(tool.calls for tool in tools.values()),
         since=min(firsts, default=None),
@@ -145,8 +145,8 @@ def newest(of: TimeRange, wanted: ToolFilter) -> Newest:
         runs=runs,
         traces=traces,
         traces_since=traces_since,
-        told=told,
-        told_since=told_since,
+        end_metadata=end_metadata,
+        end_metadata_since=end_metadata_since,
     )
 
 
@@ -207,7 +207,7 @@ def _runs(
     return runs, int(found[0][5]) if found else 0, found[0][6] if found else None
 
 
-def _told(parameters: dict[str, Any]) -> tuple[Told, datetime | None]:
+def _end_metadata(parameters: dict[str, Any]) -> tuple[EndMetadata, datetime | None]:
     found = rows("newest_ends", parameters | {"call_limit": ENDS})
     events = read_events(current_tenant_id(), [(row[4], row[5]) for row in found])
 
@@ -216,4 +216,4 @@ def _told(parameters: dict[str, Any]) -> tuple[Told, datetime | None]:
             event = events.get((batch_id, position))
             yield Ended(tool_name, duration_us, int(tokens), event.raw if event else None)
 
-    return tell(ends()), min((row[3] for row in found), default=None)
+    return summarize(ends()), min((row[3] for row in found), default=None)

@@ -78,7 +78,7 @@ def find_repeats(
     is always read completely.
     """
     parameters = _parameters(of, tool, polling)
-    since = _looked_at_since(of, parameters, at_most or CALLS)
+    since = _counted_since(of, parameters, at_most or CALLS)
     parameters |= {"start": since, "first_day": since.astimezone(UTC).date()}
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL work_mem = '{_WORK_MEM}'")
@@ -195,7 +195,7 @@ def _parameters(of: TimeRange, tool: str | None, polling: Sequence[str]) -> dict
     }
 
 
-def _looked_at_since(of: TimeRange, parameters: dict[str, Any], at_most: int) -> datetime:
+def _counted_since(of: TimeRange, parameters: dict[str, Any], at_most: int) -> datetime:
     """The start of the range, or of its newest hours that have at most `at_most` calls together.
 
     The newest hour is always included, however many calls it has.

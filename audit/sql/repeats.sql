@@ -10,7 +10,7 @@ WHERE tenant_id = %(tenant_id)s
 GROUP BY hour_at
 ORDER BY hour_at DESC
 
--- {{repeats_looked_at}} --
+-- {{repeats_analyzed}} --
 -- The calls among which identical ones are searched for.
 tenant_id = %(tenant_id)s
       AND started_on BETWEEN %(first_day)s AND %(last_day)s
@@ -25,7 +25,7 @@ tenant_id = %(tenant_id)s
 SELECT call_id, count(*), count(*) OVER (), sum(count(*)) OVER ()::bigint,
        sum((count(*) >= %(loop_calls)s)::integer) OVER ()
 FROM invocation
-WHERE {{repeats_looked_at}}
+WHERE {{repeats_analyzed}}
 GROUP BY call_id
 HAVING count(*) > 1
 ORDER BY count(*) DESC, call_id
@@ -37,7 +37,7 @@ LIMIT %(repeat_limit)s
 -- an index is used; NULL means all.
 SELECT call_id, trace_id, count(*) OVER (), sum(count(*)) OVER ()::bigint
 FROM invocation
-WHERE {{repeats_looked_at}}
+WHERE {{repeats_analyzed}}
   AND (%(call_ids)s::text[] IS NULL OR call_id = ANY(%(call_ids)s::text[]))
 GROUP BY call_id, trace_id
 HAVING count(*) >= %(loop_calls)s
@@ -55,7 +55,7 @@ SELECT tool_name, call_id, trace_id, count(*), count(*) FILTER (WHERE state = 'f
 FROM (
     SELECT *, prompt_tokens::numeric + completion_tokens AS tokens
     FROM invocation
-    WHERE {{repeats_looked_at}}
+    WHERE {{repeats_analyzed}}
       AND call_id = ANY(%(call_ids)s::text[])
 ) AS found
 GROUP BY tool_name, call_id, trace_id
@@ -64,7 +64,7 @@ GROUP BY tool_name, call_id, trace_id
 -- Where in the log the newest results of one tool's identical calls are. Only calls that succeeded.
 SELECT end_batch_id, end_pos
 FROM invocation
-WHERE {{repeats_looked_at}}
+WHERE {{repeats_analyzed}}
   AND call_id = %(call_id)s
   AND state = 'ok'
 ORDER BY started_at DESC
@@ -77,7 +77,7 @@ FROM unnest(%(tools)s::text[], %(call_ids)s::text[]) AS wanted (tool_name, call_
 CROSS JOIN LATERAL (
     SELECT start_batch_id, start_pos
     FROM invocation
-    WHERE {{repeats_looked_at}}
+    WHERE {{repeats_analyzed}}
       AND tool_name = wanted.tool_name
       AND call_id = wanted.call_id
       AND start_batch_id IS NOT NULL

@@ -17,7 +17,7 @@ LIMIT %(limit)s
 
 -- exports_made --
 -- Who exported what in a range, newest first, and how many exports there were. Ids cannot narrow
--- the search, as those of `record_look` are hashes.
+-- the search, as those of `record_view` are hashes.
 SELECT at, user_name, verb, subject, coalesce(details ->> 'query', ''), count(*) OVER ()
 FROM action
 WHERE tenant_id = %(tenant_id)s

@@ -14,15 +14,15 @@ from tools_registry.versions import find_version
 
 EPHEMERAL_FOR = timedelta(hours=24)
 """How long an ephemeral tool stays published without a call or a registration."""
-_LOOKS_BACK, _LOOKS_BACK_AT_FIRST = timedelta(days=2), timedelta(days=35)
+_DAYS_BACK, _DAYS_BACK_AT_FIRST = timedelta(days=2), timedelta(days=35)
 
 
 def note_tools(now: datetime) -> None:
     """Record the tool names of recent calls. One statement."""
     today = now.astimezone(UTC).date()
     parameters = {
-        "first_day": today - _LOOKS_BACK,
-        "oldest_day": today - _LOOKS_BACK_AT_FIRST,
+        "first_day": today - _DAYS_BACK,
+        "oldest_day": today - _DAYS_BACK_AT_FIRST,
         "last_day": today + timedelta(days=1),
     }
     rows("note_tools", parameters)

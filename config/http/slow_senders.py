@@ -28,7 +28,7 @@ HURRY_S = 3.0
 """The grace while more than `MANY` threads wait, so that threads stay free for probes."""
 MANY = 8
 
-_LOOK_EVERY_S = 0.5
+_CHECK_EVERY_S = 0.5
 _CLOCKS_DIFFER_S = 0.5  # the start of our wait, and when the kernel sent `100 Continue`
 _LAST_DATA_SENT = 44  # offset in Linux' struct tcp_info, before last_ack_sent and last_data_recv
 _TCP_INFO_LENGTH = _LAST_DATA_SENT + 3 * 4
@@ -86,7 +86,7 @@ class SlowSenders:
 
     def _watch(self) -> None:
         while True:
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_CHECK_EVERY_S)
             with self._lock:
                 waits = list(self._waits)
             grace_s = HURRY_S if len(waits) > MANY else GRACE_S

@@ -51,7 +51,7 @@ _DATABASE_STOP_S = 1.8  # plus the rest of the time before
 _RESTART_MAX_S = 60.0
 _LIVED_S = 5.0
 """A process that lived longer did not fail during its start. It is restarted immediately."""
-_LOOK_EVERY_S = 1.0
+_CHECK_EVERY_S = 1.0
 _READY_EVERY_S = 0.05
 WEB_THREADS = 16
 """Per web process: those for the intake (`audit.intake.admission`), and six for the rest."""
@@ -197,7 +197,7 @@ class Supervisor:
                 self._stop_because(f"the web server exited with {_reason(code)}")
             if time.monotonic() > deadline:
                 self._stop_because(f"the web server is not ready after {_READY_TIMEOUT_S:.0f} s")
-            self._look()
+            self._check()
             if self._exit_code is not None:
                 return False
             self._sleep(_READY_EVERY_S)
@@ -207,8 +207,8 @@ class Supervisor:
         """Keep everything running until there is a reason to stop. Return the exit code."""
         self._is_serving = True
         while self._exit_code is None:
-            self._look()
-            wait_s = _LOOK_EVERY_S
+            self._check()
+            wait_s = _CHECK_EVERY_S
             if self._drained_at is not None:
                 DRAINING.touch()
                 wait_s = min(wait_s, max(0.0, self._drained_at - time.monotonic()))
@@ -217,7 +217,7 @@ class Supervisor:
                 self._exit_code = self._exit_code or 0
         return self._exit_code
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._launcher is not None and os.getppid() != self._launcher:
             self._stop_because("uv was killed")
         for child in self.children:

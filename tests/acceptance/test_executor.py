@@ -68,7 +68,7 @@ def _hear(process: "subprocess.Popen[str]", what: str) -> float:
     return float(at)
 
 
-def _look_until(page: Page, address: str, is_there: Callable[[Page], Any]) -> float:
+def _reload_until(page: Page, address: str, is_there: Callable[[Page], Any]) -> float:
     """Open the page again and again until something is there; the time it was seen."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -92,7 +92,7 @@ def test_a_start_is_seen_while_the_call_runs_and_its_end_after(
     process = run(trace_id, "hold")
     called_at = _hear(process, "running")
     row = f"tr:has(a[title='{trace_id}'])"
-    seen_at = _look_until(page, "/traces/", lambda page: page.locator(row).count())
+    seen_at = _reload_until(page, "/traces/", lambda page: page.locator(row).count())
     with capsys.disabled():
         sys.stdout.write(f"\n  a start was seen {seen_at - called_at:.2f} s after the call\n")
     assert seen_at - called_at <= START_SEEN_WITHIN_S
@@ -109,7 +109,7 @@ def test_a_start_is_seen_while_the_call_runs_and_its_end_after(
     process.stdin.flush()
     _hear(process, "returned")
     assert process.wait(_PATIENCE_S) == 0
-    _look_until(page, page.url, lambda page: page.get_by_text("all ok").count())
+    _reload_until(page, page.url, lambda page: page.get_by_text("all ok").count())
     expect(panel).to_contain_text("march.pdf")
     expect(panel.locator("summary").filter(has_text="#")).to_have_count(2)
     expect(page.locator(".calls li")).to_have_count(1)
@@ -130,9 +130,9 @@ def test_a_killed_executor_leaves_its_open_calls_and_loses_none(
     assert restarted.wait(_PATIENCE_S) == 0
     assert waiting() == []
 
-    _look_until(page, f"/traces/{after}", lambda page: page.locator(".calls li").count())
+    _reload_until(page, f"/traces/{after}", lambda page: page.locator(".calls li").count())
     address = f"/traces/{killed}"
-    _look_until(
+    _reload_until(
         page, address, lambda page: page.locator(".facts").count() and _count(page, "Calls") == 153
     )
     expect(page.get_by_role("heading", level=1)).to_contain_text("3 open")

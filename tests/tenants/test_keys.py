@@ -240,7 +240,7 @@ def test_of_many_that_send_with_a_new_key_at_once_one_looks_it_up(
     together = threading.Barrier(8)
     asked = []
 
-    def looked_up(token: str, scope: Scope) -> ApiKeyIdentity:
+    def load_key(token: str, scope: Scope) -> ApiKeyIdentity:
         asked.append(token)
         threading.Event().wait(0.1)  # long enough for the others to want it, too
         keys._VERIFIED.add(token, identity, 60)
@@ -250,7 +250,7 @@ def test_of_many_that_send_with_a_new_key_at_once_one_looks_it_up(
         together.wait()
         return authenticate("new", Scope.INGEST)
 
-    monkeypatch.setattr(keys, "_looked_up", looked_up)
+    monkeypatch.setattr(keys, "_load_key", load_key)
     with ThreadPoolExecutor(8) as many:
         assert {each.result() for each in [many.submit(send) for _ in range(8)]} == {identity}
     assert asked == ["new"]

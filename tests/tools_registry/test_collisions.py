@@ -35,7 +35,7 @@ class Executor:
         row, text = create_key(cast.tenant, "executor", [Scope.REGISTRY])
         return row.key_id, text
 
-    def tell(self, *tools: Any, status: int = 200) -> Any:
+    def announce(self, *tools: Any, status: int = 200) -> Any:
         answer = self._client.post(
             "/api/v1/tools", {"tools": list(tools)}, content_type="application/json"
         )
@@ -57,16 +57,16 @@ def executor(acme: Cast) -> Executor:
 
 def test_the_same_contract_is_no_matter(executor: Executor) -> None:
     for _ in range(3):
-        executor.tell(make_contract())
-    executor.tell({"digest": make_contract()["digest"]})
+        executor.announce(make_contract())
+    executor.announce({"digest": make_contract()["digest"]})
     [change] = executor.changes()
     assert (change.kind, change.number, change.key_id) == ("published", 1, executor.key_id)
 
 
 def test_throw_is_refused_with_the_difference(executor: Executor) -> None:
-    executor.tell(make_contract())
+    executor.announce(make_contract())
     narrower = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 9}}}
-    answer = executor.tell(make_contract(input_schema=narrower), status=409)
+    answer = executor.announce(make_contract(input_schema=narrower), status=409)
     assert (answer["code"], answer["status"]) == ("name_taken", 409)
     [refusal] = answer["refused"]
     diff = refusal["diff"]
@@ -82,15 +82,15 @@ def test_throw_is_refused_with_the_difference(executor: Executor) -> None:
 
 
 def test_a_collision_among_others_does_not_cost_them(executor: Executor) -> None:
-    executor.tell(make_contract())
-    answer = executor.tell(make_contract(description="b"), make_contract(name="other"))
+    executor.announce(make_contract())
+    answer = executor.announce(make_contract(description="b"), make_contract(name="other"))
     assert [row["name"] for row in answer["registered"]] == ["other"]
     assert answer["refused"][0]["diff"]["callers"] == "compatible"
 
 
 def test_long_values_are_cut_in_the_difference(executor: Executor) -> None:
-    executor.tell(make_contract())
-    answer = executor.tell(make_contract(description="x" * 5_000), status=409)
+    executor.announce(make_contract())
+    answer = executor.announce(make_contract(description="x" * 5_000), status=409)
     after = answer["refused"][0]["diff"]["changes"][0]["after"]
     assert (len(after), after[-1]) == (501, "…")
 
@@ -101,10 +101,10 @@ def test_long_values_are_cut_in_the_difference(executor: Executor) -> None:
 def test_an_attempt_is_on_record_with_its_contract_once_a_day(
     executor: Executor, policy: str, kind: str, status: int
 ) -> None:
-    executor.tell(make_contract())
+    executor.announce(make_contract())
     brought = make_contract(description="b", on_collision=policy)
     for _ in range(3):
-        executor.tell(brought, status=status)
+        executor.announce(brought, status=status)
     assert executor.kinds() == ["published", kind]
     attempt = executor.changes()[1]
     assert (attempt.number, attempt.digest) == (1, brought["digest"])
@@ -112,21 +112,21 @@ def test_an_attempt_is_on_record_with_its_contract_once_a_day(
     with tenant_scope(executor.cast.tenant.id):
         assert ToolChange.objects.get(pk=attempt.pk).contract["description"] == "b"
     another = Executor(executor.cast)
-    another.tell(brought, status=status)
+    another.announce(brought, status=status)
     assert executor.kinds() == ["published", kind, kind]
 
 
 def test_no_executor_fills_the_record(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "PER_DAY", 3)
-    executor.tell(make_contract())
+    executor.announce(make_contract())
     for number in range(6):
-        executor.tell(make_contract(description=f"b{number}", on_collision="keep"))
+        executor.announce(make_contract(description=f"b{number}", on_collision="keep"))
     assert executor.kinds() == ["published", "kept", "kept", "kept"]
 
 
 def test_a_replacement_is_published_by_the_key(executor: Executor) -> None:
-    executor.tell(make_contract())
-    executor.tell(make_contract(description="b", on_collision="replace"))
+    executor.announce(make_contract())
+    executor.announce(make_contract(description="b", on_collision="replace"))
     assert [(one.kind, one.number, one.key_id) for one in executor.changes()] == [
         ("published", 1, executor.key_id),
         ("published", 2, executor.key_id),
@@ -135,9 +135,9 @@ def test_a_replacement_is_published_by_the_key(executor: Executor) -> None:
 
 def test_an_earlier_version_is_known_and_does_not_come_back_by_itself(executor: Executor) -> None:
     first, second = make_contract(), make_contract(description="b", on_collision="replace")
-    executor.tell(first)
-    executor.tell(second)
-    executor.tell(first)
+    executor.announce(first)
+    executor.announce(second)
+    executor.announce(first)
     with tenant_scope(executor.cast.tenant.id):
         assert Tool.objects.get().current_number == 2
     assert len(executor.changes()) == 2
@@ -159,30 +159,30 @@ def _state(cast: Cast, number: int = 1) -> State:
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_a_tool_of_a_turn_that_comes_back_is_restored(executor: Executor, is_whole: bool) -> None:
     contract = make_contract(ephemeral=True)
-    executor.tell(contract)
+    executor.announce(contract)
     _expire(executor.cast)
     for _ in range(2):
-        executor.tell(contract if is_whole else {"digest": contract["digest"]})
+        executor.announce(contract if is_whole else {"digest": contract["digest"]})
     assert executor.kinds() == ["published", "retired", "restored"]
     assert _state(executor.cast) == State.PUBLISHED
 
 
 def test_the_name_of_a_tool_of_a_turn_is_free_again(executor: Executor) -> None:
-    executor.tell(make_contract(ephemeral=True))
-    executor.tell(make_contract(description="b", ephemeral=True), status=409)
+    executor.announce(make_contract(ephemeral=True))
+    executor.announce(make_contract(description="b", ephemeral=True), status=409)
     _expire(executor.cast)
-    answer = executor.tell(make_contract(description="b", ephemeral=True))
+    answer = executor.announce(make_contract(description="b", ephemeral=True))
     assert [row["version"] for row in answer["registered"]] == [2]
 
 
 def test_what_a_person_retired_stays_retired(executor: Executor) -> None:
     contract = make_contract(ephemeral=True)
-    executor.tell(contract)
+    executor.announce(contract)
     with tenant_scope(executor.cast.tenant.id):
         version = ToolVersion.objects.select_related("tool").get()
         retire(version, Publisher(executor.cast.editor))
-    executor.tell(contract)
-    executor.tell(make_contract(description="b", ephemeral=True), status=409)
+    executor.announce(contract)
+    executor.announce(make_contract(description="b", ephemeral=True), status=409)
     assert _state(executor.cast) == State.RETIRED
     assert ChangeKind.RESTORED not in executor.kinds()
 
@@ -203,7 +203,7 @@ def test_a_hostile_schema_is_refused_and_on_record_with_the_reason(
     executor: Executor, schema: dict[str, Any], said: str
 ) -> None:
     for _ in range(2):
-        answer = executor.tell(make_contract(output_schema=schema), make_contract(name="good"))
+        answer = executor.announce(make_contract(output_schema=schema), make_contract(name="good"))
     [refusal] = answer["refused"]
     assert (refusal["index"], refusal["code"]) == (0, "malformed")
     assert said in refusal["message"]
@@ -221,7 +221,7 @@ def test_a_hostile_schema_is_refused_and_on_record_with_the_reason(
 def test_a_name_no_database_can_hold_costs_its_tool_alone(executor: Executor, name: str) -> None:
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {name: 5}}
     for _ in range(2):
-        answer = executor.tell(make_contract(output_schema=schema), make_contract(name="good"))
+        answer = executor.announce(make_contract(output_schema=schema), make_contract(name="good"))
     assert [refusal["index"] for refusal in answer["refused"]] == [0]
     [change] = executor.changes()
     assert change.reason.startswith("output_schema: is not a usable JSON Schema")
@@ -231,8 +231,8 @@ def test_a_name_no_database_can_hold_costs_its_tool_alone(executor: Executor, na
 def test_a_hostile_schema_is_refused_whatever_its_policy_and_the_current_one_stays(
     executor: Executor,
 ) -> None:
-    executor.tell(make_contract())
-    executor.tell(make_contract(output_schema={"$ref": "#"}, on_collision="replace"))
+    executor.announce(make_contract())
+    executor.announce(make_contract(output_schema={"$ref": "#"}, on_collision="replace"))
     assert executor.kinds() == ["published", "refused"]
     with tenant_scope(executor.cast.tenant.id):
         assert Tool.objects.get().current_number == 1
@@ -245,10 +245,10 @@ def test_a_schema_in_use_that_looks_ahead_may_be_described_anew(
     looking_ahead = {"type": "object", "properties": {"a": ahead}}
     with monkeypatch.context() as earlier:  # before there was such a rule
         earlier.setattr(versions, "judging_problems", lambda contract, **_: {})
-        executor.tell(make_contract(input_schema=looking_ahead))
+        executor.announce(make_contract(input_schema=looking_ahead))
     anew = {"description": "b", "on_collision": "replace"}
-    executor.tell(make_contract(input_schema=looking_ahead, **anew))
-    executor.tell(make_contract(output_schema=ahead, **anew))
+    executor.announce(make_contract(input_schema=looking_ahead, **anew))
+    executor.announce(make_contract(output_schema=ahead, **anew))
     assert executor.kinds() == ["published", "published", "refused"]
 
 

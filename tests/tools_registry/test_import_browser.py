@@ -17,7 +17,7 @@ from tools_registry.exchange import job
 from tools_registry.models import Tool
 
 
-def look_at(page: Page, file: Path, tools: object) -> UUID:
+def preview(page: Page, file: Path, tools: object) -> UUID:
     file.write_text(json.dumps(tools))
     page.goto("/tools/import")
     page.locator("input[type=file]").set_input_files(file)
@@ -37,7 +37,7 @@ def test_a_file_is_chosen_looked_at_and_published(page: Page, acme: Cast, tmp_pa
     heard = complaints(page)
     register_tool(acme)
     sign_in(page, acme.editor)
-    look_at(page, tmp_path / "tools.json", [DEFINITION, {"name": "bad", "input_schema": 7}])
+    preview(page, tmp_path / "tools.json", [DEFINITION, {"name": "bad", "input_schema": 7}])
     expect(page.get_by_role("heading", name="Preview of 2 tools")).to_be_visible()
     page.get_by_role("link", name="Published").click()
     row = page.get_by_role("row").filter(has_text="get_weather")
@@ -57,7 +57,7 @@ def test_a_large_file_is_watched_and_cancelled(page: Page, acme: Cast, tmp_path:
     heard = complaints(page)
     sign_in(page, acme.editor)
     tools = [{"name": f"tool_{n:02}", "inputSchema": {}} for n in range(job.AT_ONCE_TOOLS + 1)]
-    pk = look_at(page, tmp_path / "tools.json", tools)
+    pk = preview(page, tmp_path / "tools.json", tools)
     expect(page.get_by_role("progressbar")).to_be_visible()
     work(acme, pk)
     page.get_by_role("button", name="Import 51 tools").click()  # it came by itself

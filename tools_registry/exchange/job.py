@@ -24,7 +24,7 @@ from tools_registry.exchange.applying import Way, import_tool
 from tools_registry.exchange.document import ReadTool
 from tools_registry.exchange.planning import plan_tool, stored_tools
 from tools_registry.exchange.reading import Entry, OpenDocument
-from tools_registry.exchange.summary import tell
+from tools_registry.exchange.summary import summarize
 from tools_registry.models import ImportedTool, ImportState, ToolImport
 
 AT_ONCE_BYTES: Final = 256 * 1024
@@ -33,7 +33,7 @@ AT_ONCE_TOOLS: Final = 50
 KEPT_FOR: Final = timedelta(days=1)
 CHUNK: Final = 20
 """Tools previewed in one transaction."""
-UNDER_WAY: Final = (ImportState.LOOKING, ImportState.IMPORTING)
+UNDER_WAY: Final = (ImportState.PREVIEWING, ImportState.IMPORTING)
 
 _ROWS_AT_ONCE: Final = 500
 
@@ -65,7 +65,7 @@ def start_import(
         note=document.note,
         is_large=is_large(document),
         as_drafts=not document.is_own if as_drafts is None else as_drafts,
-        state=ImportState.LOOKING,
+        state=ImportState.PREVIEWING,
         tool_count=len(document.entries),
     )
     if way is not None:
@@ -94,11 +94,11 @@ def start_import(
     return kept
 
 
-def look_again(kept: ToolImport) -> bool:
+def preview_again(kept: ToolImport) -> bool:
     """Restart the preview; False while preview or import is running. Needs the tenant's scope."""
     again = ToolImport.objects.filter(pk=kept.pk).exclude(state__in=UNDER_WAY)
     nobody = {"user_id": None, "user_name": "", "key_id": "", "reason": ""}
-    if not again.update(state=ImportState.LOOKING, done_count=0, finished_at=None, **nobody):
+    if not again.update(state=ImportState.PREVIEWING, done_count=0, finished_at=None, **nobody):
         return False
     _tools(kept).update(drafts=None, published=None, outcome=None)
     return True
@@ -107,7 +107,7 @@ def look_again(kept: ToolImport) -> bool:
 def confirm_import(kept: ToolImport, way: Way) -> bool:
     """Start importing as previewed; False unless it waits for that. Needs the tenant's scope."""
     waiting = ToolImport.objects.filter(pk=kept.pk, finished_at=kept.finished_at)
-    found = waiting.filter(state=ImportState.LOOKED_AT).select_for_update().first()
+    found = waiting.filter(state=ImportState.PREVIEWED).select_for_update().first()
     if found is None:
         return False
     _enter(found, way)
@@ -160,8 +160,8 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         if kept is None or kept.state not in UNDER_WAY:
             return False
         left = _tools(kept).filter(ordinal__gte=kept.done_count).order_by("ordinal")
-        if kept.state == ImportState.LOOKING:
-            kept.done_count += _look(kept, list(left[:CHUNK]))
+        if kept.state == ImportState.PREVIEWING:
+            kept.done_count += _preview(kept, list(left[:CHUNK]))
         else:
             kept.done_count += _carry_out(kept, list(left[:1]))
         if kept.done_count >= kept.tool_count:
@@ -170,7 +170,7 @@ def _run_chunk(tenant_id: UUID, pk: UUID) -> bool:
         return kept.state in UNDER_WAY
 
 
-def _look(kept: ToolImport, tools: list[ImportedTool]) -> int:
+def _preview(kept: ToolImport, tools: list[ImportedTool]) -> int:
     """Store the previews of some tools, both as drafts and published; returns their number."""
     read = [_read(tool) for tool in tools]
     stored = stored_tools(kept.tenant_id, {one.name for one in read})
@@ -179,7 +179,7 @@ def _look(kept: ToolImport, tools: list[ImportedTool]) -> int:
         drafts, published = (plan_tool(one, here, as_drafts=way) for way in (True, False))
         if drafts.becomes is not None and published.becomes is drafts.becomes:
             published.diff = drafts.diff  # computing it may take long
-        tool.drafts, tool.published = tell(drafts), tell(published)
+        tool.drafts, tool.published = summarize(drafts), summarize(published)
         tool.save(update_fields=["drafts", "published"])
     return len(tools)
 
@@ -192,13 +192,13 @@ def _carry_out(kept: ToolImport, tools: list[ImportedTool]) -> int:
         by = Publisher(user) if user else Publisher(operator=kept.user_name)
     way = Way(kept.as_drafts, by, kept.reason)
     for tool in tools:
-        looked_at = tool.drafts if way.as_drafts else tool.published
-        expected = looked_at["fingerprint"] if looked_at else None
+        previewed = tool.drafts if way.as_drafts else tool.published
+        expected = previewed["fingerprint"] if previewed else None
         done = import_tool(kept.tenant, _read(tool), way, expected=expected)
-        if looked_at and done.tool and not done.problems and done.steps:  # as previewed
-            tool.outcome = {**looked_at, "tool": str(done.tool.pk)}
+        if previewed and done.tool and not done.problems and done.steps:  # as previewed
+            tool.outcome = {**previewed, "tool": str(done.tool.pk)}
         else:
-            tool.outcome = tell(done)
+            tool.outcome = summarize(done)
         tool.save(update_fields=["outcome"])
     return len(tools)
 
@@ -208,8 +208,8 @@ def _read(tool: ImportedTool) -> ReadTool:
 
 
 def _finish(kept: ToolImport) -> None:
-    is_looking = kept.state == ImportState.LOOKING
-    kept.state = ImportState.LOOKED_AT if is_looking else ImportState.DONE
+    is_preview = kept.state == ImportState.PREVIEWING
+    kept.state = ImportState.PREVIEWED if is_preview else ImportState.DONE
     kept.finished_at = timezone.now()
 
 

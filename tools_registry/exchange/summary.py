@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from tools_registry.exchange.planning import PlannedTool, Status
 
-CHANGES_TOLD: Final = 5
+CHANGES_SHOWN: Final = 5
 STATUSES: Final[tuple[Status, ...]] = ("refused", "changed", "added", "unchanged")
 """Ordered by how much attention they need."""
 
 
-def tell(one: PlannedTool) -> dict[str, Any]:
+def summarize(one: PlannedTool) -> dict[str, Any]:
     """The summary of a tool's plan."""
     changes = one.diff.changes if one.diff else []
     return {
@@ -27,17 +27,17 @@ def tell(one: PlannedTool) -> dict[str, Any]:
         "notes": one.notes,
         **one.verdicts,
         "changes": [
-            [each.change.path, each.change.keyword, each.reason] for each in changes[:CHANGES_TOLD]
+            [each.change.path, each.change.keyword, each.reason] for each in changes[:CHANGES_SHOWN]
         ],
-        "more_changes": max(0, len(changes) - CHANGES_TOLD),
+        "more_changes": max(0, len(changes) - CHANGES_SHOWN),
         "tool": str(one.tool.pk) if one.tool else None,
         "fingerprint": one.fingerprint,
     }
 
 
-def count(told: Iterable[dict[str, Any]]) -> dict[str, int]:
+def count(summaries: Iterable[dict[str, Any]]) -> dict[str, int]:
     """The number of tools per status, in the order of `STATUSES`."""
     counts: dict[str, int] = dict.fromkeys(STATUSES, 0)
-    for one in told:
+    for one in summaries:
         counts[one["status"]] += 1
     return counts

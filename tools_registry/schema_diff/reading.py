@@ -27,7 +27,7 @@ _FOREIGN = "guards accept a keyword that its dialect does not have"
 _KNOWN = ("2020-12", "2019-09", *_REF_ALONE)
 _BEHIND_MAX = 60
 _READS_MAX = 50_000  # per document; a document has room for some 10,000 nodes
-_LOOKS_INTO = 4  # levels of properties searched for a difference between alternatives
+_DEPTH_MAX = 4  # levels of properties searched for a difference between alternatives
 
 
 class UndecidedError(Exception):
@@ -141,7 +141,7 @@ class Document:
             return False
         views = [self._read(node, behind) for node in nodes]
         return all(
-            self._exclude(one, other, behind, _LOOKS_INTO)
+            self._exclude(one, other, behind, _DEPTH_MAX)
             for index, one in enumerate(views)
             for other in views[:index]
         )

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_look
+from tenants.actions import record_view
 from tools_registry.exchange.export import current_contracts, export_registry
 from tools_registry.exchange.providers import PROVIDERS, Definition, Provider, define
 from tools_registry.models import Tool
@@ -27,7 +27,7 @@ REMARKS_MAX = 100
 def registry_export(request: TenantRequest) -> HttpResponseBase:
     """Export all tools with all versions as JSON for an import; recorded once a minute."""
     if request.method != "HEAD":
-        record_look(request.tenant.id, request.user, "registry.export", "registry")
+        record_view(request.tenant.id, request.user, "registry.export", "registry")
     name = f"registry-{request.tenant.slug}-{timezone.now():%Y%m%dT%H%M%SZ}.json"
     return StreamingHttpResponse(
         export_registry(request.tenant.id),

@@ -126,10 +126,10 @@ def import_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
 
 @require_POST
 @tenant_page(role=Role.EDITOR)
-def import_look(request: TenantRequest, pk: UUID) -> HttpResponseBase:
+def import_preview(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     """Preview the file again, if tools have changed since or the import was stopped."""
     kept = _own(request, pk)
-    if job.look_again(kept):
+    if job.preview_again(kept):
         _go_on(kept)
     return redirect("tool_import_page", kept.pk)
 
@@ -188,7 +188,7 @@ def _page(
     }
     if not is_under_way:
         way = (request.POST if request.method == "POST" else request.GET).get("as", "")
-        is_open = kept.state == ImportState.LOOKED_AT and way in ("drafts", "published")
+        is_open = kept.state == ImportState.PREVIEWED and way in ("drafts", "published")
         as_drafts = way == "drafts" if is_open else kept.as_drafts
         context |= _tools(kept, as_drafts=as_drafts)
         context |= {"plan": _name(kept), "reason": request.POST.get("reason", "")}
@@ -199,9 +199,9 @@ def _page(
 
 def _tools(kept: ToolImport, *, as_drafts: bool) -> dict[str, Any]:
     rows = job.outcomes(kept, as_drafts=as_drafts)
-    told = [one for one, _ in rows if one is not None]
-    counts = count(told)
-    listed = [one for one in told if one["status"] != "unchanged"]
+    summaries = [one for one, _ in rows if one is not None]
+    counts = count(summaries)
+    listed = [one for one in summaries if one["status"] != "unchanged"]
     listed.sort(key=lambda one: STATUSES.index(one["status"]))
     return {
         "as_drafts": as_drafts,
@@ -210,7 +210,7 @@ def _tools(kept: ToolImport, *, as_drafts: bool) -> dict[str, Any]:
         "refused": counts["refused"],
         "rows": [_row(one) for one in listed[:ROWS_MAX]],
         "more": len(listed) - ROWS_MAX,
-        "unchanged": [one["name"] for one in told if one["status"] == "unchanged"][:ROWS_MAX],
+        "unchanged": [one["name"] for one in summaries if one["status"] == "unchanged"][:ROWS_MAX],
         "left": [path for one, path in rows if one is None],
     }
 

@@ -33,9 +33,9 @@ from audit.intake.otlp.joining import (
     Wanted,
     days_around,
     executors_among,
+    find_calls,
     insert_rows,
     lock_traces,
-    look_up,
     move_spans,
 )
 from audit.intake.otlp.mapping import Identity, is_same_call
@@ -123,7 +123,7 @@ def _owners(writer: Statements, layers: Sequence[_Layer]) -> dict[UUID, tuple[Kn
     for layer in layers:
         for day in days_around(layer.start.started_us):
             wanted.setdefault(day, (set(), set()))[1].add(layer.span_uuid)
-    known = {each.span_uuid: each for each in look_up(writer, wanted) if not each.is_executor}
+    known = {each.span_uuid: each for each in find_calls(writer, wanted) if not each.is_executor}
     executors = executors_among(writer, list(known.values()))
     owners: dict[UUID, tuple[Known, _Layer]] = {}
     for layer in layers:

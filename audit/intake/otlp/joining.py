@@ -79,7 +79,7 @@ def join(writer: Statements, spans: Sequence[Span], mapped: Mapped) -> Mapped:
     if not mapped.calls:
         return mapped
     lock_traces(writer, {call.outermost.trace_id for call in mapped.calls})
-    known = look_up(writer, _wanted(mapped.calls))
+    known = find_calls(writer, _wanted(mapped.calls))
     if not known:
         return mapped
     executors = executors_among(writer, known)
@@ -111,7 +111,7 @@ def days_around(started_us: int) -> set[int]:
     return {(started_us + away) // DAY_US for away in (-_APART_US, _APART_US)}
 
 
-def look_up(writer: Statements, wanted: Wanted) -> list[Known]:
+def find_calls(writer: Statements, wanted: Wanted) -> list[Known]:
     """The stored ones of the wanted spans. One statement per day."""
     found: dict[UUID, Known] = {}
     for day, (own, own_and_above) in sorted(wanted.items()):
@@ -155,7 +155,7 @@ def executors_among(writer: Statements, known: Sequence[Known]) -> set[UUID]:
     for each in known:
         if each.invocation_id not in settled:
             wanted.setdefault(each.started_us // DAY_US, (set(), set()))[1].add(each.invocation_id)
-    return found | {each.invocation_id for each in look_up(writer, wanted) if each.is_executor}
+    return found | {each.invocation_id for each in find_calls(writer, wanted) if each.is_executor}
 
 
 def _spans_to_add(

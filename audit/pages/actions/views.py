@@ -16,7 +16,7 @@ from audit.queries.actions import NO_ACTIONS, VERBS, ActionFilter, action_page
 from audit.queries.cursor import read_cursor
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_look
+from tenants.actions import record_view
 from tenants.models import Action, Role
 
 PAGE_SIZE = 50
@@ -73,7 +73,7 @@ def action_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     now = timezone.now()
     if request.method != "HEAD":
         query = request.GET.urlencode()
-        record_look(request.tenant.id, request.user, "action.export", kind, query=query)
+        record_view(request.tenant.id, request.user, "action.export", kind, query=query)
     name = f"actions-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
     return StreamingHttpResponse(
         FORMS[kind].write(chunks(request.tenant.id, form.wanted(now))),

@@ -19,7 +19,7 @@ from audit.queries.calls import Beside, CallDetail, call_of_span
 from audit.queries.calls import call_detail as find_call
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_look
+from tenants.actions import record_view
 from tenants.models import Role
 
 
@@ -102,7 +102,7 @@ def panel_context(
 def _record_view(
     request: TenantRequest, call: CallDetail, verb: str = "call.view", **details: str
 ) -> None:
-    record_look(
+    record_view(
         request.tenant.id,
         request.user,
         verb,

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 from audit.exports.calls import FORMS, chunks
 from audit.pages.show.requested_query import invalid, read_query
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_look
+from tenants.actions import record_view
 
 
 @require_safe
@@ -29,7 +29,7 @@ def call_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     found = chunks(request.tenant.id, query.wanted, now, with_messages=with_messages)
     if request.method != "HEAD":
         # Only exports with messages are recorded per query: a viewer must not grow the ledger.
-        record_look(
+        record_view(
             request.tenant.id,
             request.user,
             "call.export",

@@ -27,7 +27,7 @@ from audit.tasks import search_payloads
 from audit.work import payload_search
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, tenant_page
-from tenants.actions import record_action, record_look
+from tenants.actions import record_action, record_view
 from tenants.models import Membership
 from tenants.slices import UNDER_WAY, JobState, percent
 
@@ -99,7 +99,7 @@ def search_detail(request: TenantRequest, pk: UUID) -> HttpResponse:
         "limit": payload_search.MAX_HITS,
     }
     if not is_withheld:
-        record_look(request.tenant.id, request.user, "payload.found", str(search.id))
+        record_view(request.tenant.id, request.user, "payload.found", str(search.id))
     return render_page(request, "calls/payload_search.html", "payload-search", context)
 
 

@@ -19,7 +19,7 @@ from audit.show.figures import counted
 from audit.work import inbox
 from config.http.htmx import render_page
 from tenants.access import TenantRequest, has_role, tenant_page
-from tenants.actions import record_look
+from tenants.actions import record_view
 from tenants.models import Role
 
 PAGE_SIZE = 50
@@ -61,7 +61,7 @@ def inbox_list(request: TenantRequest) -> HttpResponse:
         )
     if request.membership.sees_payloads and page.rows:
         query = request.GET.urlencode()
-        record_look(request.tenant.id, request.user, "inbox.view", "beginnings", query=query)
+        record_view(request.tenant.id, request.user, "inbox.view", "beginnings", query=query)
     context = {
         "form": form,
         "wanted": wanted,
@@ -175,7 +175,7 @@ def inbox_export(request: TenantRequest, kind: str) -> HttpResponseBase:
     written = exports.FORMS[kind]
     wanted = form.wanted(timezone.now())
     if request.method != "HEAD":
-        record_look(
+        record_view(
             request.tenant.id,
             request.user,
             "inbox.export",
@@ -203,7 +203,7 @@ def _detail(
     with_raw = is_shown(request, "inbox.reveal", str(line.id), now)
     entry = inbox.gather(line, with_raw=with_raw, now=now)
     if with_raw:
-        record_look(request.tenant.id, request.user, "inbox.view", str(line.id), code=line.code)
+        record_view(request.tenant.id, request.user, "inbox.view", str(line.id), code=line.code)
     context: dict[str, object] = {
         "entry": entry,
         "line": line,

@@ -23,7 +23,7 @@ from tenants.models import Membership
 
 FAILURES_SHOWN = 6
 VIOLATIONS_SHOWN = 6
-_LOOKING = Budget(rows=20_000, seconds=0.02)
+_LIST_BUDGET = Budget(rows=20_000, seconds=0.02)
 
 
 @require_safe
@@ -63,6 +63,6 @@ def _latest_failures(found: OverTime, now: datetime, membership: Membership) -> 
         replace(wanted, since=found.of.start, until=found.of.parts[part][1]),
         now=now,
         size=FAILURES_SHOWN,
-        budget=_LOOKING,
+        budget=_LIST_BUDGET,
     )
     return call_rows(page.calls, now, membership)

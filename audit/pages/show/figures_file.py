@@ -10,7 +10,7 @@ from audit.exports.forms import Form
 from audit.pages.show.range_bar import requested_range
 from audit.queries.time_range import TimeRange
 from tenants.access import TenantRequest
-from tenants.actions import record_look
+from tenants.actions import record_view
 
 
 def figures_file(
@@ -35,7 +35,7 @@ def figures_file(
         return HttpResponse(requested.problem, status=400, content_type="text/plain")
     found = documents(requested.range)
     if request.method != "HEAD":
-        record_look(request.tenant.id, request.user, action, kind, query=request.GET.urlencode())
+        record_view(request.tenant.id, request.user, action, kind, query=request.GET.urlencode())
     form = forms[kind]
     name = f"{of}-{request.tenant.slug}-{now:%Y%m%dT%H%M%SZ}.{kind}"
     return HttpResponse(

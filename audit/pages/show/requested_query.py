@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from audit.queries.call_query import Query, Reader, parse
 from tenants.access import TenantRequest
-from tenants.actions import record_look
+from tenants.actions import record_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def reader_of(request: TenantRequest) -> Reader:
 def record_payload_query(request: TenantRequest, query: Query, now: datetime) -> None:
     """Record in the audit log, once a minute, that a query used values of payloads."""
     if not query.problems and query.wanted.payload:
-        record_look(
+        record_view(
             request.tenant.id, request.user, "payload.query", "calls", query=query.on_record(now)
         )
 

@@ -16,7 +16,7 @@ from tenants.scope import current_tenant_id
 
 REVEALED_FOR = timedelta(hours=1)
 REASON_MAX_LENGTH = 500
-_TOLD = 20
+_LISTED = 20
 
 Verb = Literal["call.reveal", "inbox.reveal", "payload.search"]
 
@@ -53,4 +53,4 @@ def reveals(request: TenantRequest, verb: Verb, subject: str) -> list[Action]:
     if not has_role(request.membership, Role.AUDITOR):
         return []
     found = Action.objects.filter(tenant_id=current_tenant_id(), verb=verb, subject=subject)
-    return list(found.order_by("-at")[:_TOLD])
+    return list(found.order_by("-at")[:_LISTED])

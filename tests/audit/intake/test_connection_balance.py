@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from audit.intake.balance import LOOK_EVERY_S, Balance
+from audit.intake.balance import CHECK_EVERY_S, Balance
 from tests.support.installation import (
     Installation,
     announcement,
@@ -50,10 +50,10 @@ class _Processes:
         """How many of so many answers of each ask the sender to move, after it was watched."""
         for balance in self.balances:
             assert not balance.asks_to_move()
-        self.clock.now += LOOK_EVERY_S
+        self.clock.now += CHECK_EVERY_S
         for balance in self.balances:
             assert not balance.asks_to_move()  # only now each has seen the others
-        self.clock.now += LOOK_EVERY_S
+        self.clock.now += CHECK_EVERY_S
         return [sum(each.asks_to_move() for _ in range(answers)) for each in self.balances]
 
 
@@ -81,11 +81,11 @@ def test_a_sender_that_takes_turns_with_others_counts_by_its_time(tmp_path: Path
     busy, idle = processes.balances
     for each in (busy, idle):
         assert not each.asks_to_move()
-    processes.clock.now += LOOK_EVERY_S
+    processes.clock.now += CHECK_EVERY_S
     assert not busy.asks_to_move()
     with idle.request():  # nine tenths of the time
-        processes.clock.now += 0.9 * LOOK_EVERY_S
-    processes.clock.now += 0.1 * LOOK_EVERY_S
+        processes.clock.now += 0.9 * CHECK_EVERY_S
+    processes.clock.now += 0.1 * CHECK_EVERY_S
     assert not busy.asks_to_move()
 
 
@@ -123,7 +123,7 @@ def test_a_process_that_has_died_is_not_waited_for(tmp_path: Path) -> None:
 def _asked_in_a_second(balance: Balance) -> int:
     asked = 0
     for _ in range(30):
-        time.sleep(LOOK_EVERY_S / 10)
+        time.sleep(CHECK_EVERY_S / 10)
         asked += balance.asks_to_move()
     return asked
 

@@ -18,7 +18,7 @@ from tools_registry.exchange.applying import Way, import_tool
 from tools_registry.exchange.export import export_registry
 from tools_registry.exchange.planning import plan_import
 from tools_registry.exchange.reading import OpenDocument, UnreadableError, open_document
-from tools_registry.exchange.summary import count, tell
+from tools_registry.exchange.summary import count, summarize
 
 
 class Command(BaseCommand):
@@ -76,15 +76,15 @@ class Command(BaseCommand):
         except (OSError, UnreadableError) as error:
             raise CommandError(str(error)) from error
         way = Way(not options["publish"], Publisher(operator=operator()), options["reason"].strip())
-        told: list[dict[str, Any]] = []
+        summaries: list[dict[str, Any]] = []
         try:
-            told.extend(self._through(tenant, document, way, is_dry_run=options["dry_run"]))
+            summaries.extend(self._through(tenant, document, way, is_dry_run=options["dry_run"]))
         except KeyboardInterrupt:
-            self._tell(told, as_json=options["json"])
-            said = f"interrupted after {len(told):,} of {len(document.entries):,} tools;"
+            self._report(summaries, as_json=options["json"])
+            said = f"interrupted after {len(summaries):,} of {len(document.entries):,} tools;"
             more = "run the command again for the rest: imported tools do not change"
             raise CommandError(f"{said} {more}", returncode=130) from None
-        self._tell(told, as_json=options["json"])
+        self._report(summaries, as_json=options["json"])
 
     def _through(
         self, tenant: Tenant, document: OpenDocument, way: Way, *, is_dry_run: bool
@@ -97,15 +97,15 @@ class Command(BaseCommand):
                     [plan] = plan_import(tenant.pk, [entry.read()], as_drafts=way.as_drafts)
                 else:
                     plan = import_tool(tenant, entry.read(), way)
-            yield tell(plan)
+            yield summarize(plan)
             progress(done, len(document.entries))
 
-    def _tell(self, told: list[dict[str, Any]], *, as_json: bool) -> None:
-        counts = count(told)
+    def _report(self, summaries: list[dict[str, Any]], *, as_json: bool) -> None:
+        counts = count(summaries)
         if as_json:
-            self.stdout.write(json.dumps({**counts, "tools": told}))
+            self.stdout.write(json.dumps({**counts, "tools": summaries}))
             return
-        for one in told:
+        for one in summaries:
             if one["status"] != "unchanged":
                 self.stdout.write(f"{one['name'] or one['path']}  {one['status']}")
                 for line in [*one["problems"], *one["steps"], *one["notes"]]:

@@ -14,7 +14,7 @@ from audit.events.end_meta import (
     Ended,
     Route,
     Routed,
-    tell,
+    summarize,
 )
 from audit.index.histogram import BUCKET_COUNT, bucket_of, histogram
 from audit.pages.latency.bands import DOUBLING, bands, first_us
@@ -151,7 +151,7 @@ def ended(meta: object, **members: Any) -> Ended:
 
 
 def test_routing_and_sources_are_summed_up() -> None:
-    told = tell(
+    told = summarize(
         [
             ended({"routing": {"profile": "fast", "space": "s", "index": 3, "b": [1], "c": None}}),
             ended({"routing": {"profile": "fast", "space": "s", "index": 3, "b": [2], "c": None}}),
@@ -186,7 +186,7 @@ def test_whatever_an_end_says_is_taken_or_passed_over(value: Any) -> None:
         ended({"routing": value, "source_counts": value}),
         *(Ended("t", 1, 1, each) for each in (raw, json.dumps(value).encode(), b"\xff", b"")),
     ]
-    assert tell(ends).calls == 6
+    assert summarize(ends).calls == 6
 
 
 @given(st.lists(durations, min_size=1, max_size=40), st.sampled_from([0.5, 0.95, 1.0]))

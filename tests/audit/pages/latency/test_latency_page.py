@@ -148,7 +148,7 @@ def log() -> Log:
                 event = json.loads(raw)
                 if event["type"] == "toolExecutionEnd":
                     ends[event["invocation_id"]] = event
-    told = [
+    end_metadata = [
         CompletedCall(
             tool=end["tool_name"],
             version=end.get("tool_version", ""),
@@ -157,7 +157,7 @@ def log() -> Log:
         )
         for end in ends.values()
     ]
-    return Log(cast, told)
+    return Log(cast, end_metadata)
 
 
 def assert_spent(spent: Spent, calls: Sequence[CompletedCall]) -> None:
@@ -281,18 +281,18 @@ def test_what_single_calls_tell_equals_a_recount_of_the_log(
                     key = error["type"], error["upstream_status"]
                     answered[key] = answered.get(key, 0) + 1
             assert spent.upstream == answered
-        told = found.told
-        assert (told.calls, told.erased) == (len(looked_at), 0)
+        end_metadata = found.end_metadata
+        assert (end_metadata.calls, end_metadata.erased) == (len(looked_at), 0)
         routed = [one for one in looked_at if "routing" in one.meta]
-        assert sum(one.calls for one in told.routes.values()) == len(routed)
-        for route, way in told.routes.items():
+        assert sum(one.calls for one in end_metadata.routes.values()) == len(routed)
+        for route, way in end_metadata.routes.items():
             own = [
                 call
                 for call in routed
                 if call.tool == route.tool_name and call.meta["routing"]["profile"] == route.profile
             ]
             assert (way.calls, way.tokens) == (len(own), sum(call.tokens for call in own))
-        assert sum(one.results for one in told.sources.values()) == sum(
+        assert sum(one.results for one in end_metadata.sources.values()) == sum(
             sum(call.meta["source_counts"].values()) for call in routed
         )
 
