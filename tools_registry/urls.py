@@ -31,9 +31,9 @@ urlpatterns = [
     path("tools/<uuid:pk>/arrivals", version_actions.tool_arrivals, name="tool_arrivals"),
     path("tools/<uuid:pk>/describe", version_actions.tool_describe, name="tool_describe"),
     path(
-        "tools/<uuid:pk>/<int:number>/<slug:deed>",
-        version_actions.version_deed,
-        name="version_deed",
+        "tools/<uuid:pk>/<int:number>/<slug:action>",
+        version_actions.version_action,
+        name="version_action",
     ),
     path("tools/<uuid:pk>", tools.tool_detail, name="tool_detail"),
     path("tools/<uuid:pk>/<int:number>", tools.tool_detail, name="tool_version"),

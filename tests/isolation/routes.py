@@ -22,7 +22,7 @@ from tests.isolation.world import World
 
 READ = MappingProxyType({"GET": 200})
 FORM = MappingProxyType({"GET": 200, "POST": 200})
-DEED = MappingProxyType({"POST": 302})
+ACTION = MappingProxyType({"POST": 302})
 SENT = MappingProxyType({"POST": 200})
 WHATEVER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -103,7 +103,7 @@ ROUTES: dict[str, Visit] = {
         shows_canary=False,
         data=lambda world: {"text": "a stranger's"},
         needs_payloads=True,
-        answers=DEED,
+        answers=ACTION,
     ),
     "calls/search/<uuid:pk>": Object(
         lambda world: f"/calls/search/{world.search_id}", needs_payloads=True
@@ -112,7 +112,7 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/calls/search/{world.search_id}/cancel",
         is_read=False,
         needs_payloads=True,
-        answers=DEED,
+        answers=ACTION,
     ),
     # However long ago the world was made: by itself the tail begins two minutes back.
     "calls/tail": Listing(
@@ -122,17 +122,17 @@ ROUTES: dict[str, Visit] = {
         "/calls/views",
         shows_canary=False,
         data=lambda world: {"q": "tool:a", "name": "mine"},
-        answers=DEED,
+        answers=ACTION,
     ),
     "calls/views/<uuid:pk>/delete": Object(
-        lambda world: f"/calls/views/{world.view_id}/delete", is_read=False, answers=DEED
+        lambda world: f"/calls/views/{world.view_id}/delete", is_read=False, answers=ACTION
     ),
     "calls/<day:started_on>/<uuid:invocation_id>": Object(lambda world: _call(world)),
     "calls/<day:started_on>/<uuid:invocation_id>/<slug:kind>": Object(
         lambda world: _call(world) + "/start", needs_payloads=True, needs_reveal=True
     ),
     "calls/<day:started_on>/<uuid:invocation_id>/reveal": Object(
-        lambda world: _call(world) + "/reveal", is_read=False, role=Role.AUDITOR, answers=DEED
+        lambda world: _call(world) + "/reveal", is_read=False, role=Role.AUDITOR, answers=ACTION
     ),
     "violations/": Listing("/violations/"),
     "violations/export.<slug:kind>": Listing("/violations/export.ndjson"),
@@ -147,14 +147,14 @@ ROUTES: dict[str, Visit] = {
         shows_canary=False,
         data=lambda world: {"tool": "a stranger's"},
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "repeats/polling/remove": Listing(
         "/repeats/polling/remove",
         shows_canary=False,
         data=lambda world: {"tool": world.canary},
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
         of_others={"POST": 404},
     ),
     "reports/": Listing("/reports/"),
@@ -164,33 +164,35 @@ ROUTES: dict[str, Visit] = {
         shows_canary=False,
         data=lambda world: {"kind": "day", "day": f"{world.at:%Y-%m-%d}"},
         needs_payloads=True,
-        answers=DEED,
+        answers=ACTION,
     ),
     "reports/schedule": Listing(
         "/reports/schedule",
         shows_canary=False,
         data=lambda world: {"kinds": "week", "time_zone": "UTC", "keep_days": "90"},
         role=Role.ADMIN,
-        answers=DEED,
+        answers=ACTION,
     ),
     "reports/<uuid:pk>": Object(lambda world: f"/reports/{world.report_id}"),
     "reports/<uuid:pk>/again": Object(
         lambda world: f"/reports/{world.report_id}/again",
         is_read=False,
         needs_payloads=True,
-        answers=DEED,
+        answers=ACTION,
     ),
     "reports/<uuid:pk>/export.<slug:kind>": Object(
         lambda world: f"/reports/{world.report_id}/export.json"
     ),
     "ledger/": Listing("/ledger/"),
-    "ledger/check": Listing("/ledger/check", shows_canary=False, needs_payloads=True, answers=DEED),
+    "ledger/check": Listing(
+        "/ledger/check", shows_canary=False, needs_payloads=True, answers=ACTION
+    ),
     "ledger/check/<uuid:pk>": Object(lambda world: f"/ledger/check/{world.check_id}"),
     "ledger/check/<uuid:pk>/cancel": Object(
         lambda world: f"/ledger/check/{world.check_id}/cancel",
         is_read=False,
         needs_payloads=True,
-        answers=DEED,
+        answers=ACTION,
     ),
     # Numbers count within a tenant: a stranger has an entry of the same number, their own.
     "ledger/checkpoints/<int:epoch>/<int:size>": Listing("/ledger/checkpoints/0/2"),
@@ -215,7 +217,7 @@ ROUTES: dict[str, Visit] = {
             "reason": "a stranger's",
         },
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "inbox/export.<slug:kind>": Listing("/inbox/export.ndjson?state=all", role=Role.AUDITOR),
     "inbox/<uuid:pk>": Object(lambda world: f"/inbox/{world.refused_id}"),
@@ -223,13 +225,13 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/inbox/{world.refused_id}/reveal",
         is_read=False,
         role=Role.AUDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "inbox/<uuid:pk>/send": Object(
         lambda world: f"/inbox/{world.refused_id}/send",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "inbox/<uuid:pk>/discard": Object(
         lambda world: f"/inbox/{world.refused_id}/discard",
@@ -246,7 +248,7 @@ ROUTES: dict[str, Visit] = {
         answers={"POST": 422},
     ),
     "tools/<uuid:pk>/replays": Object(
-        lambda world: _tool(world) + "/replays", is_read=False, role=Role.EDITOR, answers=DEED
+        lambda world: _tool(world) + "/replays", is_read=False, role=Role.EDITOR, answers=ACTION
     ),
     "tools/<uuid:pk>/replays/<uuid:replay_id>": Object(
         lambda world: f"{_tool(world)}/replays/{world.replay_id}"
@@ -255,20 +257,20 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"{_tool(world)}/replays/{world.replay_id}/cancel",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "tools/<uuid:pk>/drift": Object(lambda world: _tool(world) + "/drift"),
     "tools/<uuid:pk>/drift/look": Object(
-        lambda world: _tool(world) + "/drift/look", is_read=False, role=Role.EDITOR, answers=DEED
+        lambda world: _tool(world) + "/drift/look", is_read=False, role=Role.EDITOR, answers=ACTION
     ),
     "tools/<uuid:pk>/drift/looks/<uuid:analysis_id>/cancel": Object(
         lambda world: f"{_tool(world)}/drift/looks/{world.analysis_id}/cancel",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "tools/<uuid:pk>/drift/draft": Object(
-        lambda world: _tool(world) + "/drift/draft", is_read=False, role=Role.EDITOR, answers=DEED
+        lambda world: _tool(world) + "/drift/draft", is_read=False, role=Role.EDITOR, answers=ACTION
     ),
     "tools/<uuid:pk>/effect": Object(lambda world: _tool(world) + "/effect"),
     # pages of the registry
@@ -296,19 +298,19 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/tools/import/{world.import_id}/look",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "tools/import/<uuid:pk>/cancel": Object(
         lambda world: f"/tools/import/{world.import_id}/cancel",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "tools/import/<uuid:pk>/discard": Object(
         lambda world: f"/tools/import/{world.import_id}/discard",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "tools/definitions": Listing("/tools/definitions"),
     "tools/definitions/<slug:provider>.json": Listing("/tools/definitions/mcp.json"),
@@ -321,26 +323,26 @@ ROUTES: dict[str, Visit] = {
         shows_canary=False,
         data=lambda world: {"name": "a stranger's"},
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "tools/<uuid:pk>/diff": Object(lambda world: f"/tools/{world.tool_id}/diff?from=1&to=draft"),
     "tools/<uuid:pk>/arrivals": Object(
         lambda world: f"/tools/{world.tool_id}/arrivals",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "tools/<uuid:pk>/describe": Object(
         lambda world: f"/tools/{world.tool_id}/describe",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
-    "tools/<uuid:pk>/<int:number>/<slug:deed>": Object(
+    "tools/<uuid:pk>/<int:number>/<slug:action>": Object(
         lambda world: f"/tools/{world.tool_id}/1/deprecate",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "tools/<uuid:pk>": Object(lambda world: f"/tools/{world.tool_id}"),
     "tools/<uuid:pk>/<int:number>": Object(lambda world: f"/tools/{world.tool_id}/1"),
@@ -348,7 +350,7 @@ ROUTES: dict[str, Visit] = {
         lambda world: _tool(world) + "/draft", role=Role.EDITOR, answers=FORM
     ),
     "tools/<uuid:pk>/draft/begin": Object(
-        lambda world: _tool(world) + "/draft/begin", is_read=False, role=Role.EDITOR, answers=DEED
+        lambda world: _tool(world) + "/draft/begin", is_read=False, role=Role.EDITOR, answers=ACTION
     ),
     "tools/<uuid:pk>/draft/check": Object(
         lambda world: _tool(world) + "/draft/check", is_read=False, role=Role.EDITOR, answers=SENT
@@ -357,29 +359,29 @@ ROUTES: dict[str, Visit] = {
         lambda world: _tool(world) + "/draft/discard",
         is_read=False,
         role=Role.EDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     # sign-in and settings
     "login": Open("/login", "signing in", answers=FORM, signed_in={"GET": 302, "POST": 302}),
-    "logout": Open("/logout", "signing out", answers=DEED),
+    "logout": Open("/logout", "signing out", answers=ACTION),
     "invitations/<str:token>": Open(
         f"/invitations/{'0' * 32}_{'0' * 32}_{'x' * 43}",
         "joining a tenant: to who has the link (tests/tenants/test_invitations.py)",
         answers={"GET": 404, "POST": 404},
     ),
-    "switch-tenant": Object(lambda world: "/switch-tenant", is_read=False, answers=DEED),
+    "switch-tenant": Object(lambda world: "/switch-tenant", is_read=False, answers=ACTION),
     "settings/keys": Listing("/settings/keys", role=Role.ADMIN, answers=FORM),
     "settings/keys/<uuid:pk>/revoke": Object(
         lambda world: f"/settings/keys/{world.api_key.pk}/revoke",
         is_read=False,
         role=Role.ADMIN,
-        answers=DEED,
+        answers=ACTION,
     ),
     "settings/keys/<uuid:pk>/rotate": Object(
         lambda world: f"/settings/keys/{world.api_key.pk}/rotate",
         is_read=False,
         role=Role.ADMIN,
-        answers=DEED,
+        answers=ACTION,
     ),
     "settings/members": Listing(
         "/settings/members",
@@ -391,19 +393,19 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/settings/members/{world.membership.pk}/role",
         is_read=False,
         role=Role.ADMIN,
-        answers=DEED,
+        answers=ACTION,
     ),
     "settings/members/<uuid:pk>/remove": Object(
         lambda world: f"/settings/members/{world.membership.pk}/remove",
         is_read=False,
         role=Role.ADMIN,
-        answers=DEED,
+        answers=ACTION,
     ),
     "settings/members/invitations/<uuid:pk>/revoke": Object(
         lambda world: f"/settings/members/invitations/{world.invitation_id}/revoke",
         is_read=False,
         role=Role.ADMIN,
-        answers=DEED,
+        answers=ACTION,
     ),
     "settings/tenant": Listing("/settings/tenant", role=Role.ADMIN, answers=FORM),
     "settings/redaction": Listing(
@@ -418,7 +420,7 @@ ROUTES: dict[str, Visit] = {
         shows_canary=False,
         data=lambda world: {"q": "tool:a"},
         role=Role.ADMIN,
-        answers=DEED,
+        answers=ACTION,
     ),
     "settings/erasures/<uuid:pk>": Object(
         lambda world: f"/settings/erasures/{world.erasure_id}", role=Role.AUDITOR
@@ -427,13 +429,13 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/settings/erasures/{world.erasure_id}/confirm",
         is_read=False,
         role=Role.ADMIN,
-        answers=DEED,
+        answers=ACTION,
     ),
     "settings/erasures/<uuid:pk>/cancel": Object(
         lambda world: f"/settings/erasures/{world.erasure_id}/cancel",
         is_read=False,
         role=Role.ADMIN,
-        answers=DEED,
+        answers=ACTION,
     ),
     "settings/holds": Listing(
         "/settings/holds",
@@ -445,14 +447,14 @@ ROUTES: dict[str, Visit] = {
         lambda world: f"/settings/holds/{world.hold_id}/release",
         is_read=False,
         role=Role.AUDITOR,
-        answers=DEED,
+        answers=ACTION,
     ),
     "settings/preferences": Listing(
         "/settings/preferences", data=lambda world: {"time_zone": "No/Where"}, answers=FORM
     ),
     "settings/password": Listing("/settings/password", needs_tenant=False, answers=FORM),
     "favicon.ico": Open("/favicon.ico", "leads to the icon", answers={"GET": 302}),
-    "theme": Open("/theme", "light or dark, in a cookie", answers=DEED),
+    "theme": Open("/theme", "light or dark, in a cookie", answers=ACTION),
     # Django's admin
     "admin/": Listing("/admin/", role=Role.EDITOR, answers=FORM),
     "admin/jsi18n/": Listing(

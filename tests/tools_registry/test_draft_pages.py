@@ -226,8 +226,8 @@ def test_the_review_saves_what_was_typed_and_only_what_is_new(acme: Cast, drafte
 def test_drafts_are_for_editors(acme: Cast, globex: Cast, drafted: Tool) -> None:
     for user, status in ((acme.viewer, 403), (acme.auditor, 403), (globex.admin, 404)):
         one = client(user)
-        for deed in ("", "/begin", "/check", "/discard"):
-            assert one.post(f"/tools/{drafted.pk}/draft{deed}", TYPED).status_code == status
+        for action in ("", "/begin", "/check", "/discard"):
+            assert one.post(f"/tools/{drafted.pk}/draft{action}", TYPED).status_code == status
         assert one.get(f"/tools/{drafted.pk}/draft").status_code == status
     with tenant_scope(acme.tenant.id):
         assert ToolVersion.objects.filter(tool=drafted).count() == 1

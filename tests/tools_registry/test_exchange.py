@@ -107,7 +107,7 @@ def test_a_retired_version_is_made_current_as_the_document_has_it(acme: Cast) ->
     document = exported_registry(acme.tenant)
     document["tools"][0]["current_version"] = 1
     [changed, *_] = applied(acme, document)
-    assert [step.deed for step in changed.steps] == ["restore", "make_current", "retire"]
+    assert [step.action for step in changed.steps] == ["restore", "make_current", "retire"]
     assert exported_registry(acme.tenant)["tools"][0] == document["tools"][0]
 
 
@@ -211,7 +211,7 @@ def test_a_definition_of_an_earlier_version_makes_it_current(acme: Cast) -> None
     with tenant_scope(acme.tenant.id):
         states.set_current(find_version(tool, 1) or pytest.fail(), by)
     [one] = applied(acme, [{**DEFINITION, "description": "b", "inputSchema": {}}], as_drafts=False)
-    assert [step.deed for step in one.steps] == ["publish"]
+    assert [step.action for step in one.steps] == ["publish"]
     back = make_contract()
     given = {"name": "get_weather", "description": back["description"]}
     [one] = applied(acme, [{**given, "input_schema": back["input_schema"]}])

@@ -84,13 +84,13 @@ def test_nothing_another_has_saved_is_overwritten(tool: Tool, by: Publisher, acm
     assert theirs is not None
     admin = Publisher(acme.admin)
     drafts.save_draft(theirs, contract(description="theirs"), admin, expected_revision=1)
-    for deed in (
+    for transition in (
         lambda: drafts.save_draft(mine, contract(description="mine"), by, expected_revision=1),
         lambda: drafts.publish(mine, by, expected_revision=1, newly_violating=0),
         lambda: drafts.discard_draft(mine, by, expected_revision=1),
     ):
         with pytest.raises(drafts.StaleDraftError, match=acme.admin.username) as raised:
-            deed()
+            transition()
         assert raised.value.draft is not None
         assert raised.value.draft.description == "theirs"
     assert ToolDraft.objects.get().description == "theirs"

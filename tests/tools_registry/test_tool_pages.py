@@ -38,8 +38,8 @@ def get(user: User, name: str, *args: Any, **query: Any) -> str:
     return answer.content.decode()
 
 
-def deed(user: User, tool: Tool, number: int, word: str, **data: str) -> Any:
-    return signed_in(user).post(reverse("version_deed", args=[tool.pk, number, word]), data)
+def change_state(user: User, tool: Tool, number: int, word: str, **data: str) -> Any:
+    return signed_in(user).post(reverse("version_action", args=[tool.pk, number, word]), data)
 
 
 def state_of(cast: Cast, tool: Tool, number: int) -> State:
@@ -55,14 +55,14 @@ def state_of(cast: Cast, tool: Tool, number: int) -> State:
 def test_an_editor_changes_what_a_version_is_and_says_why(acme: Cast) -> None:
     register_tool(acme)
     tool = register_tool(acme, description="b", on_collision="replace")
-    answer = deed(acme.editor, tool, 1, "deprecate", reason="Use version 2.")
+    answer = change_state(acme.editor, tool, 1, "deprecate", reason="Use version 2.")
     assert answer["Location"] == reverse("tool_version", args=[tool.pk, 1])
     assert state_of(acme, tool, 1) == State.DEPRECATED
     page = get(acme.viewer, "tool_detail", tool.pk)
     assert re.search(
         rf"Deprecated version 1 Use version 2\. [^.]* by {acme.editor.username} ", text(page)
     )
-    deed(acme.editor, tool, 1, "make-current")
+    change_state(acme.editor, tool, 1, "make-current")
     with tenant_scope(acme.tenant.id):
         assert Tool.objects.get().current_number == 1
         verbs = [action.verb for action in Action.objects.exclude(user_id=None).order_by("id")]
@@ -71,7 +71,7 @@ def test_an_editor_changes_what_a_version_is_and_says_why(acme: Cast) -> None:
 
 def test_a_deed_that_leads_nowhere_is_said_and_done_nothing(acme: Cast) -> None:
     tool = register_tool(acme)
-    deed(acme.editor, tool, 1, "restore")
+    change_state(acme.editor, tool, 1, "restore")
     page = signed_in(acme.editor).get(reverse("tool_detail", args=[tool.pk]))
     assert page.status_code == 200
     assert state_of(acme, tool, 1) == State.PUBLISHED
@@ -81,10 +81,10 @@ def test_a_deed_that_leads_nowhere_is_said_and_done_nothing(acme: Cast) -> None:
 
 def test_what_is_not_there_cannot_be_changed(acme: Cast, globex: Cast) -> None:
     tool, theirs = register_tool(acme), register_tool(globex)
-    assert deed(acme.editor, theirs, 1, "retire").status_code == 404
-    assert deed(acme.editor, tool, 9, "retire").status_code == 404
-    assert deed(acme.editor, tool, 1, "explode").status_code == 404
-    assert deed(acme.viewer, tool, 1, "retire").status_code == 403
+    assert change_state(acme.editor, theirs, 1, "retire").status_code == 404
+    assert change_state(acme.editor, tool, 9, "retire").status_code == 404
+    assert change_state(acme.editor, tool, 1, "explode").status_code == 404
+    assert change_state(acme.viewer, tool, 1, "retire").status_code == 403
     assert state_of(globex, theirs, 1) == State.PUBLISHED
 
 
@@ -130,7 +130,7 @@ def test_an_attempt_leads_to_what_it_would_have_changed(acme: Cast) -> None:
 
 def test_an_editor_says_what_people_should_know(acme: Cast) -> None:
     tool = register_tool(acme)
-    said = {
+    description = {
         "owner": "Ann",
         "link": "https://wiki.example/weather",
         "tags": "maps, paid, maps",
@@ -138,7 +138,7 @@ def test_an_editor_says_what_people_should_know(acme: Cast) -> None:
         "meta": '{"tier": 1}',
     }
     address = reverse("tool_describe", args=[tool.pk])
-    assert signed_in(acme.editor).post(address, said).status_code == 302
+    assert signed_in(acme.editor).post(address, description).status_code == 302
     page = get(acme.viewer, "tool_detail", tool.pk)
     for shown in ("Ann", "https://wiki.example/weather", "Ask first.", ">maps</a>", "tier"):
         assert shown in page
@@ -151,7 +151,7 @@ def test_an_editor_says_what_people_should_know(acme: Cast) -> None:
         {"meta": '{"\\ud800": 1}'},
         {"tags": "x" * 60},
     ):
-        assert signed_in(acme.editor).post(address, said | wrong).status_code < 500
+        assert signed_in(acme.editor).post(address, description | wrong).status_code < 500
     with tenant_scope(acme.tenant.id):
         assert ToolChange.objects.filter(kind="described").count() == 1
 

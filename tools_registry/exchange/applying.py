@@ -69,7 +69,7 @@ def import_tool(
 def _together(steps: list[Step]) -> Iterator[list[Step]]:
     """Group the steps, in order: consecutive publish steps, and consecutive state changes."""
     for kind, some in groupby(
-        steps, key=lambda step: "state" if step.deed in _STATES else step.deed
+        steps, key=lambda step: "state" if step.action in _STATES else step.action
     ):
         if kind in ("publish", "state"):
             yield list(some)
@@ -79,9 +79,9 @@ def _together(steps: list[Step]) -> Iterator[list[Step]]:
 
 def _do(tool: Tool, steps: list[Step], way: Way) -> None:
     step = steps[0]
-    if step.deed == "describe":
+    if step.action == "describe":
         describe_tool(tool, step.values, way.by, reason=way.reason)
-    elif step.deed == "publish":
+    elif step.action == "publish":
         contracts = [
             (each.contract, {"imported": dict(each.values)} if each.values else {})
             for each in steps
@@ -90,10 +90,10 @@ def _do(tool: Tool, steps: list[Step], way: Way) -> None:
         publish_versions(tool, contracts, way.by, reason=way.reason)
     elif step.contract is not None:
         create_draft(tool, step.contract, way.by, reason=way.reason)
-    elif step.deed in _STATES:
-        entered = [(each.number, _STATES[each.deed]) for each in steps]
+    elif step.action in _STATES:
+        entered = [(each.number, _STATES[each.action]) for each in steps]
         states.enter_states(tool, entered, way.by, reason=way.reason)
-    elif step.deed == "make_current":
+    elif step.action == "make_current":
         version = find_version(tool, step.number)
         assert version is not None, "planned with the tool locked"
         states.set_current(version, way.by, reason=way.reason)

@@ -23,7 +23,7 @@ from tools_registry.tools import DESCRIBING
 from tools_registry.versions import contract_of
 
 Status = Literal["added", "changed", "unchanged", "refused"]
-Deed = Literal[
+StepAction = Literal[
     "create", "describe", "publish", "draft", "restore", "make_current", "deprecate", "retire"
 ]
 
@@ -32,7 +32,7 @@ Deed = Literal[
 class Step:
     """One change of a tool; a plan has them in order."""
 
-    deed: Deed
+    action: StepAction
     number: int = 0
     """Number of the version in this registry."""
     contract: ToolContract | None = None
@@ -40,9 +40,11 @@ class Step:
     """`describe`: the new description; `publish`: the version's origin."""
 
     @property
-    def theirs(self) -> int:
+    def source_number(self) -> int:
         """Number of the version in the document, if it has one; else the number here."""
-        number = self.values.get("version", self.number) if self.deed == "publish" else self.number
+        number = (
+            self.values.get("version", self.number) if self.action == "publish" else self.number
+        )
         return int(number)
 
     @property
@@ -52,13 +54,17 @@ class Step:
             "create": "created",
             "describe": f"details updated: {', '.join(self.values)}",
             "publish": f"version {self.number} published"
-            + (f" (version {self.theirs} in the file)" if self.theirs != self.number else ""),
+            + (
+                f" (version {self.source_number} in the file)"
+                if self.source_number != self.number
+                else ""
+            ),
             "draft": "draft created",
             "restore": f"version {self.number} restored",
             "make_current": f"version {self.number} made current",
             "deprecate": f"version {self.number} deprecated",
             "retire": f"version {self.number} retired",
-        }[self.deed]
+        }[self.action]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +106,16 @@ class PlannedTool:
     def said(self) -> list[str]:
         """The steps as texts; versions published in a row are one text with first and last."""
         said = []
-        runs = groupby(self.steps, key=lambda step: (step.deed, step.theirs - step.number))
-        for (deed, further), run in runs:
+        runs = groupby(self.steps, key=lambda step: (step.action, step.source_number - step.number))
+        for (action, further), run in runs:
             first, *rest = run
-            if deed != "publish" or not rest:
+            if action != "publish" or not rest:
                 said += [step.said for step in (first, *rest)]
                 continue
             last = rest[-1]
-            there = f" ({first.theirs} to {last.theirs} in the file)" if further else ""
+            there = (
+                f" ({first.source_number} to {last.source_number} in the file)" if further else ""
+            )
             said.append(f"versions {first.number} to {last.number} published{there}")
         return said
 
@@ -138,11 +146,11 @@ class PlannedTool:
         tool = self.stored.tool if self.stored else None
         steps = [
             (
-                step.deed,
+                step.action,
                 step.number,
                 step.contract and step.contract.digest,
                 dict(step.values),
-                step.deed == "describe" and [getattr(tool, name, None) for name in step.values],
+                step.action == "describe" and [getattr(tool, name, None) for name in step.values],
             )
             for step in self.steps
         ]
@@ -286,8 +294,8 @@ def _plan_versions(plan: PlannedTool, versions: list[ReadVersion], current: Read
     if plan.problems:
         return
 
-    def enter(number: int, deed: Deed, state: State) -> None:
-        steps.append(Step(deed, number))
+    def enter(number: int, action: StepAction, state: State) -> None:
+        steps.append(Step(action, number))
         states[number] = state
 
     target = numbers[current.contract.digest]

@@ -22,7 +22,7 @@ from tools_registry.schema_diff.effect import ABSENT
 from tools_registry.schemas import compile_for_arrival
 from tools_registry.sides import DRAFT, find_side
 from tools_registry.versions import find_version
-from tools_registry.views.version_actions import possible_deeds
+from tools_registry.views.version_actions import possible_actions
 
 CHANGES_SHOWN, DIFFERENCES_SHOWN, VALUE_LENGTH = 20, 300, 160
 _CONCERNED = {Side.INPUT: "callers", Side.OUTPUT: "consumers", Side.REST: "nobody"}
@@ -64,7 +64,7 @@ def tool_detail(request: TenantRequest, pk: UUID, number: int | None = None) -> 
     context = {
         "version": shown,
         "state": state(shown),
-        "deeds": possible_deeds(state(shown), is_current=is_current),
+        "actions": possible_actions(state(shown), is_current=is_current),
         "compared_to": tool.current_number if not is_current else _before(versions, shown),
         "versions": [VersionRow(each, state(each), _diff_url(tool, each)) for each in versions],
         "unchecked_because": _unchecked(tool, shown) if tool.is_checked_on_arrival else "",

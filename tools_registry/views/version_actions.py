@@ -28,7 +28,7 @@ from tools_registry.tools import (
 )
 from tools_registry.versions import find_version
 
-DEEDS: dict[str, tuple[Callable[..., None], str, str]] = {
+ACTIONS: dict[str, tuple[Callable[..., None], str, str]] = {
     "make-current": (states.set_current, "Make current", "is now current"),
     "deprecate": (states.deprecate, "Deprecate", "is deprecated"),
     "retire": (states.retire, "Retire", "is retired"),
@@ -37,7 +37,7 @@ DEEDS: dict[str, tuple[Callable[..., None], str, str]] = {
 """By the word in the URL: the function, the button's label, and the end of the message."""
 
 
-def possible_deeds(state: State, *, is_current: bool) -> list[tuple[str, str]]:
+def possible_actions(state: State, *, is_current: bool) -> list[tuple[str, str]]:
     """Words and labels of the actions that are possible in a version's state."""
     possible = {
         State.PUBLISHED: ["make-current", "deprecate", "retire"],
@@ -45,29 +45,31 @@ def possible_deeds(state: State, *, is_current: bool) -> list[tuple[str, str]]:
         State.RETIRED: ["restore"],
     }[state]
     return [
-        (deed, DEEDS[deed][1]) for deed in possible if not (is_current and deed == "make-current")
+        (action, ACTIONS[action][1])
+        for action in possible
+        if not (is_current and action == "make-current")
     ]
 
 
 @require_POST
 @tenant_page(role=Role.EDITOR)
-def version_deed(request: TenantRequest, pk: UUID, number: int, deed: str) -> HttpResponseBase:
+def version_action(request: TenantRequest, pk: UUID, number: int, action: str) -> HttpResponseBase:
     """Change a version's state, or make it current, with the given reason."""
     tool = get_object_or_404(Tool, tenant=request.tenant, pk=pk)
     version = find_version(tool, number) if number < 2**31 else None
-    if version is None or deed not in DEEDS:
+    if version is None or action not in ACTIONS:
         raise Http404("no such version or action")
     form = ReasonForm(request.POST)
     if not form.is_valid():
         messages.error(request, "Nothing was changed. The reason is too long.")
         return redirect(version)
-    do, _, said = DEEDS[deed]
+    do, _, result = ACTIONS[action]
     try:
         do(version, Publisher(request.user), reason=form.cleaned_data["reason"])
     except states.StateError as error:
         messages.error(request, f"Nothing was changed. {error}")
     else:
-        messages.success(request, f"Version {version.number} {said}.")
+        messages.success(request, f"Version {version.number} {result}.")
     return redirect(version)
 
 
@@ -98,8 +100,8 @@ def tool_describe(request: TenantRequest, pk: UUID) -> HttpResponseBase:
             request, f"Nothing was changed. {name.capitalize()}: {' '.join(map(str, errors))}"
         )
         return redirect(tool)
-    said: dict[str, Any] = {name: form.cleaned_data[name] for name in DESCRIBING}
-    describe_tool(tool, said, Publisher(request.user))
+    description: dict[str, Any] = {name: form.cleaned_data[name] for name in DESCRIBING}
+    describe_tool(tool, description, Publisher(request.user))
     messages.success(request, "Details saved.")
     return redirect(tool)
 
@@ -122,6 +124,6 @@ def tool_arrivals(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         return redirect(tool)
     by = Publisher(request.user)
     check_on_arrival(tool, by, is_on=is_on, reason=form.cleaned_data["reason"])
-    said = "now validated" if is_on else "no longer validated"
-    messages.success(request, f"Outputs are {said} on arrival.")
+    outcome = "now validated" if is_on else "no longer validated"
+    messages.success(request, f"Outputs are {outcome} on arrival.")
     return redirect(tool)

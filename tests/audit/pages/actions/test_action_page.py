@@ -22,9 +22,9 @@ from tests.support.pages import signed_in
 HOSTILE = "<b>x</b>\u202e"
 
 
-def act(cast: Cast, *deeds: tuple[str, str], actor: str = "Ada", **details: Any) -> None:
+def act(cast: Cast, *done: tuple[str, str], actor: str = "Ada", **details: Any) -> None:
     with tenant_scope(cast.tenant.id):
-        for verb, subject in deeds:
+        for verb, subject in done:
             record_action(cast.tenant, actor, verb, subject, **details)
 
 

@@ -73,9 +73,9 @@ def shown(user: User, path: str, **extra: Any) -> str:
     return answer.content.decode()
 
 
-def act(user: User, row: RejectedEvent, deed: str, **data: str) -> str:
+def act(user: User, row: RejectedEvent, action: str, **data: str) -> str:
     """Do something about a line as the page's forms do, and read where it leads."""
-    answer = signed_in(user).post(f"/inbox/{row.id}/{deed}", data, follow=True)
+    answer = signed_in(user).post(f"/inbox/{row.id}/{action}", data, follow=True)
     assert answer.status_code == 200
     return text(answer.content.decode())
 
@@ -191,11 +191,11 @@ def test_a_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
     refuse(acme, *(b"{ %d" % n for n in range(60)))
     _, row = conflict(acme, duration_ms=5.0)
     client = signed_in(acme.editor)
-    looked = 1  # is put on record
-    with statements(FRAME + 1 + looked):
+    view_recorded = 1  # is put on record
+    with statements(FRAME + 1 + view_recorded):
         client.get("/inbox/")
     # The line, its call's day, the call, the span it ran in, the log.
-    with statements(FRAME + 5 + looked):
+    with statements(FRAME + 5 + view_recorded):
         client.get(f"/inbox/{row.id}")
 
 
@@ -329,8 +329,8 @@ def test_another_tenants_line_is_not_there(acme: Cast, globex: Cast) -> None:
     (row,) = refuse(acme, b"{")
     client = signed_in(globex.admin)
     assert client.get(f"/inbox/{row.id}").status_code == 404
-    for deed, data in (("send", {}), ("discard", {"reason": "mine"})):
-        assert client.post(f"/inbox/{row.id}/{deed}", data).status_code == 404
+    for action, data in (("send", {}), ("discard", {"reason": "mine"})):
+        assert client.post(f"/inbox/{row.id}/{action}", data).status_code == 404
     assert reread(row).resolution is None
 
 
@@ -438,8 +438,8 @@ def test_a_database_that_refuses_leaves_the_line_waiting(
 def test_only_once(acme: Cast) -> None:
     (row,) = refuse(acme, b"{")
     act(acme.editor, row, "discard", reason="first")
-    for deed, data in (("send", {}), ("discard", {"reason": "second"})):
-        assert "was already resent or discarded" in act(acme.admin, row, deed, **data)
+    for action, data in (("send", {}), ("discard", {"reason": "second"})):
+        assert "was already resent or discarded" in act(acme.admin, row, action, **data)
     assert reread(row).discard_reason == "first"
     with tenant_scope(acme.tenant.id):
         assert Batch.objects.for_tenant(acme.tenant.id).count() == 1
@@ -473,14 +473,14 @@ def test_all_of_one_code_that_were_seen_are_discarded(acme: Cast, globex: Cast) 
     form = dict(re.findall(r'name="(code|until)" value="([^"]*)"', page))
     later = refuse(acme, b"{ later")
     client = signed_in(acme.editor)
-    for data, said in (
+    for data, expected in (
         (form, "Nothing discarded"),
         (form | {"reason": "x", "code": ""}, "Nothing discarded"),
         (form | {"reason": "a bad deploy"}, "Discarded 60 events"),
         (form | {"reason": "again"}, "Discarded 0 events"),
     ):
         answer = client.post("/inbox/discard", data, follow=True)
-        assert said in text(answer.content.decode())
+        assert expected in text(answer.content.decode())
     assert {reread(row).discard_reason for row in seen} == {"a bad deploy"}
     assert {reread(row).resolution for row in [*later, *others]} == {None}
     with tenant_scope(acme.tenant.id):
@@ -567,9 +567,9 @@ def test_an_export_is_the_auditors(acme: Cast) -> None:
 def test_an_auditor_changes_nothing(acme: Cast) -> None:
     (row,) = refuse(acme, b"{")
     client = signed_in(acme.auditor)
-    for deed in ("send", "discard"):
-        assert client.post(f"/inbox/{row.id}/{deed}", {"reason": "x"}).status_code == 403
-        assert client.get(f"/inbox/{row.id}/{deed}").status_code == 405
+    for action in ("send", "discard"):
+        assert client.post(f"/inbox/{row.id}/{action}", {"reason": "x"}).status_code == 403
+        assert client.get(f"/inbox/{row.id}/{action}").status_code == 405
     assert reread(row).resolution is None
 
 
