@@ -97,7 +97,7 @@ def _operations(made: dict[str, Any], tag: str) -> Iterator[Operation]:
         for method, one in methods.items():
             if tag not in one.get("tags", ()):
                 continue
-            answers = {status: _content(said) for status, said in one["responses"].items()}
+            answers = {status: _content(text) for status, text in one["responses"].items()}
             success = min(answers)
             yield Operation(
                 id=one["operationId"],
@@ -118,8 +118,8 @@ def _operations(made: dict[str, Any], tag: str) -> Iterator[Operation]:
             )
 
 
-def _content(said: dict[str, Any]) -> dict[str, Any]:
-    return next(iter(said.get("content", {}).values()), {})
+def _content(response: dict[str, Any]) -> dict[str, Any]:
+    return next(iter(response.get("content", {}).values()), {})
 
 
 def _members(schema: dict[str, Any]) -> Iterator[Field]:
@@ -148,12 +148,12 @@ def _type(schema: dict[str, Any]) -> SafeString:
     if kind == "array":
         return format_html("list of {}", _type(schema.get("items", {})))
     words = {"date-time": "instant", "uuid": "UUID", "date": "day"}
-    said = words.get(
+    text = words.get(
         schema.get("format", ""), " or ".join(kind) if isinstance(kind, list) else kind
     )
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and high is not None:
-        said += f", {low:,} to {high:,}"
+        text += f", {low:,} to {high:,}"
     if schema.get("default") not in (None, ""):
-        return format_html("{}, default <code>{}</code>", said, schema["default"])
-    return format_html("{}", said)
+        return format_html("{}, default <code>{}</code>", text, schema["default"])
+    return format_html("{}", text)

@@ -57,8 +57,8 @@ def main() -> None:
     """Take all pictures. Ends with a line that says so where the demo has no such trace."""
     parser = argparse.ArgumentParser(description="Renew docs/*.png from a running demo.")
     parser.add_argument("demo", type=Path, help="a file with the line `up --demo --json` printed")
-    said = json.loads(parser.parse_args().demo.read_text().splitlines()[0])
-    demo = Demo(said["url"], said["user"], said["password"])
+    facts = json.loads(parser.parse_args().demo.read_text().splitlines()[0])
+    demo = Demo(facts["url"], facts["user"], facts["password"])
     (DOCS / "screenshots").mkdir(exist_ok=True)
     chromium = find_chromium()
     with sync_playwright() as playwright:
@@ -66,7 +66,7 @@ def main() -> None:
         found: dict[str, str] = {}
         for theme, (size, width) in product(THEMES, WIDTHS.items()):
             page = signed_in(browser, demo, theme, width=width)
-            found = found or {"timeline": telling_call(page), "tool": tool_page(page)}
+            found = found or {"timeline": highlighted_call(page), "tool": tool_page(page)}
             for name, address in (PAGES | found).items():
                 take(page, address, f"screenshots/{name}-{theme}-{size}.png")
             page.goto(found["timeline"])
@@ -96,7 +96,7 @@ def signed_in(browser: Browser, demo: Demo, theme: Theme, *, width: int, scale: 
     return page
 
 
-def telling_call(page: Page) -> str:
+def highlighted_call(page: Page) -> str:
     """The address of a failed call with violations, in the listed trace where most went wrong."""
     page.goto(FAILED)
     best: tuple[int, str] = (0, "")

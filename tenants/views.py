@@ -116,8 +116,8 @@ def key_rotate(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     form = RotationForm(request.POST)
     if not form.is_valid():
         for field, errors in form.errors.items():
-            said = " ".join(map(str, errors))
-            messages.error(request, f"{field.replace('_', ' ').capitalize()}: {said}")
+            problems = " ".join(map(str, errors))
+            messages.error(request, f"{field.replace('_', ' ').capitalize()}: {problems}")
         return redirect("key_list")
     try:
         new, text = rotate_key(

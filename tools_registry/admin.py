@@ -79,8 +79,8 @@ class ToolForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
                 self.add_error(member, problem["msg"].removeprefix("Value error, "))
             return cleaned
         in_use = schemas_in_use(self.instance)
-        for member, said in judging_problems(self.contract, in_use=in_use).items():
-            self.add_error(member, f"The schema {said}")
+        for member, complaint in judging_problems(self.contract, in_use=in_use).items():
+            self.add_error(member, f"The schema {complaint}")
         if self.current is None:
             if Tool.objects.filter(name=name).exists():
                 self.add_error("name", "A tool with this name is already registered.")

@@ -160,10 +160,10 @@ def register_tools(request: HttpRequest) -> HttpResponse:
         try:
             contract = ToolContract.model_validate(entry)
         except ValidationError as error:
-            said = explain(error)
-            refused.append(_refusal(index, entry, "malformed", said))
+            reason = explain(error)
+            refused.append(_refusal(index, entry, "malformed", reason))
             if name := name_in(entry):
-                unread.append((name, said))
+                unread.append((name, reason))
             continue
         if entry.get("digest") not in (None, contract.digest):
             message = f"The digest of this contract is {contract.digest}."
@@ -186,9 +186,9 @@ def register_tools(request: HttpRequest) -> HttpResponse:
         )
         index = index_of[id(contract)]
         refused.append(_refusal(index, {"name": tool.name}, "name_taken", message) | diff)
-    for contract, said in result.unusable:
+    for contract, reason in result.unusable:
         index = index_of[id(contract)]
-        refused.append(_refusal(index, {"name": contract.name}, "malformed", said))
+        refused.append(_refusal(index, {"name": contract.name}, "malformed", reason))
     known = {version.digest: version for version in result.known}
     answer: dict[str, Any] = {
         "registered": [_row(version) for version in result.registered],

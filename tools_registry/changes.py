@@ -112,19 +112,19 @@ def record_changes(
 
     Three statements, however many changes.
     """
-    now, told = timezone.now(), []
+    now, actions = timezone.now(), []
     for change in changes:
         tool.change_count += 1
         change.tenant_id, change.tool, change.ordinal = tool.tenant_id, tool, tool.change_count
         change.at, change.reason = now, reason[:REASON_MAX_LENGTH]
         change.user_name, change.key_id = by.user_name, by.key_id
         if verb := _VERBS.get(ChangeKind(change.kind)):
-            said = {"version": change.number, "reason": reason, **change.details}
-            about = {name: value for name, value in said.items() if value}
-            told.append((f"tool.{verb}", tool.name, about))
+            members = {"version": change.number, "reason": reason, **change.details}
+            about = {name: value for name, value in members.items() if value}
+            actions.append((f"tool.{verb}", tool.name, about))
     tool.save(update_fields=["change_count", *saving])
     by_key = f"API key {by.key_id}" if by.key_id else THE_SERVER
-    record_actions(tool.tenant_id, by.user or by.operator or by_key, told)
+    record_actions(tool.tenant_id, by.user or by.operator or by_key, actions)
     # The tool is locked, so none of these ordinals is taken.
     ToolChange.objects.bulk_create(changes, batch_size=_AT_ONCE, ignore_conflicts=True)
 

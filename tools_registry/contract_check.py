@@ -142,8 +142,8 @@ def _read(member: str, text: str) -> tuple[Any, Problem | None]:
     try:
         document = json.loads(text, parse_constant=refuse_constant, object_pairs_hook=refuse_twice)
     except json.JSONDecodeError as error:
-        said = f"is not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-        return None, Problem(member, said, line=error.lineno, column=error.colno)
+        message = f"is not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+        return None, Problem(member, message, line=error.lineno, column=error.colno)
     except ValueError as error:  # also for a number with more digits than Python reads
         return None, Problem(member, f"is not supported JSON: {error}")
     except RecursionError:
@@ -195,8 +195,8 @@ def _judged(member: str, text: str, schema: CompiledSchema | None) -> list[Examp
         try:
             value = json.loads(each)
         except json.JSONDecodeError as error:
-            said = f"not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-            found.append(Example(member, number, said))
+            message = f"not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+            found.append(Example(member, number, message))
             continue
         except (ValueError, RecursionError):
             found.append(Example(member, number, "too deeply nested or too large"))

@@ -28,8 +28,8 @@ class StaleDraftError(Exception):
     """The draft has changed since it was read; `draft` is the stored one, or None if deleted."""
 
     def __init__(self, draft: ToolDraft | None) -> None:
-        said = f"{draft.saved_by} has saved it." if draft else "It no longer exists."
-        super().__init__(f"The draft has changed since you opened it: {said}")
+        reason = f"{draft.saved_by} has saved it." if draft else "It no longer exists."
+        super().__init__(f"The draft has changed since you opened it: {reason}")
         self.draft = draft
 
 

@@ -80,8 +80,8 @@ def compile_for_judging(schema: Mapping[str, Any]) -> CompiledSchema:
     try:
         return compile_schema(schema)
     except SchemaError as error:
-        said = f"cannot be used for validation: {error}"
-        raise ValueError(said) from None
+        message = f"cannot be used for validation: {error}"
+        raise ValueError(message) from None
 
 
 def compile_for_arrival(schema: Mapping[str, Any] | None) -> CompiledSchema:

@@ -136,9 +136,9 @@ def publish_versions(
     ToolVersion.objects.bulk_create(versions, batch_size=_AT_ONCE, ignore_conflicts=True)
     changes = []
     for version, (_, details) in zip(versions, contracts, strict=True):
-        told: dict[str, Any] = {"details": dict(details)}
+        members: dict[str, Any] = {"details": dict(details)}
         kind, number, digest = ChangeKind.PUBLISHED, version.number, version.digest
-        changes.append(ToolChange(kind=kind, number=number, digest=digest, **told))
+        changes.append(ToolChange(kind=kind, number=number, digest=digest, **members))
     saving = ["latest_number", "current_number"]
     record_changes(tool, changes, publisher, reason=reason, saving=saving)
     return versions
@@ -222,7 +222,7 @@ def _unusable(tool: Tool, contract: ToolContract, problems: Mapping[str, str]) -
     if not problems:
         return ""
     left = judging_problems(contract, in_use=schemas_in_use(tool))
-    return "; ".join(f"{member}: {said}" for member, said in left.items())
+    return "; ".join(f"{member}: {problem}" for member, problem in left.items())
 
 
 def _lock_tools(tenant: Tenant, names: set[str]) -> dict[str, Tool]:

@@ -102,7 +102,7 @@ class Calls:
 
 @dataclass(slots=True)
 class Counted:
-    """Calls by part of the windows and side: version `before` or `after`, `other` or `unsaid`."""
+    """Calls by part of the windows and side: version `before` or `after`, `other` or `unnamed`."""
 
     windows: Windows
     parts: dict[tuple[int, str], Calls] = field(default_factory=dict)

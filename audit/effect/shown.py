@@ -41,7 +41,7 @@ class Row:
     before: str
     after: str
     difference: str
-    says: str
+    verdict: str
     look: Look
     by: str
 
@@ -106,19 +106,19 @@ def _rate(hits: int, calls: Calls) -> float | None:
 def _row(one: Compared) -> Row:
     unit: Unit = "duration" if one.name == "p95_ms" else "share"
     before, after = value_text(one.before, unit), value_text(one.after, unit)
-    says, look = _says(one)
+    verdict, look = _verdict(one)
     return Row(
         name=_NAMES[one.name],
         before=before,
         after=after,
         difference=_difference(one),
-        says=says,
+        verdict=verdict,
         look=look,
         by=_by(one),
     )
 
 
-def _says(one: Compared) -> tuple[str, Look]:
+def _verdict(one: Compared) -> tuple[str, Look]:
     match one.verdict:
         case Verdict.NOT_ENOUGH:
             return f"Not enough data: fewer than {one.needs} calls before or after", ""

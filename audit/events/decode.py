@@ -261,10 +261,10 @@ def reason_in_words(reason: Any) -> str:
 
 
 def _words(reasons: list[Any]) -> str:
-    said = [
+    messages = [
         ": ".join(filter(None, (".".join(map(str, each["loc"][1:])), reason_in_words(each))))
         for each in reasons[:3]
     ]
     if len(reasons) > 3:
-        said.append(f"and {len(reasons) - 3} more")
-    return "; ".join(said)[:_MESSAGE_MAX]
+        messages.append(f"and {len(reasons) - 3} more")
+    return "; ".join(messages)[:_MESSAGE_MAX]

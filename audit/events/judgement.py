@@ -31,7 +31,7 @@ Skipped = Literal["erased", "nothing", "incomplete", "replaced", "costly"]
 PATH_MAX: Final = 300
 """Paths are counted by this many characters: a path may contain any member name of an output."""
 
-_UNTOLD: Final = ("ENUM_MISMATCH", "PATTERN_MISMATCH", "CONSTRAINT_VIOLATION")
+_CODES_WITH_VALUE: Final = ("ENUM_MISMATCH", "PATTERN_MISMATCH", "CONSTRAINT_VIOLATION")
 _INDEX: Final = re.compile(r"\[\d+\]")
 _WHOLE: Final = {"output": ("$.output.data", "$.guard.received"), "args": ("$.args",)}
 _LEFT_OUT: Final = ("not captured", "shape only", "too long", "not JSON")
@@ -153,7 +153,7 @@ class Judge:
                 each.path,
                 each.code,
                 each.message,
-                each.received if each.code in _UNTOLD else "",
+                each.received if each.code in _CODES_WITH_VALUE else "",
             )
             for each in self._then.violations(_as_judged(self._then, read))
             if each.path not in marked

@@ -35,15 +35,15 @@ class _Event(msgspec.Struct):
 _EVENT = msgspec.json.Decoder(_Event)
 
 
-def tells_more(raw: bytes, stored: bytes) -> bool:
+def has_more_spans(raw: bytes, stored: bytes) -> bool:
     """Whether an event has all spans of the stored event and more."""
     return (known := _spans_of(stored)) is not None and (_spans_of(raw) or set()) > known
 
 
-def tells_no_more(raw: bytes, stored: bytes) -> bool:
+def has_no_more_spans(raw: bytes, stored: bytes) -> bool:
     """Whether an event has only spans of the stored event."""
-    told = _spans_of(raw)
-    return told is not None and told <= (_spans_of(stored) or set())
+    spans = _spans_of(raw)
+    return spans is not None and spans <= (_spans_of(stored) or set())
 
 
 def is_beside(raw: bytes) -> bool:

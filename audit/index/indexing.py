@@ -19,9 +19,9 @@ from audit.events.candidates import Candidate, Rejection, reject
 from audit.events.redaction import are_one_but_for_marks
 from audit.events.reported import (
     calls_of,
+    has_more_spans,
+    has_no_more_spans,
     is_beside,
-    tells_more,
-    tells_no_more,
 )
 from audit.index.deltas import Changed, derive
 from audit.index.merge import (
@@ -218,7 +218,7 @@ class Indexing:
                     taken.append((call, candidate))
         fuller: set[Candidate] = set()
         for candidate, raw in self._stored(taken):
-            if raw is not None and tells_more(candidate.raw, raw):
+            if raw is not None and has_more_spans(candidate.raw, raw):
                 fuller.add(candidate)
             else:
                 self._compare(candidate, raw)
@@ -246,13 +246,13 @@ class Indexing:
         This happens if the middle one of three layers arrives last, or if an executor reports the
         call itself.
         """
-        told: dict[Key, bytes] = {}
+        raws: dict[Key, bytes] = {}
         parts: dict[Key, Call] = {}
         for account in accounts:
             for day, invocation_id in calls_of(account.raw):
                 if invocation_id != account.invocation_id:
                     part = Call(invocation_id, day, 0)
-                    told[part.key], parts[part.key] = account.raw, part
+                    raws[part.key], parts[part.key] = account.raw, part
         if not parts:
             return
         slots = self._writer.taken_slots(list(parts.values()))
@@ -263,7 +263,7 @@ class Indexing:
             parts[key]
             for key, both in sorted(whole.items())
             if all(
-                (raw := stored[place].raw) is not None and tells_no_more(raw, told[key])
+                (raw := stored[place].raw) is not None and has_no_more_spans(raw, raws[key])
                 for place in both
             )
         ]
@@ -288,7 +288,7 @@ class Indexing:
         if (
             raw is None
             or raw == candidate.raw
-            or tells_no_more(candidate.raw, raw)
+            or has_no_more_spans(candidate.raw, raw)
             or are_one_but_for_marks(candidate.raw, raw)
         ):
             self._take(candidate, is_new=False)
@@ -296,11 +296,11 @@ class Indexing:
             self._refuse(candidate, *_CONFLICT)
 
     def _settle_gaps(self, gaps: Sequence[Candidate]) -> None:
-        said: dict[tuple[str, int, int], wire.GapEvent] = {}
+        first_gaps: dict[tuple[str, int, int], wire.GapEvent] = {}
         for candidate in gaps:
             assert isinstance(candidate.event, wire.GapEvent)
-            said.setdefault(_gap_key(candidate.event), candidate.event)
-        fresh = self._writer.write_gaps(list(said.values()))
+            first_gaps.setdefault(_gap_key(candidate.event), candidate.event)
+        fresh = self._writer.write_gaps(list(first_gaps.values()))
         for candidate in gaps:
             assert isinstance(candidate.event, wire.GapEvent)
             key = _gap_key(candidate.event)

@@ -77,7 +77,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 OPEN = Ending()
-_NOTHING_SAID = wire.EnvelopeError()
+_NO_ERROR = wire.EnvelopeError()
 
 
 def project(call: Call) -> Row:
@@ -135,19 +135,19 @@ def _ending(end: Candidate) -> Ending:
     failed = event.is_error or (output is not None and output.status == "error") or guard_failed
     meta = output.meta if output is not None else None
     usage = meta.token_usage if meta is not None else None
-    said = failure or _NOTHING_SAID
+    failure = failure or _NO_ERROR
     # By position: by name, this takes twice as long, as long as the rest of the function.
     return Ending(
         end.ended_us,
         round(event.duration_ms * 1000),
         "failed" if failed else "ok",
-        _error_type(said.type, guard_failed) if failed else "",
-        _cut(said.code),
-        _cut(said.message),
-        said.upstream_status,
-        said.retry_after_ms,
+        _error_type(failure.type, guard_failed) if failed else "",
+        _cut(failure.code),
+        _cut(failure.message),
+        failure.upstream_status,
+        failure.retry_after_ms,
         # The SDK sends the attempt with every call, the contracts only with a failed one.
-        meta.attempt if said.attempt is None and meta is not None else said.attempt,
+        meta.attempt if failure.attempt is None and meta is not None else failure.attempt,
         guard.strategy if guard is not None else None,
         guard.outcome if guard is not None else None,
         len(guard.violations) if guard is not None else len(found),
@@ -157,14 +157,14 @@ def _ending(end: Candidate) -> Ending:
     )
 
 
-def _error_type(said: str | None, guard_failed: bool) -> str:
+def _error_type(reported_type: str | None, guard_failed: bool) -> str:
     """The type a failure counts as: the one in the envelope, else GUARD or ERROR.
 
     GUARD: the output guard rejected what the tool returned. ERROR: the tool raised, and the event
     has no further details (an ADK event has none).
     """
-    if said:
-        return said[:ERROR_TYPE_MAX]
+    if reported_type:
+        return reported_type[:ERROR_TYPE_MAX]
     return "GUARD" if guard_failed else "ERROR"
 
 

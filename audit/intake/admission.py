@@ -35,7 +35,7 @@ LINE_OF_TENANT = 4
 WAIT_S = 1.0
 """The longest wait for a slot."""
 RETRY_AFTER_S = 1
-_WORTH_SAYING_MS = 100
+_REPORTED_MIN_MS = 100
 _WEIGHT = 0.1  # weight of the latest request in the moving average
 
 
@@ -140,7 +140,7 @@ class Admission:
         if time.monotonic() < self._refused_at + RETRY_AFTER_S:
             return 1000 * RETRY_AFTER_S
         wait_ms = round(1000 * self._mean_s * self._in_line / self._slot_count)
-        return wait_ms if wait_ms >= _WORTH_SAYING_MS else 0
+        return wait_ms if wait_ms >= _REPORTED_MIN_MS else 0
 
     @property
     def in_line(self) -> int:

@@ -44,7 +44,7 @@ class _Waiting:
         self.events = len(request.reading.candidates)
         candidates = request.reading.candidates
         self.calls = {each.invocation_id.int for each in candidates if each.kind is not Kind.GAP}
-        self.told = threading.Event()
+        self.stored = threading.Event()
         """Set once the request has an outcome, or becomes the leader of a group."""
         self.outcome: Result | Exception | None = None
 
@@ -95,13 +95,13 @@ class GroupCommit:
             return False
 
     def _leads_after_waiting(self, own: _Waiting) -> bool:
-        if not own.told.wait(self._wait_s):
+        if not own.stored.wait(self._wait_s):
             with self._lock:
                 if own in self._line:
                     self._line.remove(own)
                     self._is_stuck = True
                     raise OverloadedError
-            own.told.wait()  # another thread stores it and ends as its own transaction would
+            own.stored.wait()  # another thread stores it and ends as its own transaction would
         return own.outcome is None
 
     def _lead(self, own: _Waiting) -> None:
@@ -114,11 +114,11 @@ class GroupCommit:
             for each in group[1:]:
                 if each.outcome is None:
                     each.outcome = OperationalError("storing was interrupted")
-                each.told.set()
+                each.stored.set()
             with self._lock:
                 self._is_stuck = False
                 if self._line:
-                    self._line.popleft().told.set()
+                    self._line.popleft().stored.set()
                 else:
                     self._lanes_left += 1
 

@@ -128,7 +128,7 @@ def _differing(
         for flag in FLAGS:
             value = getattr(versions[number], flag)
             if value != registered[flag]:
-                yield DifferingFlag(flag, _said(registered[flag]), _said(value), number)
+                yield DifferingFlag(flag, _as_text(registered[flag]), _as_text(value), number)
     attempts = ToolChange.objects.filter(
         tenant=tool.tenant_id,
         tool=tool,
@@ -136,16 +136,16 @@ def _differing(
         at__gte=of.since,
         at__lt=of.until,
     ).order_by("-ordinal")[:ATTEMPTS_MAX]
-    told: set[tuple[str, str, str]] = set()
+    listed: set[tuple[str, str, str]] = set()
     for change in attempts:
         for flag in FLAGS:
             value = (change.contract or {}).get(flag, registered[flag])
-            if value != registered[flag] and (flag, _said(value), change.key_id) not in told:
-                told.add((flag, _said(value), change.key_id))
-                yield DifferingFlag(flag, _said(registered[flag]), _said(value), None, change)
+            if value != registered[flag] and (flag, _as_text(value), change.key_id) not in listed:
+                listed.add((flag, _as_text(value), change.key_id))
+                yield DifferingFlag(flag, _as_text(registered[flag]), _as_text(value), None, change)
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

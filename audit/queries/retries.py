@@ -63,7 +63,7 @@ class Wait:
         return microseconds(self.next.started_at) - microseconds(self.refusal.ended_at)
 
     @property
-    def asked_us(self) -> int:
+    def requested_us(self) -> int:
         """Microseconds that the error asked to wait."""
         return self.refusal.retry_after_ms * 1000
 
@@ -72,7 +72,7 @@ class Wait:
         """Whether the wait was long enough."""
         if self.waited_us is None:
             return "none"
-        return "waited" if self.waited_us >= self.asked_us else "early"
+        return "waited" if self.waited_us >= self.requested_us else "early"
 
 
 def waits(refusals: Iterable[Refusal], later: Sequence[Attempt]) -> list[Wait]:

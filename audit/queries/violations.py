@@ -171,7 +171,7 @@ def violations(of: TimeRange, wanted: ViolationFilter) -> Violations:
         kind.first_at, kind.last_at = min(kind.first_at, first_at), max(kind.last_at, last_at)
         kind.course[part] = (kind.course[part] or 0) + count
     if kinds:
-        _tell_more(kinds, of, parameters)
+        _add_history(kinds, of, parameters)
     found.kinds = sorted(
         kinds.values(),
         key=lambda kind: (-kind.violations, kind.tool_name, kind.path_pattern, kind.code),
@@ -218,7 +218,7 @@ def new_since(versions: Mapping[str, datetime], having: set[str]) -> str | None:
     return None if first is None or first == ordered[0] else first
 
 
-def _tell_more(
+def _add_history(
     kinds: Mapping[Key, ViolationKind], of: TimeRange, parameters: Mapping[str, Any]
 ) -> None:
     """Fill in the calls, when each kind was first seen, and the version that introduced it."""

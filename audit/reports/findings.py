@@ -13,10 +13,10 @@ _MUCH = 0.1
 def findings(found: dict[str, Any]) -> list[Finding]:
     """The sentences, in the order of the report. There is at least one."""
     if not found["volume"]["calls"]:
-        said = [Finding("No calls ended in this range.", "open")]
+        statements = [Finding("No calls ended in this range.", "open")]
     else:
-        said = [*_reliability(found), *_violations(found), *_volume(found)]
-    return said + _open(found) + _completeness(found)
+        statements = [*_reliability(found), *_violations(found), *_volume(found)]
+    return statements + _open(found) + _completeness(found)
 
 
 def _reliability(found: dict[str, Any]) -> list[Finding]:

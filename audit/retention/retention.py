@@ -217,8 +217,8 @@ def _erase_next(setting: TenantSetting, before: datetime, now: datetime) -> bool
 
 def _is_holey(tenant_id: UUID, first_index: int, end_index: int) -> bool:
     """Whether some of these events were erased before: only what goes now is to be declared."""
-    told = LedgerErasure.objects.using(KEEPER).for_tenant(tenant_id)
-    return told.filter(begin_index__lt=end_index, end_index__gt=first_index).exists()
+    erasures = LedgerErasure.objects.using(KEEPER).for_tenant(tenant_id)
+    return erasures.filter(begin_index__lt=end_index, end_index__gt=first_index).exists()
 
 
 def _blank_refused(setting: TenantSetting, before: datetime, deadline: float) -> bool:

@@ -3,7 +3,7 @@
 -- or another one.
 CASE WHEN tool_version = ANY(%(after)s) THEN 'after'
      WHEN tool_version = ANY(%(before)s) THEN 'before'
-     WHEN tool_version = '' THEN 'unsaid'
+     WHEN tool_version = '' THEN 'unnamed'
      ELSE 'other'
 END
 

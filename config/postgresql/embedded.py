@@ -175,10 +175,10 @@ class EmbeddedPostgres:
             *("--wait", "--timeout", str(_START_TIMEOUT_S), "--silent"),
         )
         if done.returncode:
-            said = self.log.read_text(errors="replace")[log_length:]
+            new_lines = self.log.read_text(errors="replace")[log_length:]
             reason = next(
-                (line for line in said.splitlines() if "FATAL" in line),
-                _last_line(said or done.stderr),
+                (line for line in new_lines.splitlines() if "FATAL" in line),
+                _last_line(new_lines or done.stderr),
             )
             raise EmbeddedPostgresError(f"PostgreSQL does not start: {reason} (see {self.log})")
 

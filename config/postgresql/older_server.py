@@ -56,8 +56,8 @@ def fill(
                     stdin.write(line)
         except BrokenPipeError:
             reader.kill()  # psql has ended; its stderr has the reason
-        said = [*_lines(writer.stderr), *_lines(reader.stderr)]
-    return said or ["psql failed"] if writer.returncode or reader.returncode else []
+        errors = [*_lines(writer.stderr), *_lines(reader.stderr)]
+    return errors or ["psql failed"] if writer.returncode or reader.returncode else []
 
 
 def _understood(

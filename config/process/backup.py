@@ -27,7 +27,7 @@ from config.process.operators import NoDatabaseError, running
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 _DUMPED_FROM = re.compile(r"^;\s+Dumped from database version: (\d+)", re.MULTILINE)
 _ERROR = re.compile(r"\b(?:error|ERROR|FATAL):")
-_SAID_LAST = 5  # last lines kept of a failed program
+_LINES_KEPT = 5  # last lines kept of a failed program
 _JOBS = 2
 
 type Progress = Callable[[int, int], None]
@@ -157,8 +157,8 @@ def _programs(name: str, server: int) -> list[tuple[int, str]]:
     for path in (shutil.which(name), _of_wheel(name)):
         if path is None:
             continue
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
-        if version := _VERSION.search(said.stdout):
+        shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+        if version := _VERSION.search(shown.stdout):
             found[path] = int(version[1])
     fitting = {path: major for path, major in found.items() if major >= server}
     if not fitting:
@@ -208,8 +208,8 @@ def _fill_older(program: str, file: Path, url: str, tables: int, progress: Progr
         )
     except psycopg.Error as error:
         raise BackupError(f"database: {str(error).splitlines()[0]}") from error
-    if said:
-        raise BackupError(f"psql failed: {_reason(said)}")
+    if errors:
+        raise BackupError(f"psql failed: {_reason(errors)}")
 
 
 def _of_wheel(name: str) -> str | None:
@@ -252,7 +252,7 @@ def _run(
     """Run a program to its end and count the lines that contain `step`. Raises BackupError."""
     address, environment = _access(url)
     done = 0
-    said: list[str] = []
+    last_lines: list[str] = []
     errors: list[str] = []
     with subprocess.Popen(  # noqa: S603  PostgreSQL's own
         [
@@ -272,14 +272,14 @@ def _run(
         assert process.stderr is not None
         progress(0, steps)
         for line in process.stderr:
-            said = [*said[1 - _SAID_LAST :], line.strip()]
+            last_lines = [*last_lines[1 - _LINES_KEPT :], line.strip()]
             if _ERROR.search(line):
                 errors.append(line.strip())
             if step in line:
                 done += 1
                 progress(min(done, steps), steps)
     if process.returncode:
-        raise BackupError(f"{Path(program).name} failed: {_reason(errors or said)}")
+        raise BackupError(f"{Path(program).name} failed: {_reason(errors or last_lines)}")
     progress(steps, steps)
 
 
@@ -294,8 +294,8 @@ def _access(url: str) -> tuple[str, dict[str, str]]:
     return make_conninfo(**parameters), surroundings | {"PGPASSWORD": password}
 
 
-def _reason(said: list[str]) -> str:
+def _reason(lines: list[str]) -> str:
     """Return the server's first error, else the first error of a program."""
-    errors = [line for line in said if _ERROR.search(line)]
+    errors = [line for line in lines if _ERROR.search(line)]
     of_server = [line for line in errors if "ERROR:" in line or "FATAL:" in line]
-    return (of_server or errors or said or ["no reason given"])[0]
+    return (of_server or errors or lines or ["no reason given"])[0]

@@ -129,7 +129,7 @@ class Child:
             self._process = None
             if now - self._started_at > _LIVED_S:
                 self._restart_delay_s = 0.0
-            _say(f"the {self.name} exited with {_reason(code)}; restarting it")
+            _print(f"the {self.name} exited with {_reason(code)}; restarting it")
             self._restart_at = now + self._restart_delay_s
             self._restart_delay_s = min(max(1.0, self._restart_delay_s * 2), _RESTART_MAX_S)
         if self._restart_at is None or now < self._restart_at:
@@ -187,7 +187,7 @@ class Supervisor:
         """Start a child and watch it from now on."""
         self.children.append(child)
         child.start()
-        self._tell_guardian()
+        self._update_guardian()
 
     def wait_until_ready(self, host: str, port: int) -> bool:
         """Wait until /readyz answers 200. Return False if there is a reason to stop instead."""
@@ -222,16 +222,16 @@ class Supervisor:
             self._stop_because("uv was killed")
         for child in self.children:
             if self._exit_code is None and child.restart_if_due():
-                self._tell_guardian()
+                self._update_guardian()
         if self.postgres is not None and self._exit_code is None:
             self.postgres.trim_log()
             if self.postgres.running_pid() is None:
-                _say("the database exited; restarting it")
+                _print("the database exited; restarting it")
                 try:
                     self.postgres.start()
                 except EmbeddedPostgresError as error:
                     self._stop_because(str(error))
-                self._tell_guardian()
+                self._update_guardian()
 
     def _sleep(self, seconds: float) -> None:
         if self._exit_code is None and select.select([self._wake], [], [], seconds)[0]:
@@ -239,7 +239,7 @@ class Supervisor:
 
     def _stop_because(self, reason: str) -> None:
         if self._exit_code is None:
-            _say(f"{reason}; stopping")
+            _print(f"{reason}; stopping")
             self._exit_code = 1
 
     def stop(self) -> None:
@@ -263,7 +263,7 @@ class Supervisor:
         DRAINING.unlink(missing_ok=True)
         self._end_guardian()
 
-    def _tell_guardian(self) -> None:
+    def _update_guardian(self) -> None:
         database = self.postgres.running_pid() if self.postgres is not None else None
         groups = [f"-{child.group}" for child in self.children if child.group is not None]
         self._write_guardian(f"{database or 0} {' '.join(groups)}\n")
@@ -318,7 +318,7 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stderr.write(f"tooltrail: {line}\n")
     sys.stderr.flush()
 

@@ -68,7 +68,7 @@ def run(options: Options) -> NoReturn:
     is_embedded = not env.text("DATABASE_URL", "")
     supervise.on_stop_signals(_stop)
     try:
-        tenant = _prepare(options, _say if not options.as_json else lambda _line: None)
+        tenant = _prepare(options, _print if not options.as_json else lambda _line: None)
         is_new = not Tenant.objects.exists()
     except BaseException as error:
         connections.close_all()
@@ -105,24 +105,24 @@ def run(options: Options) -> NoReturn:
     )
 
 
-def _prepare(options: Options, say: Callable[[str], None]) -> Tenant | None:
+def _prepare(options: Options, report: Callable[[str], None]) -> Tenant | None:
     name = DEMO if options.demo else options.dev_tenant
     if not env.text("DATABASE_URL", ""):
         is_first = not instance.POSTGRES.data.exists()
-        say(f"{'creating' if is_first else 'starting'} the database in {instance.POSTGRES.root}")
+        report(f"{'creating' if is_first else 'starting'} the database in {instance.POSTGRES.root}")
         instance.POSTGRES.start()
         database.initialise(instance.POSTGRES.admin_url, instance.load_secrets())
     alias = OWNER if OWNER in connections else "default"
-    with schema.lock(alias, lambda: say("another process is preparing the database; waiting")):
+    with schema.lock(alias, lambda: report("another process is preparing the database; waiting")):
         schema.SCHEMA.check(alias)
-        _migrate(alias, say)
+        _migrate(alias, report)
         if OWNER in connections:
             partitions.apply(partitions.missing(timezone.now().date()))
         if missing := why_not_ready():
             raise UpError(f"not ready to serve: {'; '.join(missing)}")
         tenant = _provision(name)
-    _collect_static(say)
-    say("starting the web server")
+    _collect_static(report)
+    report("starting the web server")
     return tenant
 
 
@@ -132,7 +132,7 @@ def _stop(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stderr.write(f"tooltrail: {line}\n")
     sys.stderr.flush()
 
@@ -170,7 +170,7 @@ def _free_port(host: str, port: int) -> int:
         return number
 
 
-def _migrate(alias: str, say: Callable[[str], None]) -> None:
+def _migrate(alias: str, report: Callable[[str], None]) -> None:
     executor = MigrationExecutor(connections[alias])
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
@@ -180,7 +180,7 @@ def _migrate(alias: str, say: Callable[[str], None]) -> None:
             "the database lacks migrations: set DATABASE_OWNER_URL,"
             " or run manage.py migrate --database owner where it is set"
         )
-    say(f"applying {len(plan)} migrations")
+    report(f"applying {len(plan)} migrations")
     call_command(Migrate(), database=OWNER, verbosity=0)  # our `migrate` takes the lock we hold
 
 
@@ -213,7 +213,7 @@ def _provision(name: str | None) -> Tenant | None:
     return tenant
 
 
-def _collect_static(say: Callable[[str], None]) -> None:
+def _collect_static(report: Callable[[str], None]) -> None:
     digest = hashlib.sha256(repr(settings.STORAGES).encode())
     for finder in get_finders():
         for name, storage in finder.list([]):
@@ -222,6 +222,6 @@ def _collect_static(say: Callable[[str], None]) -> None:
     stamp = instance.VAR / "static.stamp"
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return
-    say("collecting static files")
+    report("collecting static files")
     call_command("collectstatic", interactive=False, clear=True, verbosity=0)
     stamp.write_text(digest.hexdigest())

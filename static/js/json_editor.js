@@ -79,7 +79,7 @@
   function found(state, member) {
     const items = document.querySelectorAll(`#check [data-member="${member}"][data-pointer]`);
     return [...items].filter((item) => item.dataset.pointer || item.dataset.line).map((item) => {
-      const message = item.querySelector(".said").textContent;
+      const message = item.querySelector(".message").textContent;
       if (item.dataset.line) return { ...placeOf(state.doc, item.dataset), severity: "error", message };
       const node = nodeAt(state, item.dataset.pointer);
       return {

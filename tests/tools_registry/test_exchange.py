@@ -90,7 +90,7 @@ def test_an_import_adds_to_what_is_there_and_lets_the_rest_be(acme: Cast, globex
     register_tool(globex, description="their own")
     [changed, *_] = applied(globex, exported_registry(acme.tenant))
     assert changed.status == "changed"
-    assert "version 2 published (version 1 in the file)" in [step.said for step in changed.steps]
+    assert "version 2 published (version 1 in the file)" in [step.message for step in changed.steps]
     with tenant_scope(globex.tenant.id):
         tool = Tool.objects.get(name="get_weather")
         current = find_version(tool, tool.current_number)
@@ -135,7 +135,7 @@ def test_a_draft_somebody_works_on_is_not_overwritten(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"name": "a\0b"}, "tools[0].name: is not a valid"),
         ({"link": "javascript:alert(1)"}, "tools[0]: link: must start with https://"),
@@ -146,19 +146,19 @@ def test_a_draft_somebody_works_on_is_not_overwritten(acme: Cast) -> None:
     ],
 )
 def test_a_bad_tool_costs_that_tool_and_says_where(
-    acme: Cast, change: dict[str, Any], said: str
+    acme: Cast, change: dict[str, Any], message: str
 ) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     document["tools"][0] |= change
     first, *others = planned(acme, document)
     assert first.status == "refused"
-    assert any(problem.startswith(said) for problem in first.problems)
+    assert any(problem.startswith(message) for problem in first.problems)
     assert {one.status for one in others} == {"unchanged"}
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"input_schema": {"type": "objekt"}}, "versions[0].input_schema: is not a usable"),
         ({"output_schema": {"$ref": "#"}, "digest": None}, "versions[0].output_schema: cannot be"),
@@ -168,21 +168,21 @@ def test_a_bad_tool_costs_that_tool_and_says_where(
         ({"version": 9}, "versions[1].version: must be greater than 9"),
     ],
 )
-def test_a_bad_version_says_where(acme: Cast, change: dict[str, Any], said: str) -> None:
+def test_a_bad_version_says_where(acme: Cast, change: dict[str, Any], message: str) -> None:
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     document["tools"][0]["versions"][0] |= change
     [first, *_] = planned(acme, document)
-    assert any(problem.startswith(f"tools[0].{said}") for problem in first.problems)
+    assert any(problem.startswith(f"tools[0].{message}") for problem in first.problems)
 
 
 def test_a_plan_that_is_another_by_now_is_not_carried_out(acme: Cast) -> None:
     [entry] = open_document(json.dumps(DEFINITION)).entries
-    [looked_at] = planned(acme, DEFINITION)
+    [preview] = planned(acme, DEFINITION)
     tool = register_tool(acme)
     way = Way(False, Publisher(acme.editor), "Because.")
     with tenant_scope(acme.tenant.id):
-        done = import_tool(acme.tenant, entry.read(), way, expected=looked_at.fingerprint)
+        done = import_tool(acme.tenant, entry.read(), way, expected=preview.fingerprint)
         assert (done.status, done.problems) == ("refused", [HAS_CHANGED])
         assert ToolVersion.objects.filter(tool=tool).count() == 1
 
@@ -215,7 +215,7 @@ def test_a_definition_of_an_earlier_version_makes_it_current(acme: Cast) -> None
     back = make_contract()
     given = {"name": "get_weather", "description": back["description"]}
     [one] = applied(acme, [{**given, "input_schema": back["input_schema"]}])
-    assert [step.said for step in one.steps] == ["version 1 made current"]
+    assert [step.text for step in one.steps] == ["version 1 made current"]
     [one] = planned(acme, [{**DEFINITION, "description": "b", "inputSchema": {}}], as_drafts=True)
     assert "is already version 3" in one.problems[0]
 
@@ -292,7 +292,7 @@ def test_a_tool_that_has_changed_meanwhile_is_refused_and_looked_at_again(acme: 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "Choose a file"),
         ("{", "Invalid JSON: Expecting property name"),
@@ -303,10 +303,10 @@ def test_a_tool_that_has_changed_meanwhile_is_refused_and_looked_at_again(acme: 
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_cannot_be_read_is_said_at_once(acme: Cast, text: str, said: str) -> None:
+def test_what_cannot_be_read_is_said_at_once(acme: Cast, text: str, message: str) -> None:
     answer = client(acme.editor).post("/tools/import", {"text": text})
     assert answer.status_code == 422
-    assert said in answer.content.decode()
+    assert message in answer.content.decode()
     with tenant_scope(acme.tenant.id):
         assert not ToolImport.objects.exists()
 
@@ -353,11 +353,11 @@ def test_the_api_exports_and_imports(acme: Cast, globex: Cast) -> None:
 
     assert post("?as=published", 422)["parameter"] == "reason"
     assert post("?ass=published", 422)["code"] == "parameter"
-    looked_at = post("?as=published&dry_run=true")
-    assert (looked_at["added"], looked_at["is_dry_run"]) == (3, True)
+    preview = post("?as=published&dry_run=true")
+    assert (preview["added"], preview["is_dry_run"]) == (3, True)
     assert exported_registry(globex.tenant)["count"] == 0
     done = post("?as=published&reason=Moved")
-    assert done["tools"] == looked_at["tools"]
+    assert done["tools"] == preview["tools"]
     assert post("?as=published&reason=Moved")["unchanged"] == 3
     with tenant_scope(globex.tenant.id):
         assert {change.key_id == "" for change in ToolChange.objects.all()} == {False}
@@ -379,10 +379,10 @@ def test_an_operator_moves_a_registry(acme: Cast, globex: Cast, tmp_path: Path) 
     assert json.loads(file.read_bytes()) == exported_registry(acme.tenant)
     with pytest.raises(CommandError, match="--reason"):
         call_command("registry", "import", globex.tenant.slug, str(file), "--publish")
-    said = io.StringIO()
+    message = io.StringIO()
     options = ["--publish", "--reason", "Moved."]
-    call_command("registry", "import", globex.tenant.slug, str(file), *options, stdout=said)
-    assert said.getvalue().endswith("3 added\n")
+    call_command("registry", "import", globex.tenant.slug, str(file), *options, stdout=message)
+    assert message.getvalue().endswith("3 added\n")
     with tenant_scope(globex.tenant.id):
         names = {change.user_name for change in ToolChange.objects.all()}
         actions = {action.user_name for action in Action.objects.filter(verb="tool.publish")}
@@ -404,8 +404,8 @@ def test_a_file_that_is_refused_is_quoted_whatever_it_holds(acme: Cast, sent: st
     answer = client(acme.editor).post("/tools/import", {"text": sent})
     assert answer.status_code == 422
     assert any(
-        said in answer.text
-        for said in ("The file is truncated", "the provider runs", "The file has no tools")
+        message in answer.text
+        for message in ("The file is truncated", "the provider runs", "The file has no tools")
     )
 
 

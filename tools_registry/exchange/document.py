@@ -114,9 +114,9 @@ def read_tool(path: str, entry: Any) -> ReadTool:
         return tool
     tool = ReadTool(path, name)
     try:
-        said = {member: entry[member] for member in DESCRIBING if member in entry}
-        described = _Description.model_validate(said)
-        tool.description = {member: getattr(described, member) for member in said}
+        members = {member: entry[member] for member in DESCRIBING if member in entry}
+        described = _Description.model_validate(members)
+        tool.description = {member: getattr(described, member) for member in members}
     except ValidationError as error:
         tool.refuse(f"{path}: {explain(error)}")
     versions = entry.get("versions")

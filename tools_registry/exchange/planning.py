@@ -48,7 +48,7 @@ class Step:
         return int(number)
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The step as text."""
         return {
             "create": "created",
@@ -103,14 +103,14 @@ class PlannedTool:
         return "changed" if self.stored else "added"
 
     @property
-    def said(self) -> list[str]:
+    def step_texts(self) -> list[str]:
         """The steps as texts; versions published in a row are one text with first and last."""
-        said = []
+        texts = []
         runs = groupby(self.steps, key=lambda step: (step.action, step.source_number - step.number))
         for (action, further), run in runs:
             first, *rest = run
             if action != "publish" or not rest:
-                said += [step.said for step in (first, *rest)]
+                texts += [step.text for step in (first, *rest)]
                 continue
             last = rest[-1]
             there = (
@@ -154,8 +154,8 @@ class PlannedTool:
             )
             for step in self.steps
         ]
-        said = repr((self.status, self.problems, steps, tool and tool.current_number))
-        return hashlib.sha256(said.encode(errors="replace")).hexdigest()
+        state = repr((self.status, self.problems, steps, tool and tool.current_number))
+        return hashlib.sha256(state.encode(errors="replace")).hexdigest()
 
 
 def plan_import(tenant_id: UUID, tools: list[ReadTool], *, as_drafts: bool) -> list[PlannedTool]:
@@ -254,9 +254,9 @@ def _is_usable(plan: PlannedTool, version: ReadVersion) -> bool:
     current = plan.stored.current if plan.stored else None
     in_use = [current.input_schema, current.output_schema] if current else []
     problems = judging_problems(version.contract, in_use=in_use)
-    for member, said in problems.items():
+    for member, problem in problems.items():
         place = plan.read.places.get(member, member)
-        plan.problems.append(f"{version.path}.{place}: {said}")
+        plan.problems.append(f"{version.path}.{place}: {problem}")
     return not problems
 
 

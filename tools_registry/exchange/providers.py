@@ -199,8 +199,8 @@ def not_strict(schema: Any) -> Iterator[str]:
 
 
 def _types(node: dict[str, Any]) -> Sequence[str]:
-    said = node.get("type", ())
-    return (said,) if isinstance(said, str) else said
+    declared = node.get("type", ())
+    return (declared,) if isinstance(declared, str) else declared
 
 
 _OF_MODELS: Final = re.compile(r"[A-Za-z0-9_-]+")

@@ -107,8 +107,8 @@ def _read_json(data: bytes | str, limit: int | None) -> Any:
     except UnicodeDecodeError:
         raise UnreadableError("Invalid JSON: the bytes are not UTF-8.") from None
     except json.JSONDecodeError as error:
-        said = f"{error.msg} in line {error.lineno}, column {error.colno}"
-        raise UnreadableError(f"Invalid JSON: {said}.") from None
+        detail = f"{error.msg} in line {error.lineno}, column {error.colno}"
+        raise UnreadableError(f"Invalid JSON: {detail}.") from None
     except ValueError as error:
         raise UnreadableError(f"Unsupported JSON: {error}.") from None
     except RecursionError:
@@ -117,8 +117,8 @@ def _read_json(data: bytes | str, limit: int | None) -> Any:
 
 def _own_tools(document: dict[str, Any]) -> list[tuple[str, Any]]:
     if document.get("version") != FORMAT_VERSION:
-        said = f"version {FORMAT_VERSION} of {FORMAT} is supported"
-        raise UnreadableError(f"version: only {said}.")
+        detail = f"version {FORMAT_VERSION} of {FORMAT} is supported"
+        raise UnreadableError(f"version: only {detail}.")
     entries = document.get("tools")
     if not isinstance(entries, list):
         raise UnreadableError("tools: is not a list.")

@@ -22,7 +22,7 @@ def summarize(one: PlannedTool) -> dict[str, Any]:
         "path": one.read.path,
         "name": one.read.name,
         "status": one.status,
-        "steps": [] if one.problems else one.said,
+        "steps": [] if one.problems else one.step_texts,
         "problems": one.problems,
         "notes": one.notes,
         **one.verdicts,

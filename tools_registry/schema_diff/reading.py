@@ -60,11 +60,11 @@ class Document:
         return known[1]
 
     def _read_dialect(self) -> str:
-        said = self.root.get("$schema", "2020-12") if isinstance(self.root, dict) else "2020-12"
+        declared = self.root.get("$schema", "2020-12") if isinstance(self.root, dict) else "2020-12"
         for dialect in _KNOWN:
-            if dialect in str(said):
+            if dialect in str(declared):
                 return dialect
-        raise UndecidedError(f"the dialect {str(said)[:100]!r} is not supported")
+        raise UndecidedError(f"the dialect {str(declared)[:100]!r} is not supported")
 
     def _read(self, node: Node, behind: tuple[int, ...]) -> View:
         if isinstance(node, bool):

@@ -37,7 +37,7 @@ def version_state(state: State) -> SafeString:
 @register.simple_tag
 def change_line(change: ToolChange) -> SafeString:
     """The kind of change in bold, and details beyond version and reason."""
-    return format_html("<b>{}</b> {}", ChangeKind(change.kind).label, _told(change))
+    return format_html("<b>{}</b> {}", ChangeKind(change.kind).label, _details(change))
 
 
 @register.filter
@@ -52,7 +52,7 @@ def verdict_for(verdict: Verdict, concerned: str) -> str:
     return _WORDS[verdict].format(concerned)
 
 
-def _told(change: ToolChange) -> str:
+def _details(change: ToolChange) -> str:
     details: dict[str, Any] = change.details
     if change.kind == ChangeKind.DESCRIBED:
         return ", ".join(details.get("after", ()))

@@ -113,12 +113,12 @@ def import_confirm(request: TenantRequest, pk: UUID) -> HttpResponseBase:
     kept = _own(request, pk)
     form, as_drafts = ConfirmForm(request.POST), request.POST.get("as") != "published"
     if not form.is_valid() or not (as_drafts or form.cleaned_data["reason"]):
-        said = "Publishing requires a reason" if form.is_valid() else "The reason is too long"
-        return _page(request, kept, problem=f"Nothing was imported. {said}.", status=422)
+        reason = "Publishing requires a reason" if form.is_valid() else "The reason is too long"
+        return _page(request, kept, problem=f"Nothing was imported. {reason}.", status=422)
     way = Way(as_drafts, Publisher(request.user), form.cleaned_data["reason"])
     if _name(kept) != form.cleaned_data["plan"] or not job.confirm_import(kept, way):
-        said = "The preview has changed, or the import is running. This is the current state."
-        return _page(request, kept, problem=f"Nothing was imported. {said}", status=409)
+        reason = "The preview has changed, or the import is running. This is the current state."
+        return _page(request, kept, problem=f"Nothing was imported. {reason}", status=409)
     kept.refresh_from_db()
     _go_on(kept)
     return redirect("tool_import_page", kept.pk)

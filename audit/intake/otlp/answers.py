@@ -32,7 +32,7 @@ _REASONS_SHOWN = 3
 
 def success(recorded: Recorded, media_type: MediaType) -> bytes:
     """The answer to a stored request, with a message about spans that were not stored."""
-    message = _told(recorded)
+    message = _message(recorded)
     if media_type == JSON:
         partial = {"rejectedSpans": str(recorded.refused_count), "errorMessage": message}
         return json.dumps({"partialSuccess": partial} if message else {}).encode()
@@ -51,16 +51,18 @@ def failure(status: int, message: str, media_type: MediaType) -> bytes:
     return bytes(status_pb2.Status(code=code, message=message).SerializeToString())
 
 
-def _told(recorded: Recorded) -> str:
+def _message(recorded: Recorded) -> str:
     """The message for people. Empty if every span is a tool call and stored."""
-    said = []
+    sentences = []
     if recorded.refused:
         reasons = [f"{count} {reason}" for reason, count in recorded.refused.items()]
         more = len(reasons) - _REASONS_SHOWN
-        said.append(
+        sentences.append(
             f"{recorded.refused_count} spans rejected: {'; '.join(reasons[:_REASONS_SHOWN])}"
             + (f"; and {more} more reasons." if more > 0 else ".")
         )
     if recorded.others:
-        said.append(f"{recorded.others} spans are not tool calls and were skipped, as intended.")
-    return " ".join(said)
+        sentences.append(
+            f"{recorded.others} spans are not tool calls and were skipped, as intended."
+        )
+    return " ".join(sentences)

@@ -93,10 +93,10 @@ def join_executors(
     accounts: list[Candidate] = []
     rows: list[Row] = []
     for invocation_id, (_, layer) in owners.items():
-        told = spans.get(invocation_id)
-        if not told:  # erased: its spans are no longer known
+        known_spans = spans.get(invocation_id)
+        if not known_spans:  # erased: its spans are no longer known
             continue
-        line = Line(1, _account(layer, told))
+        line = Line(1, _account(layer, known_spans))
         accounts += read_lines([line], layer.start.batch_id, now).candidates
         rows += [
             Row(
@@ -110,7 +110,7 @@ def join_executors(
                 scope="",
                 kind=0,
             )
-            for trace_id, span_id, started_ns in told
+            for trace_id, span_id, started_ns in known_spans
         ]
     rows.sort(key=lambda row: (row.day, row.span_uuid.int))
     move_spans(writer, rows)

@@ -240,17 +240,17 @@ def _executor_of(
     executors: Collection[UUID],
 ) -> Known | None:
     """The row of the executor that reported this call itself; of several, the first to start."""
-    told: list[Known] = []
+    related: list[Known] = []
     around = by_uuid.get(_parent_uuid(call.outermost) or _uuid(call.outermost))
     if around and is_same_call(around.identity, identity_of(call.facts[0])):
-        told.append(around)
+        related.append(around)
     for facts in call.facts:
         span, identity = _uuid(facts.span), identity_of(facts)
-        told += [each for each in below.get(span, ()) if is_same_call(identity, each.identity)]
+        related += [each for each in below.get(span, ()) if is_same_call(identity, each.identity)]
         if span in by_uuid:
-            told.append(by_uuid[span])
+            related.append(by_uuid[span])
     return min(
-        (each for each in told if each.invocation_id in executors),
+        (each for each in related if each.invocation_id in executors),
         key=lambda each: (each.started_us, each.invocation_id.int),
         default=None,
     )

@@ -268,9 +268,9 @@ def _outcome(call: ToolCall, took_ms: int) -> dict[str, Any]:
         failures = [decisive.failure, *(each.failure for each in call.facts if each.failure)]
         error: dict[str, Any] = {}
         for name in ("type", "message", "code"):
-            said = next(filter(None, (getattr(failure, name) for failure in failures)), None)
-            if said is not None:
-                error[name] = said
+            value = next(filter(None, (getattr(failure, name) for failure in failures)), None)
+            if value is not None:
+                error[name] = value
         if result is not ABSENT:
             error["details"] = {"result": result}
         return {"is_error": True, "output": {"status": "error", "error": error, "meta": meta}}

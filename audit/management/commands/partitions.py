@@ -49,13 +49,15 @@ class Command(BaseCommand):
             back = max(back, (today - since).days)
             if back > _BACK_MAX:
                 raise CommandError(f"--import can go back at most {_BACK_MAX} days, not {back}")
-        told = missing = partitions.missing(today, back=back)
+        listed = missing = partitions.missing(today, back=back)
         if options["action"] == "apply":
-            told = partitions.apply(missing)
-        for partition in told:
+            listed = partitions.apply(missing)
+        for partition in listed:
             self.stdout.write(partition.name)
-        self.stdout.write(f"{len(told)} {'created' if options['action'] == 'apply' else 'missing'}")
-        if len(told) < len(missing):
+        self.stdout.write(
+            f"{len(listed)} {'created' if options['action'] == 'apply' else 'missing'}"
+        )
+        if len(listed) < len(missing):
             raise CommandError(
-                f"{missing[len(told)].table} is in use; run apply again later for the rest"
+                f"{missing[len(listed)].table} is in use; run apply again later for the rest"
             )

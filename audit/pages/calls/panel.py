@@ -275,9 +275,9 @@ def _clock_note(call: CallDetail, stored: dict[Kind, StoredEvent]) -> str:
     times: dict[Kind, datetime | None] = {"start": call.started_at, "end": call.ended_at}
     ahead = max(
         (
-            said - stored[kind].received_at
-            for kind, said in times.items()
-            if said and kind in stored
+            event_time - stored[kind].received_at
+            for kind, event_time in times.items()
+            if event_time and kind in stored
         ),
         default=timedelta(),
     )

@@ -63,13 +63,13 @@ def search_start(request: TenantRequest) -> HttpResponseBase:
         return redirect(f"{reverse('call_list')}?{urlencode({'q': query.text})}")
     now = timezone.now()
     search = payload_search.start_search(request.user, form.cleaned_data["text"], query, now)
-    told = {"query": query.on_record(now), "reason": form.cleaned_data["reason"]}
+    details = {"query": query.on_record(now), "reason": form.cleaned_data["reason"]}
     record_action(
         request.tenant,
         request.user,
         "payload.search",
         str(search.id),  # not the search text: nothing is ever removed from the ledger
-        **{name: value for name, value in told.items() if value},
+        **{name: value for name, value in details.items() if value},
     )
     search_payloads.defer(tenant_id=str(request.tenant.id), search_id=str(search.id))
     return redirect("search_detail", search.id)

@@ -124,8 +124,8 @@ def inbox_send(request: TenantRequest, pk: UUID) -> HttpResponseBase:
             {"send_error": str(error), "edited": edited},
         )
     resolution = Resolution(str(line.resolution))
-    say = messages.warning if resolution is Resolution.REFUSED else messages.success
-    say(request, _SENT[resolution])
+    notify = messages.warning if resolution is Resolution.REFUSED else messages.success
+    notify(request, _SENT[resolution])
     return redirect("inbox_detail", pk)
 
 

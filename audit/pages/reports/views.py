@@ -147,8 +147,8 @@ def report_schedule(request: TenantRequest) -> HttpResponseBase:
     """Save which reports the worker makes, and how long all reports are kept."""
     form = ScheduleForm(request.POST)
     if not form.is_valid():
-        said = " ".join(f"{name}: {each[0]}" for name, each in form.errors.items())
-        messages.error(request, f"Nothing changed. {said}")
+        problems = " ".join(f"{name}: {each[0]}" for name, each in form.errors.items())
+        messages.error(request, f"Nothing changed. {problems}")
         return redirect("report_list")
     decided = form.schedule
     change_schedule(decided)

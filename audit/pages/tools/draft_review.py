@@ -78,9 +78,9 @@ def _breaking(diff: ContractDiff | None, replay: Replay | None, newly_violating:
     places: dict[str, dict[str, None]] = {}
     for one in diff.changes if diff else ():
         if one.verdict is not Verdict.COMPATIBLE:
-            said = f"{one.side.capitalize()}: {one.reason.rstrip('.')}"
-            places.setdefault(said, {})[one.change.path] = None
-    lines = [f"{said} ({_listed(list(paths))})." for said, paths in places.items()]
+            sentence = f"{one.side.capitalize()}: {one.reason.rstrip('.')}"
+            places.setdefault(sentence, {})[one.change.path] = None
+    lines = [f"{sentence} ({_listed(list(paths))})." for sentence, paths in places.items()]
     if replay is not None and newly_violating:
         read, new = counted(replay.read_count, "call"), count(newly_violating)
         lines.append(f"Replay: new violations in {new} of {read}.")

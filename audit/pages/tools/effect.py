@@ -67,5 +67,5 @@ def _compared(request: TenantRequest, version: ToolVersion) -> dict[str, Any]:
         "rows": effect_rows(effect),
         "charts": charts(counted, which, names) if effect.before.calls + effect.after.calls else [],
         "others": sum(counted.total("other", is_after=after).calls for after in (False, True)),
-        "unsaid": sum(counted.total("unsaid", is_after=after).calls for after in (False, True)),
+        "unnamed": sum(counted.total("unnamed", is_after=after).calls for after in (False, True)),
     }

@@ -78,8 +78,8 @@ def replay_start(request: TenantRequest, pk: UUID) -> HttpResponseBase:
         messages.error(request, "Nothing was replayed: the tool has no draft.")
         return redirect("draft_review", tool.pk)
     if not form.is_valid():
-        said = " ".join(str(text) for texts in form.errors.values() for text in texts)
-        messages.error(request, f"Nothing was replayed. {said}")
+        problems = " ".join(str(text) for texts in form.errors.values() for text in texts)
+        messages.error(request, f"Nothing was replayed. {problems}")
         return redirect("draft_review", tool.pk)
     calls = ReplayRange(tool.name, form.wanted.start, form.wanted.end)
     try:

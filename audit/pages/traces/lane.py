@@ -54,10 +54,10 @@ def svg(
     if is_critical:
         parts.append(f'<rect class="critical" {place} y="21" height="2"/>')
     if limit is not None:
-        x, said = limit
+        x, label = limit
         parts.append(
             f'<line class="limit" x1="{x:.2f}%" x2="{x:.2f}%" y1="3" y2="23">'
-            f"<title>Timeout: {escape(said)}</title></line>"
+            f"<title>Timeout: {escape(label)}</title></line>"
         )
     if written.text:
         away = -6 if written.place == "left" else 6

@@ -67,7 +67,7 @@ def _around(
         "cache_hits": sum(call.cache_hit is True for call in detail.calls),
         "tokens": reasons.tokens(detail.summary.prompt_tokens, detail.summary.completion_tokens),
         "idle_share": shown.idle_us / shown.span_us * 100,
-        "telling_offset_us": (shown.telling.started_at - detail.summary.first_started_at)
+        "highlight_offset_us": (shown.highlight.started_at - detail.summary.first_started_at)
         // timedelta(microseconds=1),
         "is_call_unknown": opened is None,
     }

@@ -149,8 +149,8 @@ class Waterfall:
     window_width: float
     is_zoomed: bool
     selected: Call | None
-    telling: Call  # the call to open first: see _most_telling
-    telling_reason: str
+    highlight: Call  # the call to open first: see _highlight
+    highlight_reason: str
     first_row: int  # counts from 0
     earlier: RowRange | None  # the window before this one, if any
     later: list[RowRange]  # the windows after it
@@ -189,8 +189,8 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
 
     critical = critical_path(nodes)
     shown, context = _filtered(nodes, calls, _matcher(view, reason, critical))
-    telling = _most_telling(calls, looks)
-    opened = place_of.get(view.selected) if view.selected else telling
+    highlight = _highlight(calls, looks)
+    opened = place_of.get(view.selected) if view.selected else highlight
     selected = None if opened is None else calls[opened]
     first = _first_row(shown, view, opened)
     outlines, lane_count = _minimap(looks, spans, whole)
@@ -201,13 +201,13 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
     def row(node: Node) -> Row:
         place = node.span.id
         call, drawn = calls[place], bar(node.span, window)
-        said = reason(call)
+        text = reason(call)
         return Row(
             call=call,
             node=node,
             bar=drawn,
-            reason=said,
-            label=label(drawn, said),
+            reason=text,
+            label=label(drawn, text),
             is_selected=call is selected,
             is_context=place in context,
             is_critical=place in critical,
@@ -231,8 +231,8 @@ def build(detail: TraceDetail, view: View, now: datetime) -> Waterfall:
         window_width=whole.share(window.end_us) - whole.share(window.start_us),
         is_zoomed=window != whole,
         selected=selected,
-        telling=calls[telling],
-        telling_reason=reason(calls[telling]),
+        highlight=calls[highlight],
+        highlight_reason=reason(calls[highlight]),
         first_row=first,
         earlier=_row_range(shown, first - WINDOW_ROWS) if first else None,
         later=[_row_range(shown, n) for n in range(first + WINDOW_ROWS, len(shown), WINDOW_ROWS)],
@@ -245,7 +245,7 @@ def _row_range(shown: Sequence[Node], first: int) -> RowRange:
     return RowRange(first, len(nodes), min(node.depth for node in nodes))
 
 
-def _most_telling(calls: Sequence[Call], looks: Sequence[Look]) -> int:
+def _highlight(calls: Sequence[Call], looks: Sequence[Look]) -> int:
     """Return the place of the call to open by default.
 
     A failed call comes first, then one with a violation, an open one, any other. Of several failed

@@ -136,8 +136,8 @@ class Fold:
                 known_as = REST
             found = shape.members.get(known_as)
             if found is None:
-                is_told_apart = below is not None or len(shape.members) < MEMBERS_MAX
-                if not is_told_apart or self._nodes >= NODES_MAX:
+                is_separate = below is not None or len(shape.members) < MEMBERS_MAX
+                if not is_separate or self._nodes >= NODES_MAX:
                     shape.beyond.note(self._number, self._call)
                     continue
                 self._nodes += 1

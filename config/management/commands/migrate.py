@@ -20,10 +20,10 @@ class Command(migrate.Command):
             super().handle(*args, **options)
             return
 
-        def say() -> None:
+        def report_wait() -> None:
             self.stderr.write("another process is migrating this database; waiting")
 
-        with schema.lock(options["database"], say):
+        with schema.lock(options["database"], report_wait):
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
                     super().handle(*args, **options)

@@ -124,7 +124,7 @@ class Announcer:
         self._waiting: list[Announcement] = []
         self._retry_at = 0.0
         self._is_refused = False
-        self._told: dict[str, _Refused | None] = {}
+        self._answered: dict[str, _Refused | None] = {}
 
     def add(self, announcement: Announcement) -> str | None:
         """Queue a tool, to be announced after the next batch.
@@ -137,7 +137,7 @@ class Announcer:
         except Exception as error:  # type hints and schemas can raise anything
             self._complain(error)
             return None
-        if digest not in self._told:
+        if digest not in self._answered:
             with self._lock:
                 self._waiting.append(announcement)
         return digest
@@ -152,16 +152,16 @@ class Announcer:
         for announcement in announcements:
             with suppress(Exception), _describing:  # `add` reports the error
                 by_digest[announcement.digest] = announcement
-        untold = [tool for digest, tool in by_digest.items() if digest not in self._told]
-        for start in range(0, len(untold), TOOLS_PER_POST):
-            tools = untold[start : start + TOOLS_PER_POST]
-            answer = _tell(transport, tools)
+        new = [tool for digest, tool in by_digest.items() if digest not in self._answered]
+        for start in range(0, len(new), TOOLS_PER_POST):
+            tools = new[start : start + TOOLS_PER_POST]
+            answer = _post(transport, tools)
             if not _is_taken_in(answer) and not _is_final(answer):
                 raise UnreachableError(f"it returned {answer.status}")
             refused = {one.get("name"): _error_of(one) for one in _refusals(answer)}
-            self._told |= {tool.digest: refused.get(tool.name) for tool in tools}
+            self._answered |= {tool.digest: refused.get(tool.name) for tool in tools}
         for digest in by_digest:
-            error = self._told[digest]
+            error = self._answered[digest]
             if error is not None:
                 raise error
 
@@ -179,7 +179,7 @@ class Announcer:
         child._tools = self._tools
         child._waiting = list(self._waiting)
         child._is_refused = self._is_refused
-        child._told = dict(self._told)
+        child._answered = dict(self._answered)
         return child
 
     def announce(self, transport: Transport) -> None:
@@ -188,7 +188,7 @@ class Announcer:
             return
         with self._lock:
             tools = self._waiting[:TOOLS_PER_POST]
-        answer = _tell(transport, tools)
+        answer = _post(transport, tools)
         _warn_of_refusals(_refusals(answer))
         if _is_taken_in(answer) or _is_final(answer):
             with self._lock:
@@ -223,7 +223,7 @@ def _first_paragraph(fn: Callable[..., Any]) -> str:
     return (inspect.getdoc(fn) or "").split("\n\n")[0].replace("\n", " ").strip()
 
 
-def _tell(transport: Transport, tools: Sequence[Announcement]) -> Answer:
+def _post(transport: Transport, tools: Sequence[Announcement]) -> Answer:
     """Post the digests, then the full tools the server does not know. Raises UnreachableError."""
     by_digest = {tool.digest: tool for tool in tools}
     answer = transport.post_tools([{"digest": digest} for digest in by_digest])

@@ -16,7 +16,7 @@ from tooltrail.redact import Note, Redactor, opaque
 # 1.5 µs for 1 KB; pydantic's takes 2.5. It raises for generators instead of consuming them.
 _encode = Encoder().encode
 # Takes a third to a seventh of the time of `in`: the engine compares 32 bytes at a time.
-_says_null = SchemaValidator(
+_has_null = SchemaValidator(
     core_schema.str_schema(pattern="null", regex_engine="rust-regex")
 ).isinstance_python
 
@@ -89,7 +89,7 @@ def encode_json(value: Any) -> bytes:
     try:
         text = _encode(value)
         # This encoder writes NaN as null, so a null in its output is ambiguous.
-        if not _says_null(text):
+        if not _has_null(text):
             return text
     except (MsgspecError, TypeError, ValueError, RecursionError, OverflowError):
         value = without_generators(value)

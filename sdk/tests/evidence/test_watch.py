@@ -30,7 +30,7 @@ class Server:
         self.log, self.size = log, size
         self.signers = list(keys) or [KEY]
         self.named = self.signers
-        self.asked = 0
+        self.requests = 0
 
     def checkpoint(self) -> bytes:
         """The newest."""
@@ -38,7 +38,7 @@ class Server:
 
     def tile(self, tile: Tile) -> bytes:
         """A tile, computed."""
-        self.asked += 1
+        self.requests += 1
         first, height = tile.index * 256, tile.level * 8
         return b"".join(self.log.subtree(height, first + at) for at in range(tile.width))
 
@@ -57,7 +57,7 @@ def test_a_ledger_that_grows_is_followed(tmp_path: Path) -> None:
     outcomes = []
     for size in (0, 1, 1, 255, 256, 257, 512, 513, 700, 700):
         server.size = size
-        outcomes.append(watch.look(server, NOW).outcome)
+        outcomes.append(watch.observe(server, NOW).outcome)
     assert outcomes == ["first", "grown", "unchanged", *["grown"] * 6, "unchanged"]
     assert kept(tmp_path) == [
         *(f"checkpoints/{size:012d}.txt" for size in (0, 1, 255, 256, 257, 512, 513, 700)),
@@ -69,68 +69,68 @@ def test_a_ledger_that_grows_is_followed(tmp_path: Path) -> None:
 
 def test_a_ledger_that_shrank_is_shouted_and_kept(tmp_path: Path) -> None:
     watch = Watch(tmp_path)
-    watch.look(Server(size=300), NOW)
+    watch.observe(Server(size=300), NOW)
     for _ in range(2):  # and it is not forgotten
-        look = watch.look(Server(size=299), NOW)
-        assert look.outcome == "altered"
-        assert "SHRANK: it had 300 entries and now has 299" in look.told
-        assert look.file is not None
-        assert look.file.read_bytes() == LOG.checkpoint(299)
-        assert "SHRANK" in look.file.with_name("20261122T000000Z-why.txt").read_text()
-    assert watch.look(Server(size=301), NOW).outcome == "grown"
+        observation = watch.observation(Server(size=299), NOW)
+        assert observation.outcome == "altered"
+        assert "SHRANK: it had 300 entries and now has 299" in observation.message
+        assert observation.file is not None
+        assert observation.file.read_bytes() == LOG.checkpoint(299)
+        assert "SHRANK" in observation.file.with_name("20261122T000000Z-why.txt").read_text()
+    assert watch.observation(Server(size=301), NOW).outcome == "grown"
 
 
 @pytest.mark.parametrize("size", [300, 301, 512, 700])
 def test_a_ledger_that_was_forked_is_shouted(size: int, tmp_path: Path) -> None:
     watch, other = Watch(tmp_path), Log.of(700)
     other.lines[123] = other.lines[124]
-    watch.look(Server(size=300), NOW)
-    look = watch.look(Server(other, size), NOW)
-    assert look.outcome == "altered"
-    assert "FORKED" in look.told
+    watch.observe(Server(size=300), NOW)
+    observation = watch.observe(Server(other, size), NOW)
+    assert observation.outcome == "altered"
+    assert "FORKED" in observation.message
 
 
 def test_tiles_that_prove_nothing_are_shouted_too(tmp_path: Path) -> None:
     watch, server = Watch(tmp_path), Server(size=300)
-    watch.look(server, NOW)
+    watch.observe(server, NOW)
     other = Log.of(700)
     other.lines[123] = other.lines[124]
     server.size = 600
     server.tile = Server(other).tile  # type: ignore[method-assign]  # a server that says otherwise
-    look = watch.look(server, NOW)
-    assert look.outcome == "altered"
-    assert "cannot prove that it only grew" in look.told
+    observation = watch.observation(server, NOW)
+    assert observation.outcome == "altered"
+    assert "cannot prove that it only grew" in observation.message
 
 
 def test_a_new_key_is_taken_from_a_trusted_one_alone(tmp_path: Path) -> None:
     watch = Watch(tmp_path)
-    assert watch.look(Server(LOG, 10, KEY), NOW).outcome == "first"
-    assert watch.look(Server(LOG, 20, OTHER_KEY), NOW).outcome == "altered"
-    assert watch.look(Server(LOG, 20, KEY, OTHER_KEY), NOW).outcome == "grown"
+    assert watch.observe(Server(LOG, 10, KEY), NOW).outcome == "first"
+    assert watch.observe(Server(LOG, 20, OTHER_KEY), NOW).outcome == "altered"
+    assert watch.observe(Server(LOG, 20, KEY, OTHER_KEY), NOW).outcome == "grown"
     assert (tmp_path / "keys.txt").read_text().split() == [
         str(KEY.verifier),
         str(OTHER_KEY.verifier),
     ]
-    assert watch.look(Server(LOG, 30, OTHER_KEY), NOW).outcome == "grown"
+    assert watch.observe(Server(LOG, 30, OTHER_KEY), NOW).outcome == "grown"
 
 
 def test_with_a_key_of_ones_own_the_servers_word_is_not_taken(tmp_path: Path) -> None:
     watch, server = Watch(tmp_path, [KEY.verifier]), Server(LOG, 10, OTHER_KEY)
-    assert watch.look(server, NOW).outcome == "altered"
-    assert watch.look(Server(LOG, 10, KEY, OTHER_KEY), NOW).outcome == "first"
-    assert watch.look(Server(LOG, 20, OTHER_KEY), NOW).outcome == "altered"
+    assert watch.observe(server, NOW).outcome == "altered"
+    assert watch.observe(Server(LOG, 10, KEY, OTHER_KEY), NOW).outcome == "first"
+    assert watch.observe(Server(LOG, 20, OTHER_KEY), NOW).outcome == "altered"
 
 
 def test_a_ledger_begun_anew_is_another_one(tmp_path: Path) -> None:
     watch, server = Watch(tmp_path), Server(size=300)
-    watch.look(server, NOW)
+    watch.observe(server, NOW)
     other = SigningKey(f"{ORIGIN}/1", KEY.private)
     server.named = [other]
     note = Checkpoint(other.name, 700, LOG.root(700)).sign([other])
     server.checkpoint = lambda: note  # type: ignore[method-assign]  # a server that says otherwise
-    look = watch.look(server, NOW)
-    assert look.outcome == "altered"
-    assert "it was restarted" in look.told
+    observation = watch.observation(server, NOW)
+    assert observation.outcome == "altered"
+    assert "it was restarted" in observation.message
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_the_command(
     assert document["size"] == 700
     assert document["root"] == LOG.root(700).hex()
     assert Path(document["file"]).read_bytes() == LOG.checkpoint(700)
-    assert ledger.asked > 0
+    assert ledger.requests > 0
     ledger.size = 600
     assert main([*words[:-1], "--every", "1"]) == 1
     out = capsys.readouterr().out

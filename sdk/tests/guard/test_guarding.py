@@ -458,13 +458,13 @@ def test_the_error_survives_pickling() -> None:
 
 
 def test_what_a_violation_received_has_the_documents_name_and_ours() -> None:
-    told = [
+    violations = [
         build_violation("WRONG_TYPE", "$.x", "m", "string", "number"),
         build_violation("WRONG_TYPE", "$.x", "m", actual="string", expected="number"),
         build_violation("WRONG_TYPE", "$.x", "m", received="string", expected="number"),
     ]
-    assert [each.received for each in told] == ["string"] * 3
-    assert len({each.llm_message for each in told}) == 1
+    assert [each.received for each in violations] == ["string"] * 3
+    assert len({each.llm_message for each in violations}) == 1
     with pytest.raises(TypeError, match="not both"):
         build_violation("WRONG_TYPE", "$.x", "m", actual="a", received="b")
 

@@ -43,7 +43,7 @@ class Registry:
 
     def __init__(self, *taken: str, code: str = "name_taken") -> None:
         self.mentioned: list[str] = []
-        self.told: list[dict[str, Any]] = []
+        self.announced: list[dict[str, Any]] = []
         self._taken = taken
         self._code = code
 
@@ -53,9 +53,9 @@ class Registry:
         tools = json.loads(request.body)["tools"]
         bodies = [tool for tool in tools if "name" in tool]
         digests = [tool["digest"] for tool in tools if "name" not in tool]
-        self.told += bodies
+        self.announced += bodies
         self.mentioned += digests
-        known = [body["digest"] for body in self.told]
+        known = [body["digest"] for body in self.announced]
         refused = [
             {"name": body["name"], "code": self._code, "message": "another contract"}
             for body in bodies
@@ -74,9 +74,9 @@ def test_a_tool_that_is_run_is_announced_with_the_schema_that_guards_it(
     for _ in range(3):
         execute(trail, tool)
     assert trail.flush(20)
-    server.wait(lambda: bool(registry.told))
+    server.wait(lambda: bool(registry.announced))
 
-    [body] = registry.told
+    [body] = registry.announced
     assert registry.mentioned == [body["digest"]]
     assert {event["tool_version"] for event in server.events} == {body["digest"]}
     assert (body["name"], body["description"]) == ("measure", "Do measure")
@@ -93,9 +93,9 @@ def test_tools_may_be_announced_before_any_call(make_trail: MakeTrail, server: S
 
     trail.announce(tools.all())
     trail.announce(tools.all())
-    server.wait(lambda: bool(registry.told))
+    server.wait(lambda: bool(registry.announced))
 
-    assert [body["name"] for body in registry.told] == ["measure", "weigh"]
+    assert [body["name"] for body in registry.announced] == ["measure", "weigh"]
 
 
 def test_what_the_registry_refuses_is_said(
@@ -105,7 +105,7 @@ def test_what_the_registry_refuses_is_said(
     trail = make_trail()
 
     trail.announce([make_tool("measure"), make_tool("weigh", on_collision="throw")])
-    server.wait(lambda: bool(registry.told))
+    server.wait(lambda: bool(registry.announced))
     assert trail.close(20)
 
     assert "the registry rejected weigh: another contract" in caplog.text
@@ -188,7 +188,7 @@ def test_strict_runs_what_the_registry_takes_and_tells_of_it_once(
     double = trail.tool(name="double")(lambda n: 2 * n)
     assert [double(1), double(2)] == [2, 4]
     assert trail.close(20)
-    assert [body["name"] for body in registry.told] == ["double"]
+    assert [body["name"] for body in registry.announced] == ["double"]
     assert len(registry.mentioned) == 1
     assert server.events[0]["tool_version"] == registry.mentioned[0]
 

@@ -67,7 +67,7 @@ class Command(BaseCommand):
         except ValueError as error:
             raise CommandError(str(error)) from error
         record_action(tenant, operator(), "key.create", str(key), scopes=key.scopes)
-        self._say({**_of(key), "key": text}, text, is_json=options["json"])
+        self._print({**_of(key), "key": text}, text, is_json=options["json"])
 
     def _list(self, tenant: Tenant, *, is_json: bool) -> None:
         keys = [_of(key) for key in ApiKey.objects.filter(tenant=tenant).order_by("created_at")]
@@ -77,7 +77,7 @@ class Command(BaseCommand):
             + (f"  expires {each['expires_at']}" if each["expires_at"] else "")
             for each in keys
         ]
-        self._say(keys, *lines, is_json=is_json)
+        self._print(keys, *lines, is_json=is_json)
 
     def _revoke(self, tenant: Tenant, options: dict[str, Any]) -> None:
         key = ApiKey.objects.filter(tenant=tenant, key_id=options["key_id"]).first()
@@ -87,10 +87,10 @@ class Command(BaseCommand):
             revoke_key(key)
             record_action(tenant, operator(), "key.revoke", str(key))
             key = ApiKey.objects.get(tenant=tenant, pk=key.pk)
-        said = f"{key} is revoked and stops working within 5 seconds"
-        self._say(_of(key), said, is_json=options["json"])
+        message = f"{key} is revoked and stops working within 5 seconds"
+        self._print(_of(key), message, is_json=options["json"])
 
-    def _say(self, document: Any, *lines: str, is_json: bool) -> None:
+    def _print(self, document: Any, *lines: str, is_json: bool) -> None:
         for line in (json.dumps(document),) if is_json else lines:
             self.stdout.write(line)
 

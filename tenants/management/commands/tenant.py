@@ -76,7 +76,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if options["admin"]:
             ensure_member(tenant, options["admin"], role=Role.ADMIN)
-        self._say(_of_tenant(tenant), str(tenant.id), is_json=options["json"])
+        self._print(_of_tenant(tenant), str(tenant.id), is_json=options["json"])
 
     def _list(self, *, is_json: bool, of_deleted: bool) -> None:
         if of_deleted:
@@ -86,7 +86,7 @@ class Command(BaseCommand):
                 f"  {each['ledger_size']:,} events  {each['ledger_root']}"
                 for each in stones
             ]
-            self._say(stones, *lines, is_json=is_json)
+            self._print(stones, *lines, is_json=is_json)
             return
         tenants = [_of_tenant(each) for each in Tenant.objects.order_by("slug")]
         lines = [
@@ -94,7 +94,7 @@ class Command(BaseCommand):
             + (f"  {each['state']}" if each["state"] != "active" else "")
             for each in tenants
         ]
-        self._say(tenants, *lines, is_json=is_json)
+        self._print(tenants, *lines, is_json=is_json)
 
     def _suspend(self, tenant: Tenant, options: dict[str, Any]) -> None:
         verb = options["command"]
@@ -107,7 +107,7 @@ class Command(BaseCommand):
                 record_action(tenant, operator(), f"tenant.{verb}", tenant.name)
             tenant.suspended_at = wanted
         done = "suspended; its keys are rejected within 5 seconds" if wanted else "resumed"
-        self._say(_of_tenant(tenant), f"{tenant.slug} {done}", is_json=options["json"])
+        self._print(_of_tenant(tenant), f"{tenant.slug} {done}", is_json=options["json"])
 
     def _delete(self, tenant: Tenant, options: dict[str, Any]) -> None:
         if OWNER not in connections:
@@ -127,14 +127,14 @@ class Command(BaseCommand):
             raise CommandError(f"{given!r} is not the tenant's name; nothing was deleted")
         progress = Progress(self.stderr, tenant.slug, "rows")
         stone = _of_tombstone(delete_tenant(tenant, operator(), progress))
-        self._say(
+        self._print(
             stone,
             f"{stone['name']} deleted; its ledger had {stone['ledger_size']:,} events and the root"
             f" {stone['ledger_root']}",
             is_json=options["json"],
         )
 
-    def _say(self, document: Any, *lines: str, is_json: bool) -> None:
+    def _print(self, document: Any, *lines: str, is_json: bool) -> None:
         for line in (json.dumps(document),) if is_json else lines:
             self.stdout.write(line)
 

@@ -81,9 +81,9 @@ class Command(BaseCommand):
             summaries.extend(self._through(tenant, document, way, is_dry_run=options["dry_run"]))
         except KeyboardInterrupt:
             self._report(summaries, as_json=options["json"])
-            said = f"interrupted after {len(summaries):,} of {len(document.entries):,} tools;"
+            message = f"interrupted after {len(summaries):,} of {len(document.entries):,} tools;"
             more = "run the command again for the rest: imported tools do not change"
-            raise CommandError(f"{said} {more}", returncode=130) from None
+            raise CommandError(f"{message} {more}", returncode=130) from None
         self._report(summaries, as_json=options["json"])
 
     def _through(

@@ -63,9 +63,9 @@ def add_parser(verbs: Any) -> None:
     views = parser.add_subparsers(required=True, metavar=" | ".join(VIEWS))
     for name, view in VIEWS.items():
         of = views.add_parser(name, help=view.help, description=view.help, epilog=EXIT_CODES)
-        for argument, told in view.arguments.items():
+        for argument, help_text in view.arguments.items():
             more: dict[str, Any] = {"nargs": "*"} if argument == "q" else {}
-            of.add_argument(argument, metavar="TERM" if more else "ID", help=told, **more)
+            of.add_argument(argument, metavar="TERM" if more else "ID", help=help_text, **more)
         for option in view.options:
             flag = f"--{option.replace('_', '-')}"
             of.add_argument(flag, dest=f"ask_{option}", **OPTIONS[option])
@@ -108,13 +108,13 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
     view = VIEWS[options.view]
     if options.view == "violations" and options.ask_rows:
         view = VIOLATION_ROWS
-    asked = {
+    params = {
         name.removeprefix("ask_"): value
         for name, value in vars(options).items()
         if name.startswith("ask_") and value not in (None, False, True)
     }
     if "q" in view.arguments:
-        asked["q"] = " ".join(options.q)
+        params["q"] = " ".join(options.q)
     path = view.path
     for name in view.arguments:
         path = path.replace(f"{{{name}}}", quote(str(getattr(options, name)), safe=""))
@@ -122,18 +122,18 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
     # If both streams are the same terminal, the bar would appear between the rows.
     is_seen = sys.stderr.isatty() and not sys.stdout.isatty()
     shown, bar = 0, Bar(is_shown=is_seen and view.is_paged and options.all)
-    for document in _documents(transport, view, path, asked, options):
+    for document in _documents(transport, view, path, params, options):
         rows = document[view.rows] if view.rows else []
         if options.json:
             for one in rows if view.is_paged else [document]:
-                _say(json.dumps(one))
+                _print(json.dumps(one))
         else:
             if not shown and view.facts is not None:
                 for line in view.facts(document):
-                    _say(line)
+                    _print(line)
             if rows:
                 for line in table.lines(rows):
-                    _say(line)
+                    _print(line)
         shown += len(rows)
         bar.draw_text(f"{shown:,} rows")
         if document.get("next") and not options.all:
@@ -146,14 +146,14 @@ def _show(transport: Transport, options: argparse.Namespace) -> None:
                 )
     bar.end()
     if view.rows and not shown and not options.json:
-        _say("No results.")
+        _print("No results.")
 
 
 def _documents(
-    transport: Transport, view: View, path: str, asked: Mapping[str, str], options: Any
+    transport: Transport, view: View, path: str, params: Mapping[str, str], options: Any
 ) -> Iterator[Row]:
     """The answer, or all its pages. Raises QueryError and UnreachableError."""
-    query = dict(asked)
+    query = dict(params)
     if not view.is_paged:
         yield _document(transport.get(path, query))
         return
@@ -191,7 +191,7 @@ def _positive(text: str) -> int:
     return number
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 

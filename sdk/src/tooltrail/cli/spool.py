@@ -84,20 +84,20 @@ def _status(options: argparse.Namespace) -> int:
     settings = Settings.resolve(spool_dir=options.spool_dir)
     roots = [_describe(root) for root in _roots(settings.spool_dir or default_spool_dir())]
     if options.json:
-        _say(json.dumps({"spools": roots}))
+        _print(json.dumps({"spools": roots}))
     elif not roots:
-        _say("No events waiting.")
+        _print("No events waiting.")
     for root in () if options.json else roots:
-        _say(f"{root['url']}  key {root['key_id']}")
+        _print(f"{root['url']}  key {root['key_id']}")
         age = f", oldest {_age(root['oldest_seconds'])} ago" if root["waiting"] else ""
-        _say(f"  {root['waiting']} events waiting ({root['bytes'] / 1e6:.1f} MB){age}")
-        _say(f"  {root['living']} running processes, {root['dead']} exited ones with events")
+        _print(f"  {root['waiting']} events waiting ({root['bytes'] / 1e6:.1f} MB){age}")
+        _print(f"  {root['living']} running processes, {root['dead']} exited ones with events")
         if root["lost"]:
-            _say(f"  {root['lost']} events lost: in memory only when their process was killed")
-            _say("  (the loss is reported to the server with the next events)")
+            _print(f"  {root['lost']} events lost: in memory only when their process was killed")
+            _print("  (the loss is reported to the server with the next events)")
         if root["rejected"]:
-            _say(f"  {root['rejected']} batches rejected by the server: {root['rejected_dir']}")
-            _say("  (each with its reason; retry one with: tooltrail send FILE)")
+            _print(f"  {root['rejected']} batches rejected by the server: {root['rejected_dir']}")
+            _print("  (each with its reason; retry one with: tooltrail send FILE)")
     return 1 if any(root["waiting"] for root in roots) else 0
 
 
@@ -209,10 +209,10 @@ def _ship(settings: Settings, options: argparse.Namespace, source: _Source | Non
     producer.close(POLL_SECONDS)
     bar.end()
     if options.json:
-        _say(json.dumps(asdict(stats)))
+        _print(json.dumps(asdict(stats)))
     else:
         left = "lost" if isinstance(producer.spool, MemorySpool) else "still waiting"
-        _say(
+        _print(
             f"{stats.acknowledged} events sent: {stats.duplicates} duplicates, "
             f"{stats.rejected} in the server's inbox; {stats.waiting} {left}"
             + "".join(f", {count} {reason}" for reason, count in stats.dropped.items())
@@ -340,7 +340,7 @@ def _age(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 

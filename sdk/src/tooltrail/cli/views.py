@@ -70,10 +70,10 @@ def _share(row: Row) -> str:
 def _why(row: Row) -> str:
     """The error and the violation of a call, or of a trace's reason."""
     parts = [row.get("error_type"), row.get("error_code"), row.get("error_message")]
-    said = " ".join(str(part) for part in parts if part)
+    text = " ".join(str(part) for part in parts if part)
     if row.get("violation_path"):
-        said = f"{said} {row['violation_path']} {row['violation_code']}".strip()
-    return said
+        text = f"{text} {row['violation_path']} {row['violation_code']}".strip()
+    return text
 
 
 def _column(head: str, of: Callable[[Row], str] | str, **more: Any) -> Column:
@@ -153,8 +153,8 @@ def _call(document: Row) -> Iterator[str]:
     yield from _facts(pairs())
     for one in document["violations"]:
         got = f", got {one['received']}" if one["received"] else ""
-        said = f"{one['path']} {one['code']}: expected {one['expected']}{got}"
-        yield f"violation  {tame(said)}"
+        text = f"{one['path']} {one['code']}: expected {one['expected']}{got}"
+        yield f"violation  {tame(text)}"
     for kind, member in (("start", "args"), ("end", "output")):
         recorded = document[kind]
         if recorded is None:

@@ -18,7 +18,7 @@ from tooltrail.settings import Settings
 from tooltrail.transport import Transport, UnreachableError
 
 if TYPE_CHECKING:
-    from tooltrail.evidence.watch import Look
+    from tooltrail.evidence.watch import Observation
     from tooltrail.ledger import Tile
 
 FOLDER = "tooltrail-watch"
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         while True:
             try:
-                look = watch.look(server, datetime.now(UTC))
+                observation = watch.observe(server, datetime.now(UTC))
             except (NoAnswerError, UnreachableError, LedgerError) as error:
                 _no_answer(str(error), as_json=options.json)
                 if options.once:
@@ -93,8 +93,8 @@ def run(options: argparse.Namespace) -> int:
                 _complain(str(error))
                 return 2
             else:
-                _tell(look, as_json=options.json)
-                if look.outcome == "altered":
+                _report(observation, as_json=options.json)
+                if observation.outcome == "altered":
                     return 1
                 if options.once:
                     return 0
@@ -144,20 +144,20 @@ def _detail(data: bytes) -> str:
         return ""
 
 
-def _tell(look: "Look", *, as_json: bool) -> None:
+def _report(observation: "Observation", *, as_json: bool) -> None:
     if as_json:
         document = {
-            "outcome": look.outcome,
-            "told": look.told,
-            "size": look.size,
-            "root": look.root.hex() if look.root is not None else None,
-            "file": str(look.file) if look.file else None,
+            "outcome": observation.outcome,
+            "told": observation.message,
+            "size": observation.size,
+            "root": observation.root.hex() if observation.root is not None else None,
+            "file": str(observation.file) if observation.file else None,
         }
         sys.stdout.write(json.dumps(document) + "\n")
-    elif look.outcome == "altered":
-        sys.stdout.write(f"ALTERED  {look.told}.\nKept as evidence: {look.file}\n")
+    elif observation.outcome == "altered":
+        sys.stdout.write(f"ALTERED  {observation.message}.\nKept as evidence: {observation.file}\n")
     else:
-        sys.stdout.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}  {look.told}\n")
+        sys.stdout.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}  {observation.message}\n")
     sys.stdout.flush()
 
 

@@ -34,17 +34,17 @@ def returns_tool_output(fn: Callable[..., Any], /) -> Callable[..., Any]:
     def read(given: Any) -> BaseModel:
         return given if isinstance(given, input_model) else input_model.model_validate(given)
 
-    def succeed(asked: BaseModel, data: Any, took_ms: int) -> Any:
+    def succeed(validated: BaseModel, data: Any, took_ms: int) -> Any:
         if isinstance(data, ToolResult | ToolError):
             return data
         envelope: Any = ToolResult.__class_getitem__((input_model, output_model or type(data)))
-        return envelope(input=asked, data=data, meta=ToolResultMeta(took_ms=took_ms))
+        return envelope(input=validated, data=data, meta=ToolResultMeta(took_ms=took_ms))
 
     def fail(error: Exception, given: Any, took_ms: int) -> Any:
         # An input that could not be validated is echoed only if it has members.
         members = dict(given) if isinstance(given, Mapping) else {}
-        asked = given if isinstance(given, BaseModel) else Untyped.model_validate(members)
-        return tool_error(error, asked, took_ms=took_ms)
+        input_value = given if isinstance(given, BaseModel) else Untyped.model_validate(members)
+        return tool_error(error, input_value, took_ms=took_ms)
 
     if inspect.iscoroutinefunction(fn):
 
@@ -81,10 +81,10 @@ class _Clock:
 
 def _models(fn: Callable[..., Any]) -> tuple[type[BaseModel], type[BaseModel] | None]:
     hints = get_type_hints(fn)
-    asked = _model(hints.get(next(iter(inspect.signature(fn).parameters), "")))
-    if asked is None:
+    input_model = _model(hints.get(next(iter(inspect.signature(fn).parameters), "")))
+    if input_model is None:
         raise TypeError(f"the first parameter of {fn.__name__} needs a pydantic model as type")
-    return asked, _model(hints.get("return"))
+    return input_model, _model(hints.get("return"))
 
 
 def _model(hint: Any) -> type[BaseModel] | None:

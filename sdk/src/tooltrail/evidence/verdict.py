@@ -15,7 +15,7 @@ class Check:
     """One check of a bundle."""
 
     name: str
-    told: str = ""
+    message: str = ""
     """In plain words: what holds if it is verified, or why it was not checked."""
     problems: list[str] = field(default_factory=list)
     problem_count: int = 0
@@ -29,7 +29,7 @@ class Check:
 
     def skip(self, why: str) -> None:
         """Mark the check as impossible, with the reason."""
-        self.is_checked, self.told = False, why
+        self.is_checked, self.message = False, why
 
     @property
     def result(self) -> Result:
@@ -84,7 +84,7 @@ class Verdict:
                 {
                     "name": check.name,
                     "result": check.result,
-                    "told": check.told,
+                    "told": check.message,
                     "problems": check.problems,
                     "problem_count": check.problem_count,
                 }
@@ -105,7 +105,7 @@ class Verdict:
         for check in self.checks:
             mark = {"verified": "ok    ", "failed": "FAILED", "not checked": "-     "}[check.result]
             if check.result != "failed":
-                yield f"{mark}  {check.name}: {check.told}"
+                yield f"{mark}  {check.name}: {check.message}"
                 continue
             yield f"{mark}  {check.name}:"
             yield from (f"          {problem}" for problem in check.problems)

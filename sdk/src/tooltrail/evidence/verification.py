@@ -149,7 +149,7 @@ class _Verification:
         whose = "your key" if self._has_trusted else "the key in the bundle"
         count = len(self._checkpoints)
         many = f"{count} checkpoints are" if count > 1 else "the checkpoint is"
-        self._signed.told = f"{many} signed with {whose}"
+        self._signed.message = f"{many} signed with {whose}"
 
     def _check_entries(self) -> None:
         """Read the range; what its entries say about the tree is checked afterwards."""
@@ -182,7 +182,7 @@ class _Verification:
         self._progress(total, total)
         self._verdict.events, self._verdict.erased = scan.events, scan.erased
         if scan.erased:
-            self._erased.told = (
+            self._erased.message = (
                 f"{scan.erased:,} payloads are erased, as declared by entries of the ledger"
             )
         if scan.tree is not None and tree is not None and not self._included.problem_count:
@@ -222,7 +222,9 @@ class _Verification:
         if not others:
             self._consistent.skip("the bundle has only one checkpoint")
         elif self._consistent.is_checked:
-            self._consistent.told = f"{len(others)} earlier checkpoints belong to the same ledger"
+            self._consistent.message = (
+                f"{len(others)} earlier checkpoints belong to the same ledger"
+            )
 
     def _check_previous(self) -> None:
         if not self._previous:

@@ -50,11 +50,11 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Observation:
     """The result of fetching and checking a checkpoint; `file` is where it was kept, if it was."""
 
     outcome: Outcome
-    told: str
+    message: str
     size: int | None
     root: bytes | None
     file: Path | None
@@ -67,7 +67,7 @@ class Watch:
         self._folder = folder
         self._trusted = tuple(trusted)
 
-    def look(self, source: Source, now: datetime) -> Look:
+    def observe(self, source: Source, now: datetime) -> Observation:
         """Fetch the newest checkpoint and check it against the last one kept.
 
         Raises FormatError if it is not a checkpoint or the folder is damaged, OSError if the
@@ -85,18 +85,18 @@ class Watch:
                 self._check_growth(last, checkpoint, source)
         except LedgerError as error:
             file = self._refuse(note, str(error), now)
-            return Look("altered", str(error), checkpoint.size, checkpoint.root, file)
+            return Observation("altered", str(error), checkpoint.size, checkpoint.root, file)
         self._keep_keys(checkpoint.origin, keys)
         if last is not None and last.size == checkpoint.size:
-            told = f"unchanged at {checkpoint.size:,} entries"
-            return Look("unchanged", told, checkpoint.size, checkpoint.root, None)
+            message = f"unchanged at {checkpoint.size:,} entries"
+            return Observation("unchanged", message, checkpoint.size, checkpoint.root, None)
         file = self._folder / "checkpoints" / f"{checkpoint.size:012d}.txt"
         _write(file, note)
         if last is None:
-            told = f"first checkpoint stored, with {checkpoint.size:,} entries"
-            return Look("first", told, checkpoint.size, checkpoint.root, file)
-        told = f"grown from {last.size:,} to {checkpoint.size:,} entries; nothing else changed"
-        return Look("grown", told, checkpoint.size, checkpoint.root, file)
+            message = f"first checkpoint stored, with {checkpoint.size:,} entries"
+            return Observation("first", message, checkpoint.size, checkpoint.root, file)
+        message = f"grown from {last.size:,} to {checkpoint.size:,} entries; nothing else changed"
+        return Observation("grown", message, checkpoint.size, checkpoint.root, file)
 
     def _last(self) -> Checkpoint | None:
         files = sorted((self._folder / "checkpoints").glob("*.txt"))

@@ -137,5 +137,5 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
                 entry = parameters[match[1]] = list(match.groups()[1:])
             elif entry is not None:
                 entry.append(stripped)
-    said = {name: " ".join(filter(None, parts)) for name, parts in parameters.items()}
-    return "\n".join(lines[:start]).strip(), {name: text for name, text in said.items() if text}
+    texts = {name: " ".join(filter(None, parts)) for name, parts in parameters.items()}
+    return "\n".join(lines[:start]).strip(), {name: text for name, text in texts.items() if text}

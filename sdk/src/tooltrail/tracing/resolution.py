@@ -71,9 +71,9 @@ def _candidates(
     """The texts that may be the id, best first. A generator, so that a body can stay unread."""
     yield headers.get("x-trace-id", "")
     yield headers.get("x-request-id", "")
-    asked = _query_members(query)
-    yield asked.get("trace_id", "")
-    yield asked.get("request_id", "")
+    params = _query_members(query)
+    yield params.get("trace_id", "")
+    yield params.get("request_id", "")
     if "application/json" in (content_type or "").lower():
         members = _body_members(body() if callable(body) else body)
         yield _text(members.get("trace_id"))

@@ -75,14 +75,14 @@ def test_what_failed_first_to_end_is_opened_before_all_else() -> None:
     inner = call(100, 200, state="failed")
     broken, hanging = call(50, 10, violation_count=1), call(10, None)
     fine = call(0, 5)
-    for calls, telling in (
+    for calls, highlight in (
         ((outer, inner, broken, hanging, fine), inner),
         ((broken, hanging, fine), broken),
         ((hanging, fine), hanging),
         ((fine,), fine),
     ):
         built = waterfall.build(detail(*calls), View(), NOW)
-        assert built.telling is built.selected is telling
+        assert built.highlight is built.selected is highlight
 
 
 def test_zooming_in_clips_bars_and_moves_the_window() -> None:
