@@ -382,9 +382,9 @@ def main() -> None:
                 f"all {sent:,} calls are counted;"
                 f" {grown / sent / 1024:.1f} KiB of tables and indexes a call"
             )
-            said = [f"{size}={events}" for size, events in reached.items()]
+            batch_counts = [f"{size}={events}" for size, events in reached.items()]
             subprocess.run(
-                [sys.executable, ROOT / "bench/ingest_parts.py", facts["tenant_id"], *said],
+                [sys.executable, ROOT / "bench/ingest_parts.py", facts["tenant_id"], *batch_counts],
                 cwd=ROOT,
                 env=os.environ | {"TOOLTRAIL_VAR": str(var)},
                 check=True,

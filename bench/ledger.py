@@ -111,7 +111,7 @@ def append(tenant: "Tenant", total: int) -> None:
     )
 
 
-def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
+def sparse(tenant: "Tenant", places: list[tuple[int, int]]) -> None:
     """Store the tiles of 100 million entries that the proofs for (index, old size) read."""
     from tooltrail.ledger import tiles_of_consistency, tiles_of_inclusion
 
@@ -121,7 +121,7 @@ def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
     from tenants.scope import tenant_scope
 
     tiles = set()
-    for index, old in asked:
+    for index, old in places:
         tiles |= tiles_of_inclusion(index, HUGE) | tiles_of_consistency(old, HUGE)
     ordered = sorted(tiles)
     with tenant_scope(tenant.id, using=KEEPER):
@@ -134,10 +134,10 @@ def sparse(tenant: "Tenant", asked: list[tuple[int, int]]) -> None:
         )
 
 
-def timed(name: str, ask: Callable[[int, int], int], asked: list[tuple[int, int]]) -> bool:
+def timed(name: str, ask: Callable[[int, int], int], places: list[tuple[int, int]]) -> bool:
     """Request each proof, print times and largest number of hashes; whether p99 is in the limit."""
     taken, hashes = [], 0
-    for one in asked:
+    for one in places:
         began = time.perf_counter()
         hashes = max(hashes, ask(*one))
         taken.append((time.perf_counter() - began) * 1e3)
@@ -176,7 +176,7 @@ def main() -> int:
         append(tenant, chosen.entries)
         rng = random.Random(3)
         size = chosen.entries
-        asked = [(rng.randrange(size), rng.randrange(1, size)) for _ in range(PROOFS)]
+        places = [(rng.randrange(size), rng.randrange(1, size)) for _ in range(PROOFS)]
 
         def proved(index: int, _: int) -> int:
             with tenant_scope(tenant.id):
@@ -187,11 +187,11 @@ def main() -> int:
                 return len(StoredTree(tenant.id, size).consistency(old))
 
         print(f"{'':44}{'best':>8}{'median':>8}{'p99':>8}")
-        fine &= timed(f"inclusion, {size:,}, checked", proved, asked)
-        fine &= timed(f"consistency, {size:,}", consistent, asked)
+        fine &= timed(f"inclusion, {size:,}, checked", proved, places)
+        fine &= timed(f"consistency, {size:,}", consistent, places)
         huge = ensure_tenant("huge", "Huge")
-        asked = [(rng.randrange(HUGE), rng.randrange(1, HUGE)) for _ in range(PROOFS)]
-        sparse(huge, asked)
+        places = [(rng.randrange(HUGE), rng.randrange(1, HUGE)) for _ in range(PROOFS)]
+        sparse(huge, places)
         most = [0]
 
         def huge_inclusion(index: int, _: int) -> int:
@@ -203,8 +203,8 @@ def main() -> int:
             with tenant_scope(huge.id):
                 return len(StoredTree(huge.id, HUGE).consistency(old))
 
-        fine &= timed(f"inclusion, {HUGE:,}", huge_inclusion, asked)
-        fine &= timed(f"consistency, {HUGE:,}", huge_consistency, asked)
+        fine &= timed(f"inclusion, {HUGE:,}", huge_inclusion, places)
+        fine &= timed(f"consistency, {HUGE:,}", huge_consistency, places)
         print(f"tiles and checkpoints: {_bytes(tenant.id) / chosen.entries:.1f} B an entry")
         return int(not fine or most[0] > LIMIT_HASHES)
 

@@ -151,7 +151,7 @@ def fold(executor: Executor) -> float:
     return processor_seconds() - began
 
 
-def told(found: Taken, at_once: int) -> float:
+def report(found: Taken, at_once: int) -> float:
     """Print the figures of a request size; returns the ledger's share in intake and worker."""
     bare, full = statistics.median(found.without), statistics.median(found.with_ledger)
     print(f"requests of {at_once:<18}{'best':>10}{'median':>10}   µs an event")
@@ -206,7 +206,7 @@ def main() -> int:
         for at_once in (500, 20):
             both = new_executor(f"with-{at_once}"), new_executor(f"without-{at_once}")
             total = chosen.events if at_once > 100 else chosen.events // 5
-            shares.append(told(measure(*both, chosen.rounds, total, at_once), at_once))
+            shares.append(report(measure(*both, chosen.rounds, total, at_once), at_once))
             if at_once > 100:
                 parts = bytes_an_event(both)
         print(f"{'bytes an event':30}{sum(parts.values()):10.1f}   limit {LIMIT_BYTES}")

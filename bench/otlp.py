@@ -41,7 +41,9 @@ def make_body(rng: random.Random, spans: int, others: int) -> tuple[bytes, int]:
     """A request body with so many spans, and the number of calls in it; eight calls per trace."""
     request = trace_service_pb2.ExportTraceServiceRequest()
     resource_spans = request.resource_spans.add()
-    _say(resource_spans.resource, {"service.name": "shop", "telemetry.sdk.language": "python"})
+    _set_attributes(
+        resource_spans.resource, {"service.name": "shop", "telemetry.sdk.language": "python"}
+    )
     scope_spans = resource_spans.scope_spans.add()
     scope_spans.scope.name = "bench"
     calls, trace_id, root = 0, b"", b""
@@ -55,8 +57,10 @@ def make_body(rng: random.Random, spans: int, others: int) -> tuple[bytes, int]:
         span.kind = 1
         if others and len(scope_spans.spans) % 2:
             span.name = "chat gpt-5"
-            said = " ".join(rng.choices(WORDS, k=120))
-            _say(span, {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said})
+            content = " ".join(rng.choices(WORDS, k=120))
+            _set_attributes(
+                span, {"gen_ai.operation.name": "chat", "gen_ai.input.messages": content}
+            )
             continue
         calls += 1
         tool = rng.choice(TOOLS)
@@ -72,15 +76,15 @@ def make_body(rng: random.Random, spans: int, others: int) -> tuple[bytes, int]:
             "gen_ai.tool.call.arguments": json.dumps({"query": text}),
         }
         if rng.random() < 0.05:
-            _say(span, attributes | {"error.type": "timeout"})
+            _set_attributes(span, attributes | {"error.type": "timeout"})
             span.status.code, span.status.message = 2, "no answer"
         else:
             result = json.dumps({"text": " ".join(rng.choices(WORDS, k=45))})
-            _say(span, attributes | {"gen_ai.tool.call.result": result})
+            _set_attributes(span, attributes | {"gen_ai.tool.call.result": result})
     return request.SerializeToString(), calls
 
 
-def _say(holder: Any, attributes: dict[str, str]) -> None:
+def _set_attributes(holder: Any, attributes: dict[str, str]) -> None:
     for key, value in attributes.items():
         pair = holder.attributes.add(key=key)
         pair.value.string_value = value
@@ -119,13 +123,13 @@ def client(
         while True:
             connection.request("POST", "/v1/traces", body, headers)
             answer = connection.getresponse()
-            said = answer.read()
+            content = answer.read()
             if answer.status != 503:
                 break
             time.sleep(int(answer.headers["Retry-After"]))  # as exporters do
         seconds.append(time.monotonic() - sent)
-        if answer.status != 200 or b"refused" in said:
-            results.put(f"{answer.status}: {said!r}")
+        if answer.status != 200 or b"refused" in content:
+            results.put(f"{answer.status}: {content!r}")
             return
     results.put((began, time.monotonic(), made, seconds, size))
 
@@ -195,8 +199,8 @@ def print_parts(shape: tuple[int, int]) -> None:
         for at, part in enumerate(("inflate", "read", "map", "to events", "decode events")):
             took = (marks[at + 1] - marks[at]) / calls * 1e6
             best[part] = min(took, best.get(part, took))
-    told = ", ".join(f"{part} {took:.0f}" for part, took in best.items())
-    print(f"parts, µs a call at {shape[0]} spans, {shape[1]} others: {told}")
+    figures = ", ".join(f"{part} {took:.0f}" for part, took in best.items())
+    print(f"parts, µs a call at {shape[0]} spans, {shape[1]} others: {figures}")
 
 
 def main() -> None:

@@ -261,10 +261,10 @@ def export(client: "Client") -> tuple[int, float, int]:
 def report_ms(client: "Client", now: datetime, rounds: int) -> list[float]:
     """Times of making a report of 30 days with its PDF, in ms, without a first one."""
     found = []
-    asked = {"kind": "range", "from": f"{now - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%S}"}
+    params = {"kind": "range", "from": f"{now - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%S}"}
     for _ in range(rounds + 1):
         began = time.perf_counter()
-        made = client.post("/reports/create", asked)
+        made = client.post("/reports/create", params)
         if client.get(f"{made['Location']}/export.pdf").status_code != 200:
             raise SystemExit("no PDF")
         found.append((time.perf_counter() - began) * 1000)
@@ -297,18 +297,18 @@ def build(calls: int, rounds: int) -> Recorded:
     analyze()
     alone = p95(times_ms(member(small[0]), "/calls/", 4 * rounds))
 
-    said = time.monotonic()
+    began = time.monotonic()
     hour = timedelta(hours=1)
     for size in TRACES:
         record(big, now - 3 * hour, now - 2 * hour, size, seed=size, trace_id=f"trace-of-{size}")
     trace = record(big, begin, now, min(FIRST, calls), seed=1000)
     analyze()
     client = member(big)
-    few = {page.name: p95(_asked(client, page, trace, now, rounds)) for page in PAGES}
+    few = {page.name: p95(_timings(client, page, trace, now, rounds)) for page in PAGES}
     if calls > FIRST:
         trace = record(big, begin, now, calls - FIRST, seed=1001)
         analyze()
-    print(f"recorded in {time.monotonic() - said:.0f} s")
+    print(f"recorded in {time.monotonic() - began:.0f} s")
     return Recorded(now.isoformat(), calls, trace, alone, few)
 
 
@@ -327,7 +327,7 @@ def measure(recorded: Recorded, rounds: int, url: str = "") -> bool:
     heads = ("best", "p50", "p95", "limit", "× of 100,000")
     print(f"{'':30}" + "".join(f"{head:>14}" for head in heads))
     for page in PAGES:
-        found = _asked(big_client, page, trace, now, rounds)
+        found = _timings(big_client, page, trace, now, rounds)
         fine &= p95(found) <= page.limit_ms
         mark = "" if p95(found) <= page.limit_ms else "  too slow"
         print(
@@ -353,7 +353,7 @@ def measure(recorded: Recorded, rounds: int, url: str = "") -> bool:
     return fine
 
 
-def _asked(client: "Client", page: Page, trace: str, now: datetime, rounds: int) -> list[float]:
+def _timings(client: "Client", page: Page, trace: str, now: datetime, rounds: int) -> list[float]:
     client.cookies["timezone"] = page.zone
     hour = now - timedelta(days=3)
     address = page.address.format(

@@ -58,7 +58,7 @@ def measure(admin_url: str, tools: int, versions: int, rounds: int) -> int:
     tool_id = fill(tenant_id, tools, versions)
     print(f"{tools:,} tools × {versions} versions, {rounds} rounds; ms")
     print(f"{'':34}{'best':>8}{'median':>8}{'worst':>8}{'limit':>8}")
-    asked = [
+    reads = [
         ("list, first page", "/tools/", LIST),
         ("list, a later page", "/tools/?after=tool_0500", LIST),
         ("list, by name", "/tools/?q=99", LIST),
@@ -67,7 +67,7 @@ def measure(admin_url: str, tools: int, versions: int, rounds: int) -> int:
         ("two versions, 20 properties", f"/tools/{tool_id}/diff?from=1&to={versions}", DIFF),
     ]
     is_slow = False
-    for name, address, limit in asked:
+    for name, address, limit in reads:
         is_slow |= show(name, rounds, limit, partial(ask, client, address))
     from tools_registry.contract_diff import compare_contracts
     from tools_registry.schemas import ToolContract

@@ -180,7 +180,7 @@ def main() -> int:
     options.add_argument("--calls", type=int, default=20_000)
     options.add_argument("--failing", type=float, default=5.0, help="percent")
     options.add_argument("--among", type=int, default=1)
-    asked = options.parse_args()
+    arguments = options.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
         own_database(Path(folder), settings=("fsync = off",)),
@@ -203,24 +203,24 @@ def main() -> int:
         with tenant_scope(tenant.id):
             tool = Tool.objects.create(tenant=tenant, name="bench")
             publish_version(tool, contract, Publisher())
-        record(tenant.id, asked.calls, asked.among, asked.failing / 100)
+        record(tenant.id, arguments.calls, arguments.among, arguments.failing / 100)
         analyze()
-        runs = [replay(tenant.id, asked.calls)[:2] for _ in range(3)]
+        runs = [replay(tenant.id, arguments.calls)[:2] for _ in range(3)]
         waited, best = min(runs)
         times = Times()
         with measured(times):
-            *_, findings = replay(tenant.id, asked.calls)
+            *_, findings = replay(tenant.id, arguments.calls)
         outputs = findings["output"]
         broken = outputs["newly_violating"]
-        print(f"{asked.calls:,} outputs of {FIELDS} fields, {broken:,} of them newly violating")
-        rate = asked.calls / waited
-        alone = asked.calls / best
+        print(f"{arguments.calls:,} outputs of {FIELDS} fields, {broken:,} of them newly violating")
+        rate = arguments.calls / waited
+        alone = arguments.calls / best
         print(f"{'outputs a second':24}{alone:10,.0f}   of processor time; limit {LIMIT:,}")
         print(f"{'':24}{rate:10,.0f}   by the clock, PostgreSQL included")
-        print(f"{'µs an output':24}{best / asked.calls * 1e6:10.1f}")
+        print(f"{'µs an output':24}{best / arguments.calls * 1e6:10.1f}")
         for part, seconds in times.taken.items():
-            print(f"  {part:22}{seconds / asked.calls * 1e6:10.1f}")
-        return int(asked.among == 1 and alone < LIMIT)
+            print(f"  {part:22}{seconds / arguments.calls * 1e6:10.1f}")
+        return int(arguments.among == 1 and alone < LIMIT)
 
 
 if __name__ == "__main__":

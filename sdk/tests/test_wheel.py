@@ -130,6 +130,6 @@ def test_the_wheel_works_in_an_environment_of_its_own(uv: str, wheel: Path, tmp_
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
 
-    said = run(environment / "bin" / "python", "-I", "-W", "error", script)
+    output = run(environment / "bin" / "python", "-I", "-W", "error", script)
 
-    assert said == "works\n"
+    assert output == "works\n"

@@ -63,8 +63,8 @@ def run(live_server: "LiveServer", acme: Cast, tmp_path: Path) -> Iterator[Run]:
 def _hear(process: "subprocess.Popen[str]", what: str) -> float:
     """Wait for the executor to say it; when it did, as seconds since the epoch."""
     assert process.stdout is not None
-    said, _, at = process.stdout.readline().partition(" ")
-    assert said == what
+    word, _, at = process.stdout.readline().partition(" ")
+    assert word == what
     return float(at)
 
 

@@ -89,13 +89,13 @@ def _text(response: HttpResponseBase) -> str:
     return str(body.decode(errors="replace")) + repr(sorted(response.headers.items()))
 
 
-def _blurred(response: HttpResponseBase, asked: World) -> str:
+def _blurred(response: HttpResponseBase, world: World) -> str:
     """Body and headers without what differs each time, and without what was asked for."""
     text = _FRESH.sub("", _text(response))
-    ids = (asked.call_id, asked.tool_id, asked.refused_id, asked.view_id, asked.search_id)
-    for name in (asked.canary, *ids, asked.tenant.id):
+    ids = (world.call_id, world.tool_id, world.refused_id, world.view_id, world.search_id)
+    for name in (world.canary, *ids, world.tenant.id):
         text = text.replace(str(name), "…")
-    return text.replace(str(asked.api_key.pk), "…").replace(str(asked.membership.pk), "…")
+    return text.replace(str(world.api_key.pk), "…").replace(str(world.membership.pk), "…")
 
 
 def _path(visit: Visit, named: World) -> str:

@@ -47,7 +47,7 @@ SHOWING = (
 """Routes that show the payload to those who see payloads and may open them."""
 
 
-ASKED_FOR = {
+ON_REQUEST = {
     "actions/": "what people searched for, in their words",
     "actions/export.<slug:kind>": "likewise",
     "calls/search/<uuid:pk>": "asks for a reason",
@@ -147,7 +147,7 @@ def test_a_viewer_is_shown_none(route: str, world: World, clients: dict[Role, Cl
         assert PAYLOAD not in shown(ROUTES[route], world, clients[Role.VIEWER], **headers)
 
 
-@pytest.mark.parametrize("route", sorted(ROUTES.keys() - ASKED_FOR.keys()))
+@pytest.mark.parametrize("route", sorted(ROUTES.keys() - ON_REQUEST.keys()))
 def test_an_auditor_is_shown_none_unasked(
     route: str, world: World, clients: dict[Role, Client]
 ) -> None:
@@ -225,20 +225,20 @@ def test_what_an_editor_searched_is_shown_for_a_reason_to_the_auditor_they_becom
     assert "<mark>" in client.get(answer["Location"]).content.decode()
     with tenant_scope(world.tenant.id):
         Membership.objects.filter(tenant=world.tenant, pk=membership.pk).update(role=Role.AUDITOR)
-        looks = Action.objects.filter(tenant=world.tenant, user_id=member.pk, verb="payload.found")
-        before = looks.count()
+        views = Action.objects.filter(tenant=world.tenant, user_id=member.pk, verb="payload.found")
+        before = views.count()
     page = client.get(answer["Location"]).content.decode()
     assert "<mark>" not in page
     assert "get_weather" not in page, "nor of which calls it is"
     assert "Search again" in page
     with tenant_scope(world.tenant.id):
-        assert looks.count() == before, "nothing was shown"
+        assert views.count() == before, "nothing was shown"
     assert "/calls/search/" not in client.post("/calls/search", {"text": PAYLOAD})["Location"]
     page = client.get(f"/calls/search/{searched(world, client)}").content.decode()
     assert "<mark>" in page
     assert "get_weather" in page
     with tenant_scope(world.tenant.id):
-        assert looks.count() == before + 1
+        assert views.count() == before + 1
 
 
 def test_what_an_auditor_found_is_shown_for_an_hour(world: World) -> None:

@@ -121,15 +121,15 @@ def differing(fact: str, changed: dict[str, Change], calm: tuple[str, ...]) -> l
     """
     wrong = []
     for table, note in notes().items():
-        said, change = note.facts[fact], changed.get(table, Change())
+        text, change = note.facts[fact], changed.get(table, Change())
         is_right = (
-            change.deleted == (" deleted" in said.split(".")[0])
-            and all(name in said for name in change.columns)
-            and change.inserted == any(word in said for word in ADDS)
-            and (change != Change() or said.startswith(calm))
+            change.deleted == (" deleted" in text.split(".")[0])
+            and all(name in text for name in change.columns)
+            and change.inserted == any(word in text for word in ADDS)
+            and (change != Change() or text.startswith(calm))
         )
         if not is_right:
-            wrong.append(f"{table}: {said!r}, but {change}")
+            wrong.append(f"{table}: {text!r}, but {change}")
     return wrong
 
 

@@ -133,10 +133,10 @@ def make_record(cast: Cast) -> Record:
         document = open_document(json.dumps([{"name": "other", "inputSchema": {}}]))
         imported = start_import(cast.tenant, document, cast.editor.username)
         run_at_once(imported)
-    looked = signed_in(cast.editor).post(
+    answer = signed_in(cast.editor).post(
         f"/tools/{tool.pk}/drift/look", {"limit": "1000", "range": "24h"}
     )
-    assert looked.status_code == 302
+    assert answer.status_code == 302
     auditor = create_key(cast.tenant, "auditor", [Scope.READ, Scope.PAYLOADS, Scope.REGISTRY])[1]
     reported = Client().post(
         "/api/v1/reports",

@@ -12,14 +12,14 @@ from tools_registry.drafts import create_draft
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
 
-_ASKED = "a member of that name " * 12
+_MEMBER = "a member of that name " * 12
 
 
 def drafted_and_replayed(cast: Cast, tool: Tool) -> UUID:
     """Begin a draft that asks for more than the tool returns, and a replay. Needs the scope."""
-    output: dict[str, Any] = {"type": "object", "required": [_ASKED, "at"]}
+    output: dict[str, Any] = {"type": "object", "required": [_MEMBER, "at"]}
     contract = ToolContract(
-        name=tool.name, description=_ASKED, input_schema={"type": "object"}, output_schema=output
+        name=tool.name, description=_MEMBER, input_schema={"type": "object"}, output_schema=output
     )
     draft = create_draft(tool, contract, Publisher(cast.admin))
     now = datetime.now(UTC)

@@ -25,7 +25,7 @@ SCHEMA = {
 trail = Trail()
 
 
-def say(what: str) -> None:
+def report(what: str) -> None:
     sys.stdout.write(f"{what} {time.time()}\n")
     sys.stdout.flush()
 
@@ -33,7 +33,7 @@ def say(what: str) -> None:
 @trail.tool(version="1", timeouts_ms=60_000)
 def export_report(name: str) -> str:
     """Wait for the word to go on."""
-    say("running")
+    report("running")
     sys.stdin.readline()
     return f"{name}.pdf"
 
@@ -59,7 +59,7 @@ def main(trace_id: str, command: str, *numbers: str) -> None:
         match command:
             case "hold":
                 export_report("march")
-                say("returned")
+                report("returned")
             case "work":
                 count, depth = map(int, numbers)
                 for number in range(count):

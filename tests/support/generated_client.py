@@ -40,7 +40,7 @@ def main() -> None:
     sys.path.insert(0, str(folder.parent))
     package = importlib.import_module(folder.name)
     client = package.AuthenticatedClient(base_url=url, token=os.environ["TOOLTRAIL_API_KEY"])
-    told: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     operations = importlib.import_module(f"{folder.name}.api")
     for module in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
         if module.ispkg:
@@ -49,20 +49,20 @@ def main() -> None:
         name = module.name.rpartition(".")[2]
         if '"method": "get"' not in inspect.getsource(operation._get_kwargs):
             continue  # it writes
-        asked = arguments.get(name, {})
+        given = arguments.get(name, {})
         for each, parameter in inspect.signature(operation.sync_detailed).parameters.items():
             kind = parameter.annotation
-            if each in asked and isinstance(kind, type) and issubclass(kind, UUID | Enum):
-                asked[each] = kind(asked[each])
-        answer = operation.sync_detailed(client=client, **asked)
-        told[name] = {
+            if each in given and isinstance(kind, type) and issubclass(kind, UUID | Enum):
+                given[each] = kind(given[each])
+        answer = operation.sync_detailed(client=client, **given)
+        answers[name] = {
             "status": answer.status_code,
             "is": type(answer.parsed).__name__,
             # Of what is no JSON there are bytes alone.
             "members": answer.parsed.to_dict() if hasattr(answer.parsed, "to_dict") else {},
             "undeclared": undeclared(answer.parsed),
         }
-    json.dump(told, sys.stdout)
+    json.dump(answers, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -24,10 +24,10 @@ Up = subprocess.Popen[str]
 DEADLINE_S = 120.0
 
 
-def until[T](look: Callable[[], T]) -> T:
+def until[T](check: Callable[[], T]) -> T:
     """What `look` returns once it is true of something; the test fails if it never is."""
     deadline = time.monotonic() + DEADLINE_S
-    while not (found := look()):
+    while not (found := check()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return found
@@ -78,9 +78,9 @@ class Installation:
         process = self.up("--json", *options, **environment)
         assert stdout(process).read() == ""
         assert process.wait() != 0
-        said = self.errors.read_text()
-        assert said.count("\n") == 1, said
-        return said
+        message = self.errors.read_text()
+        assert message.count("\n") == 1, message
+        return message
 
     def processes(self, *words: str) -> list[psutil.Process]:
         """The processes of this installation that run, with such words in their command line.

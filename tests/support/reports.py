@@ -70,19 +70,19 @@ def record(cast: Cast, start: datetime, end: datetime, calls: int, seed: int = 1
         assert send_events(cast.tenant, some, key=key)["rejected"] == []
 
 
-def make(client: Client, zone: str = "UTC", **asked: str) -> UUID:
+def make(client: Client, zone: str = "UTC", **params: str) -> UUID:
     """Make a report as a member does; its id."""
     client.cookies["timezone"] = zone
-    answer = client.post("/reports/create", asked)
+    answer = client.post("/reports/create", params)
     assert answer.status_code == 302, answer.content
     address = str(answer["Location"])
     assert address != "/reports/", list(client.get("/reports/").context["messages"])
     return UUID(address.rsplit("/", 1)[1])
 
 
-def report_of(cast: Cast, zone: str = "UTC", **asked: str) -> Report:
+def report_of(cast: Cast, zone: str = "UTC", **params: str) -> Report:
     """The same, read from the database."""
-    return stored(cast, make(signed_in(cast.auditor), zone, **asked))
+    return stored(cast, make(signed_in(cast.auditor), zone, **params))
 
 
 def stored(cast: Cast, pk: UUID) -> Report:

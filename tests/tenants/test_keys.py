@@ -238,10 +238,10 @@ def test_of_many_that_send_with_a_new_key_at_once_one_looks_it_up(
 ) -> None:
     identity = ApiKeyIdentity(uuid.uuid4(), "key", uuid.uuid4())
     together = threading.Barrier(8)
-    asked = []
+    loaded = []
 
     def load_key(token: str, scope: Scope) -> ApiKeyIdentity:
-        asked.append(token)
+        loaded.append(token)
         threading.Event().wait(0.1)  # long enough for the others to want it, too
         keys._VERIFIED.add(token, identity, 60)
         return identity
@@ -253,5 +253,5 @@ def test_of_many_that_send_with_a_new_key_at_once_one_looks_it_up(
     monkeypatch.setattr(keys, "_load_key", load_key)
     with ThreadPoolExecutor(8) as many:
         assert {each.result() for each in [many.submit(send) for _ in range(8)]} == {identity}
-    assert asked == ["new"]
+    assert loaded == ["new"]
     keys._VERIFIED.clear()

@@ -79,11 +79,11 @@ def test_behind_tls_cookies_and_answers_stay_there(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["flags"] == {"SESSION": [True, "Lax"], "CSRF": [True, "Lax"]}
-    assert {"Secure", "HttpOnly", "SameSite=Lax"} <= set(told["theme"].split("; "))
-    assert told["hsts"] == sent
-    assert told["plain"] == [301, "https://tools.example/login"]
+    facts = json.loads(done.stdout)
+    assert facts["flags"] == {"SESSION": [True, "Lax"], "CSRF": [True, "Lax"]}
+    assert {"Secure", "HttpOnly", "SameSite=Lax"} <= set(facts["theme"].split("; "))
+    assert facts["hsts"] == sent
+    assert facts["plain"] == [301, "https://tools.example/login"]
 
 
 def test_a_session_somebody_planted_is_another_after_signing_in(acme: Cast) -> None:

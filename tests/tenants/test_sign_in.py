@@ -100,14 +100,16 @@ def test_a_refusal_asks_as_much_of_the_database_for_a_name_that_nobody_has(acme:
     """Else its time tells which names there are: once throttled, there is no password to check."""
     lonely = make_user("lonely")
     names = (acme.viewer.username, lonely.username, "nobody-at-all")
-    asked: dict[str, list[list[str]]] = {name: [] for name in names}
+    statements: dict[str, list[list[str]]] = {name: [] for name in names}
     for _ in range(FAILURES_ALLOWED + 2):
         for name in names:
             with CaptureQueriesContext(connection) as queries:
                 assert not _sign_in(Client(), name, "x")
             words = [each["sql"].split()[0] for each in queries.captured_queries]
-            asked[name].append(["READ OR WRITE" if w in ("SELECT", "INSERT") else w for w in words])
-    assert asked[names[0]] == asked[names[1]] == asked[names[2]]
+            statements[name].append(
+                ["READ OR WRITE" if w in ("SELECT", "INSERT") else w for w in words]
+            )
+    assert statements[names[0]] == statements[names[1]] == statements[names[2]]
 
 
 def test_failures_are_forgotten(acme: Cast) -> None:

@@ -198,18 +198,18 @@ UNUSABLE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "said"), UNUSABLE)
+@pytest.mark.parametrize(("schema", "message"), UNUSABLE)
 def test_a_hostile_schema_is_refused_and_on_record_with_the_reason(
-    executor: Executor, schema: dict[str, Any], said: str
+    executor: Executor, schema: dict[str, Any], message: str
 ) -> None:
     for _ in range(2):
         answer = executor.announce(make_contract(output_schema=schema), make_contract(name="good"))
     [refusal] = answer["refused"]
     assert (refusal["index"], refusal["code"]) == (0, "malformed")
-    assert said in refusal["message"]
+    assert message in refusal["message"]
     [change] = executor.changes()
     assert (change.kind, change.key_id, change.number) == ("refused", executor.key_id, None)
-    assert said in change.reason
+    assert message in change.reason
     page = Client()
     page.force_login(executor.cast.viewer)
     shown = page.get(f"/tools/{change.tool_id}").content.decode()
@@ -242,12 +242,12 @@ def test_a_schema_in_use_that_looks_ahead_may_be_described_anew(
     executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahead = {"pattern": "^(?!x)"}
-    looking_ahead = {"type": "object", "properties": {"a": ahead}}
+    lookahead = {"type": "object", "properties": {"a": ahead}}
     with monkeypatch.context() as earlier:  # before there was such a rule
         earlier.setattr(versions, "judging_problems", lambda contract, **_: {})
-        executor.announce(make_contract(input_schema=looking_ahead))
+        executor.announce(make_contract(input_schema=lookahead))
     anew = {"description": "b", "on_collision": "replace"}
-    executor.announce(make_contract(input_schema=looking_ahead, **anew))
+    executor.announce(make_contract(input_schema=lookahead, **anew))
     executor.announce(make_contract(output_schema=ahead, **anew))
     assert executor.kinds() == ["published", "published", "refused"]
 

@@ -33,7 +33,7 @@ def test_what_is_right_becomes_a_contract() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "member", "said"),
+    ("typed", "member", "expected"),
     [
         ({"input_schema": ""}, "input_schema", "is missing"),
         ({"input_schema": "{"}, "input_schema", "in line 1, column 2"),
@@ -48,12 +48,14 @@ def test_what_is_right_becomes_a_contract() -> None:
         ({"description": "x" * 20_001}, "description", "at most 20000"),
     ],
 )
-def test_what_is_wrong_is_said_of_its_member(typed: dict[str, Any], member: str, said: str) -> None:
+def test_what_is_wrong_is_said_of_its_member(
+    typed: dict[str, Any], member: str, expected: str
+) -> None:
     found = check(**typed)
     assert found.contract is None
     (problem,) = found.problems
     assert (problem.member, problem.is_warning) == (member, False)
-    assert said in problem.message
+    assert expected in problem.message
 
 
 def test_the_metaschema_says_where() -> None:
@@ -73,7 +75,7 @@ def test_the_metaschema_says_where() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "expected"),
     [
         ({"$ref": "https://example.com/x.json"}, "external references are not supported"),
         ({"$ref": "#"}, "without end"),
@@ -84,20 +86,20 @@ def test_the_metaschema_says_where() -> None:
         ({"$schema": "https://example.com/mine"}, ""),
     ],
 )
-def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], said: str) -> None:
+def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], expected: str) -> None:
     found = check(output_schema=json.dumps(schema))
     assert found.contract is None
     (problem,) = found.problems
-    assert said in problem.message
+    assert expected in problem.message
     assert 0 < len(problem.message) < 500
     assert "\n" not in problem.message
 
 
 def test_a_schema_in_use_that_guards_cannot_judge_by_is_only_warned_of() -> None:
-    looking_ahead = {"type": "object", "properties": {"mail": {"pattern": "^(?!\\.)"}}}
-    text = json.dumps(looking_ahead)
+    lookahead = {"type": "object", "properties": {"mail": {"pattern": "^(?!\\.)"}}}
+    text = json.dumps(lookahead)
     assert check(input_schema=text).contract is None
-    found = check(input_schema=text, known=[looking_ahead])
+    found = check(input_schema=text, known=[lookahead])
     assert found.contract is not None
     assert [each.is_warning for each in found.problems] == [True]
 
@@ -133,7 +135,7 @@ def test_examples_take_bounded_work() -> None:
     )
     assert time.thread_time() - began < 3  # 0.4 s, of which most is reading
     assert len(found.examples) == 20
-    said = {example.problem for example in found.examples if not example.fits}
-    assert said <= {"too expensive to validate", ""}
+    expected = {example.problem for example in found.examples if not example.fits}
+    assert expected <= {"too expensive to validate", ""}
     fair = check({"output_schema": '[{"r1": 1}]\n---\n[1]'}, output_schema=json.dumps(schema))
     assert [example.fits for example in fair.examples] == [True, False]

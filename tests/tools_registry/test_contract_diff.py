@@ -75,7 +75,7 @@ def test_the_raw_difference_is_of_the_whole_contract() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ({"a": 1}, {"a": 1}, []),
         ({"a": 1}, {"a": True}, [("/a", "replace", 1, True)]),
@@ -86,9 +86,9 @@ def test_the_raw_difference_is_of_the_whole_contract() -> None:
         ({"a": []}, {"a": {}}, [("/a", "replace", [], {})]),
     ],
 )
-def test_two_documents(old: Any, new: Any, told: list[Any]) -> None:
+def test_two_documents(old: Any, new: Any, expected: list[Any]) -> None:
     found = [(one.pointer, one.kind, one.before, one.after) for one in json_diff(old, new)]
-    assert found == told
+    assert found == expected
 
 
 def test_long_lists_are_compared_item_by_item() -> None:

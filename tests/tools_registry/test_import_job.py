@@ -65,8 +65,8 @@ def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> No
     fill_registry(acme)
     document = exported_registry(acme.tenant)
     address = upload_registry(globex.editor, document)
-    asked = ProcrastinateJob.objects.filter(task_name="tools_registry.tasks.import_tools")
-    (task,) = asked.filter(args__tenant_id=str(globex.tenant.id))
+    jobs = ProcrastinateJob.objects.filter(task_name="tools_registry.tasks.import_tools")
+    (task,) = jobs.filter(args__tenant_id=str(globex.tenant.id))
     assert "Being previewed" in page(globex, address)
     shown = client(globex.editor).get(address).content.decode()
     assert 'hx-trigger="click, every 1s"' in shown
@@ -75,14 +75,14 @@ def test_a_large_file_is_the_workers_and_watched(acme: Cast, globex: Cast) -> No
     assert "Preview of 3 tools" in page(globex, address)
     assert exported_registry(globex.tenant)["count"] == 0
     confirm(globex, address)
-    assert asked.filter(args__tenant_id=str(globex.tenant.id)).count() == 2
+    assert jobs.filter(args__tenant_id=str(globex.tenant.id)).count() == 2
     run(globex, address, 1)
     assert "Being imported Tools 1 of 3" in page(globex, address)
     assert "3 tools being imported" in page(globex, "/tools/import")  # whoever left comes back
     run(globex, address)
-    said = page(globex, address)
-    for told in ("Result of 3 tools", "versions 1 to 3 published", "Added 3", "Moved."):
-        assert told in said, told
+    text = page(globex, address)
+    for part in ("Result of 3 tools", "versions 1 to 3 published", "Added 3", "Moved."):
+        assert part in text, part
     assert without_history(exported_registry(globex.tenant)) == without_history(document)
     assert client(acme.editor).get(address).status_code == 404
     assert client(acme.editor).post(f"{address}/cancel").status_code == 404
@@ -176,10 +176,10 @@ def test_cancelled_in_the_middle_it_says_what_was_done(acme: Cast) -> None:
     run(acme, address, 2)
     client(acme.editor).post(f"{address}/cancel")
     run(acme, address)
-    said = page(acme, address)
-    assert "3 tools of 5 not imported" in said
-    assert "Not imported 3 tools" in said
-    assert "Added 2" in said
+    text = page(acme, address)
+    assert "3 tools of 5 not imported" in text
+    assert "Not imported 3 tools" in text
+    assert "Added 2" in text
     assert [one["name"] for one in exported_registry(acme.tenant)["tools"]] == ["tool 0", "tool 1"]
     client(acme.editor).post(f"{address}/look")
     run(acme, address)
@@ -210,10 +210,10 @@ def test_what_another_changes_meanwhile_is_not_overwritten(acme: Cast, globex: C
     with tenant_scope(globex.tenant.id):
         describe_tool(tool, {"owner": "Somebody else"}, Publisher(globex.admin))
     run(globex, address)
-    said = page(globex, address)
-    assert HAS_CHANGED in said
-    assert "Rejected 1" in said
-    assert "Added 2" in said
+    text = page(globex, address)
+    assert HAS_CHANGED in text
+    assert "Rejected 1" in text
+    assert "Added 2" in text
     with tenant_scope(globex.tenant.id):
         tool.refresh_from_db()
         assert (tool.owner, tool.latest_number) == ("Somebody else", 1)
@@ -240,8 +240,8 @@ def test_the_api_answers_a_large_one_with_where_to_ask(acme: Cast, globex: Cast)
     address = answer["Location"]
     assert address == f"/api/v1/registry/imports/{answer.json()['id']}"
     run(globex, address)
-    looked_at = api.get(address).json()
-    assert (looked_at["state"], looked_at["added"], looked_at["is_dry_run"]) == (
+    preview = api.get(address).json()
+    assert (preview["state"], preview["added"], preview["is_dry_run"]) == (
         "looked_at",
         3,
         True,
@@ -256,7 +256,7 @@ def test_the_api_answers_a_large_one_with_where_to_ask(acme: Cast, globex: Cast)
     run(globex, address)
     done = api.get(address).json()
     assert (done["state"], done["added"]) == ("done", 3)
-    assert done["tools"] == looked_at["tools"]
+    assert done["tools"] == preview["tools"]
     assert without_history(exported_registry(globex.tenant)) == without_history(document)
     answer = api.post("/api/v1/registry", TOOLS, json_type)
     assert api.delete(answer["Location"]).json()["state"] == "cancelled"
@@ -280,16 +280,16 @@ def test_an_operator_who_interrupts_it_goes_on_by_repeating(
     monkeypatch.setattr(
         "tools_registry.management.commands.registry.Progress", lambda *_: interrupted, raising=True
     )
-    said = io.StringIO()
+    output = io.StringIO()
     with pytest.raises(CommandError, match="interrupted after 3 of 5 tools"):
-        call_command("registry", "import", acme.tenant.slug, str(file), stdout=said)
-    assert said.getvalue().endswith("3 added\n")
+        call_command("registry", "import", acme.tenant.slug, str(file), stdout=output)
+    assert output.getvalue().endswith("3 added\n")
     assert exported_registry(acme.tenant)["count"] == 3
-    said = io.StringIO()
-    call_command("registry", "import", acme.tenant.slug, str(file), "--json", stdout=said)
-    told = json.loads(said.getvalue())
-    assert (told["added"], told["unchanged"]) == (2, 3)
-    assert [one["status"] for one in told["tools"]] == ["unchanged"] * 3 + ["added"] * 2
+    output = io.StringIO()
+    call_command("registry", "import", acme.tenant.slug, str(file), "--json", stdout=output)
+    summary = json.loads(output.getvalue())
+    assert (summary["added"], summary["unchanged"]) == (2, 3)
+    assert [one["status"] for one in summary["tools"]] == ["unchanged"] * 3 + ["added"] * 2
 
 
 def test_a_file_of_no_tools_is_looked_at_at_once(acme: Cast) -> None:

@@ -72,7 +72,7 @@ def test_what_is_not_taken_over_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         (7, "$[0]: is not a JSON object"),
         (
@@ -91,10 +91,10 @@ def test_what_is_not_taken_over_is_said() -> None:
         ({"function": {"name": "f", "parameters": 7}}, "$[0].function.parameters: Input should"),
     ],
 )
-def test_a_bad_definition_says_where(entry: Any, said: str) -> None:
+def test_a_bad_definition_says_where(entry: Any, message: str) -> None:
     good = {"name": "g", "input_schema": SCHEMA}
     bad, fine = tools_in([entry, good])
-    assert any(said in problem for problem in bad.problems), bad.problems
+    assert any(message in problem for problem in bad.problems), bad.problems
     assert fine.problems == []
 
 
@@ -142,7 +142,7 @@ def test_strict_is_given_back_where_the_schema_allows_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "message"),
     [
         ({**STRICT, "anyOf": []}, "anyOf at $"),
         ({**STRICT, "properties": {"a": {"allOf": [{}]}}, "required": ["a"]}, "allOf at $.a"),
@@ -153,9 +153,9 @@ def test_strict_is_given_back_where_the_schema_allows_it() -> None:
         ),
     ],
 )
-def test_what_strict_mode_does_not_take(schema: dict[str, Any], said: str) -> None:
+def test_what_strict_mode_does_not_take(schema: dict[str, Any], message: str) -> None:
     assert list(not_strict(STRICT)) == []
-    assert any(said in problem for problem in not_strict(schema))
+    assert any(message in problem for problem in not_strict(schema))
 
 
 def test_names_are_rewritten_each_to_another_and_it_is_said() -> None:
@@ -173,7 +173,7 @@ def test_names_are_rewritten_each_to_another_and_it_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("provider", "change", "said"),
+    ("provider", "change", "message"),
     [
         (
             "openai",
@@ -186,10 +186,10 @@ def test_names_are_rewritten_each_to_another_and_it_is_said() -> None:
     ],
 )
 def test_what_a_provider_will_not_take_is_said(
-    provider: str, change: dict[str, Any], said: str
+    provider: str, change: dict[str, Any], message: str
 ) -> None:
     [one] = define([contract(**change)], PROVIDERS[provider])
-    assert any(said in remark for remark in one.remarks)
+    assert any(message in remark for remark in one.remarks)
 
 
 def test_definitions_are_downloaded_with_what_they_cannot_say(acme: Cast) -> None:

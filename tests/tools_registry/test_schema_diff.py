@@ -29,13 +29,13 @@ def effect(old: Any, new: Any) -> Effect:
     return forth
 
 
-def told(old: Any, new: Any) -> list[tuple[str, str, Effect]]:
+def effects(old: Any, new: Any) -> list[tuple[str, str, Effect]]:
     return [(one.path, one.keyword, one.effect) for one in compare_schemas(old, new)]
 
 
 @pytest.mark.parametrize("part", range(SLICES))
 def test_what_is_called_compatible_never_turns_a_valid_sample_invalid(part: int) -> None:
-    decided = told_apart = 0
+    decided = distinguished = 0
     for seed in range(part, CASES, SLICES):
         chance = random.Random(seed)
         old = some_document(chance)
@@ -54,12 +54,12 @@ def test_what_is_called_compatible_never_turns_a_valid_sample_invalid(part: int)
                 some_value(chance) if chance.random() < 0.3 else fitting_value(chance, along, along)
             )
             before, after = was.is_valid(value), now.is_valid(value)
-            told_apart += before != after
+            distinguished += before != after
             case = f"seed {seed}: {json.dumps(old)} → {json.dumps(new)}: {json.dumps(value)}"
             assert not before or after or done & NARROWER, case
             assert before or not after or done & WIDER, case
     assert decided > CASES / SLICES / 2, "most must be decided, or nothing is tested"
-    assert told_apart > 100, "samples must tell schemas apart"
+    assert distinguished > 100, "samples must tell schemas apart"
 
 
 PLAIN = [
@@ -141,7 +141,7 @@ def test_references_are_followed_and_may_lead_in_circles() -> None:
         node = {"properties": {"leaf": leaf, "children": {"items": {"$ref": "#/$defs/Node"}}}}
         return {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
 
-    assert told(tree({"maximum": 1}), tree({"maximum": 2})) == [("$.leaf", "maximum", WIDER)]
+    assert effects(tree({"maximum": 1}), tree({"maximum": 2})) == [("$.leaf", "maximum", WIDER)]
     inlined = {"properties": {"leaf": {"maximum": 1}, "children": {}}}
     assert effect(tree({"maximum": 1}), inlined) == WIDER
 
@@ -149,7 +149,7 @@ def test_references_are_followed_and_may_lead_in_circles() -> None:
 def test_what_is_written_elsewhere_is_the_same() -> None:
     city = {"type": "string", "minLength": 1}
     there = {"properties": {"city": {"$ref": "#/$defs/City"}}, "$defs": {"City": city}}
-    assert told(there, {"properties": {"city": city}}) == []
+    assert effects(there, {"properties": {"city": city}}) == []
 
 
 def test_a_change_tells_where_and_what() -> None:

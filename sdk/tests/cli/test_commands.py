@@ -118,10 +118,10 @@ def test_what_waits_for_the_server_s_old_address_is_named_and_can_be_sent(
     old, new = server.url, server.url.replace("127.0.0.1", "localhost")
     assert old != new
     assert main(["flush", "--url", new]) == 1
-    said = capsys.readouterr().err
-    assert f"2 events wait for {old}" in said
+    errors = capsys.readouterr().err
+    assert f"2 events wait for {old}" in errors
     assert not server.events
-    command = said.partition("tooltrail send ")[2].split()
+    command = errors.partition("tooltrail send ")[2].split()
     assert main(["send", *command, "--url", new]) == 0
     assert len(server.events) == 2
     assert main(["flush", "--url", new]) == 0
@@ -201,9 +201,9 @@ def test_a_file_without_numbers_that_is_refused_is_not_passed_over(
     file.write_text("\n".join(lines).replace('"type": "gap"', '"type":"gap"'))
     server.plan = lambda request: (400, {"detail": "not today"}, {}) if request.batch_id else None
     assert main(["send", str(file), "--timeout", "5"]) == 1
-    said = capsys.readouterr().out
-    assert said.startswith("0 events sent: ")
-    assert said.endswith(" 0 still waiting, 5 refused\n")
+    errors = capsys.readouterr().out
+    assert errors.startswith("0 events sent: ")
+    assert errors.endswith(" 0 still waiting, 5 refused\n")
     [refused] = tmp_path.glob("*/rejected/*.ndjson")
     assert len(refused.read_text().splitlines()) == 5
 

@@ -133,11 +133,11 @@ def test_any_log_is_consistent_with_the_empty_one_and_with_no_other_of_no_entrie
 
 def test_at_100_million_27_hashes_are_enough_for_inclusion_and_28_for_consistency() -> None:
     subtrees = alike(LEAVES[0])
-    asked = 0
+    reads = 0
 
     def counted(level: int, index: int) -> bytes:
-        nonlocal asked
-        asked += 1
+        nonlocal reads
+        reads += 1
         return subtrees(level, index)
 
     size = HUNDRED_MILLION
@@ -145,16 +145,16 @@ def test_at_100_million_27_hashes_are_enough_for_inclusion_and_28_for_consistenc
     lengths: dict[str, set[int]] = {"inclusion": set(), "consistency": set()}
     some = random.Random(0)
     for index in (0, 1, size // 2 - 1, size - 1, *(some.randrange(size) for _ in range(300))):
-        asked = 0
+        reads = 0
         proof = inclusion_proof(index, size, counted)
         lengths["inclusion"].add(len(proof))
-        assert asked <= 2 * 27
+        assert reads <= 2 * 27
         verify_inclusion(LEAVES[0], index, size, proof, root)
 
-        asked = 0
+        reads = 0
         proof = consistency_proof(index + 1, size, counted)
         lengths["consistency"].add(len(proof))
-        assert asked <= 2 * 27
+        assert reads <= 2 * 27
         verify_consistency(index + 1, tree_root(index + 1, subtrees), size, root, proof)
     assert max(lengths["inclusion"]) == 27
     assert max(lengths["consistency"]) == 28  # RFC 6962, section 2.1.2: ⌈log2(n)⌉ + 1

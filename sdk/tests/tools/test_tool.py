@@ -194,7 +194,7 @@ def test_all_faults_of_the_arguments_are_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "accepts"),
+    ("schema", "accepts"),
     [
         ({}, False),
         ({"additionalProperties": False}, False),
@@ -207,9 +207,9 @@ def test_all_faults_of_the_arguments_are_listed() -> None:
     ],
 )
 def test_undeclared_arguments_are_refused_unless_the_schema_speaks(
-    says: dict[str, Any], accepts: bool
+    schema: dict[str, Any], accepts: bool
 ) -> None:
-    tool = make_tool(input_schema={"type": "object", "properties": {"q": {}}, **says})
+    tool = make_tool(input_schema={"type": "object", "properties": {"q": {}}, **schema})
     if accepts:
         assert run(tool, {"q": 1, "extra": 1}) == {"q": 1, "extra": 1}
     else:

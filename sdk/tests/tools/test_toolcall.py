@@ -165,9 +165,9 @@ def test_a_model_looks_into_a_result(name: str, args: dict[str, Any], answer: st
     tool = forged().get(name)
     assert tool is not None
 
-    said = asyncio.run(tool.executor(trail.context("turn-1"))({"callId": "text", **args}))
+    answered = asyncio.run(tool.executor(trail.context("turn-1"))({"callId": "text", **args}))
 
-    assert said == answer
+    assert answered == answer
     assert [event["tool_name"] for event in trail.events] == [name, name]
     assert trail.models
 
@@ -199,8 +199,8 @@ def test_only_single_artifacts_of_tools_proper_can_be_asked_about() -> None:
         ],
         SpooledJsonArtifact,
     )
-    asked = of_json.all()[0].describe()["inputSchema"]["properties"]["callId"]
-    assert asked["enum"] == ["json"]
+    parameter = of_json.all()[0].describe()["inputSchema"]["properties"]["callId"]
+    assert parameter["enum"] == ["json"]
 
 
 @pytest.mark.parametrize("flags", ["g", "y", "gi"])

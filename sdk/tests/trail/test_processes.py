@@ -184,7 +184,7 @@ def test_a_fork_in_the_middle_of_writing_does_not_deadlock(
 
 def test_a_fork_waits_until_no_tool_is_being_described(server: Server, start: Any) -> None:
     # Pydantic's own locks, held by a thread the child does not have, would hang it for ever.
-    said = finish(
+    output = finish(
         start(
             """
             import threading, warnings; warnings.simplefilter("ignore")
@@ -210,7 +210,7 @@ def test_a_fork_waits_until_no_tool_is_being_described(server: Server, start: An
             """
         )
     )
-    assert said == "forked after\n"
+    assert output == "forked after\n"
 
 
 def test_spawned_children_and_daemon_threads(server: Server, start: Any, make_trail: Any) -> None:

@@ -318,7 +318,7 @@ def test_a_refusal_quotes_no_value(base: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         (b"{}", "`type` is missing; expected toolExecutionStart, toolExecutionEnd or gap"),
         (b'{"type":1}', "`type` is unknown; expected toolExecutionStart, toolExecutionEnd or gap"),
@@ -328,7 +328,7 @@ def test_a_refusal_quotes_no_value(base: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_a_refusal_is_in_plain_words(line: bytes, said: str) -> None:
+def test_a_refusal_is_in_plain_words(line: bytes, expected: str) -> None:
     with pytest.raises(RefusedLineError) as refused:
         decode_line(line, Instants())
-    assert refused.value.message == said
+    assert refused.value.message == expected

@@ -181,7 +181,7 @@ def test_any_bytes_are_judged_or_skipped(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "expected"),
     [
         ({"$ref": "https://example.com/x.json"}, "remote references are not followed"),
         ({"$ref": "#"}, "without end"),
@@ -191,10 +191,10 @@ def test_any_bytes_are_judged_or_skipped(raw: bytes) -> None:
         ({"enum": [str(n) for n in range(200_000)]}, "more than 25000 values"),
     ],
 )
-def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], said: str) -> None:
+def test_a_hostile_schema_is_refused_with_a_line(schema: dict[str, Any], expected: str) -> None:
     with pytest.raises(UnusableSchemaError, match="The draft's output schema") as refused:
         Judge("output", None, schema)
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

@@ -39,26 +39,26 @@ def test_the_ledger_is_watched_and_its_evidence_verified(
     key = create_key(acme.tenant, "auditor", [Scope.READ, Scope.PAYLOADS])[1]
     folder, now = tmp_path / "watched", datetime.now(UTC)
 
-    def look() -> tuple[int, str, str]:
+    def watch() -> tuple[int, str, str]:
         words = ["watch", live_server.url, "--once", "--json", "--folder", str(folder)]
-        looked = tooltrail(*words, key=key)
-        document = json.loads(looked.stdout)
-        return looked.returncode, document["outcome"], document["told"]
+        done = tooltrail(*words, key=key)
+        document = json.loads(done.stdout)
+        return done.returncode, document["outcome"], document["told"]
 
-    assert look()[:2] == (3, "no answer")
+    assert watch()[:2] == (3, "no answer")
     sizes = []
     for minute, outcome in enumerate(("first", "grown")):
         send_events(acme.tenant, [event for _ in range(200) for event in make_call()])
         sizes.append(keep(acme.tenant, now + timedelta(minutes=minute)).size)
-        assert look()[:2] == (0, outcome)
-    assert look()[:2] == (0, "unchanged")
+        assert watch()[:2] == (0, outcome)
+    assert watch()[:2] == (0, "unchanged")
 
     evidence = tmp_path / "evidence.zip"
-    asked = urllib.request.Request(
+    evidence_request = urllib.request.Request(
         f"{live_server.url}/api/v1/evidence?range=1h&previous={sizes[0]}",
         headers={"Authorization": f"Bearer {key}"},
     )
-    with urllib.request.urlopen(asked) as answer:
+    with urllib.request.urlopen(evidence_request) as answer:
         evidence.write_bytes(answer.read())
     kept = [str(folder / "checkpoints" / f"{size:012d}.txt") for size in sizes]
     words = ["verify", str(evidence), "--key", str(folder / "keys.txt"), "--json"]
@@ -67,7 +67,7 @@ def test_the_ledger_is_watched_and_its_evidence_verified(
     assert json.loads(verified.stdout)["events"] == 800
 
     restore_backup(acme.tenant, sizes[0])
-    code, outcome, told = look()
+    code, outcome, message = watch()
     assert (code, outcome) == (1, "altered")
-    assert f"it had {sizes[1]:,} entries and now has {sizes[0]:,}" in told
+    assert f"it had {sizes[1]:,} entries and now has {sizes[0]:,}" in message
     assert len(list((folder / "refused").iterdir())) == 2

@@ -401,18 +401,18 @@ def test_a_reports_evidence_has_the_report(acme: Cast, globex: Cast, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "expected"),
     [
         ("range=24h&previous=abc", "Enter up to 20 checkpoint sizes"),
         ("range=forever", "Unknown range"),
         ("range=24h", "This ledger is not signed yet"),
     ],
 )
-def test_what_cannot_be_made_is_said_on_the_page(query: str, said: str, acme: Cast) -> None:
+def test_what_cannot_be_made_is_said_on_the_page(query: str, expected: str, acme: Cast) -> None:
     client = signed_in(acme.auditor)
     answer = client.get(f"/evidence/bundle.zip?{query}", follow=True)
     assert answer.redirect_chain == [("/evidence/", 302)]
-    assert said in answer.content.decode()
+    assert expected in answer.content.decode()
 
 
 def ask(cast: Cast, query: str = "", *, scopes: tuple[Scope, ...] = (Scope.PAYLOADS,)) -> Any:

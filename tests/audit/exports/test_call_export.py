@@ -146,8 +146,8 @@ def test_what_cannot_be_read_exports_nothing(acme: Cast) -> None:
     client = signed_in(acme.viewer)
     answer = client.get("/calls/export.csv?q=stat:ok")
     assert answer.status_code == 400
-    said = "Invalid query. Nothing was exported. At character 1: Unknown filter “stat”."
-    assert answer.content.decode() == f"{said} Did you mean state?"
+    message = "Invalid query. Nothing was exported. At character 1: Unknown filter “stat”."
+    assert answer.content.decode() == f"{message} Did you mean state?"
     assert client.get("/calls/export.xlsx").status_code == 404
 
 

@@ -20,9 +20,9 @@ def dense(counts: dict[int, int]) -> list[int]:
 @given(st.lists(MEASURABLE_US, min_size=1, max_size=60), st.sampled_from([0.5, 0.9, 0.95, 0.99, 1]))
 def test_a_percentile_is_off_by_five_percent_at_most(durations: list[int], share: float) -> None:
     exact = sorted(durations)[max(math.ceil(share * len(durations)), 1) - 1]
-    told = histogram.percentile(histogram.histogram(durations), share)
-    assert told is not None
-    assert abs(told - exact) <= exact * (MAX_RELATIVE_ERROR + 1e-9)
+    estimated = histogram.percentile(histogram.histogram(durations), share)
+    assert estimated is not None
+    assert abs(estimated - exact) <= exact * (MAX_RELATIVE_ERROR + 1e-9)
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))

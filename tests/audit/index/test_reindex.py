@@ -202,17 +202,17 @@ def test_the_command_says_what_differs_and_exits_with_one(acme: Cast) -> None:
         f"{slug}: 2 events in 1 batches, 1 calls: index and log agree\n"
     )
     tamper(acme, "UPDATE invocation SET state = 'failed' WHERE tenant_id = %(tenant_id)s")
-    said = failing_command("--check", "--tenant", slug)
-    assert "1 rows differ" in said
-    assert 'index: {"state": "failed"}\n    log:   {"state": "ok"}' in said
+    output = failing_command("--check", "--tenant", slug)
+    assert "1 rows differ" in output
+    assert 'index: {"state": "failed"}\n    log:   {"state": "ok"}' in output
     document = json.loads(failing_command("--check", "--json", "--tenant", slug))[slug]
     assert (document["agrees"], document["differing_rows"]["invocation"]) == (False, 1)
     assert document["differences"][0]["index"] == {"state": "failed"}
     assert "1 rows repaired" in command("--tenant", slug)
     tamper(acme, "UPDATE trace SET first_tool_name = 'x' WHERE tenant_id = %(tenant_id)s")
-    said = failing_command("--check", "--tenant", slug)
-    assert "\\u001b[31mred" in said
-    assert "\x1b" not in said
+    output = failing_command("--check", "--tenant", slug)
+    assert "\\u001b[31mred" in output
+    assert "\x1b" not in output
 
 
 def test_every_tenant_is_read_unless_one_is_named(
@@ -230,11 +230,11 @@ def test_every_tenant_is_read_unless_one_is_named(
     send_events(acme.tenant, make_call())
     send_events(globex.tenant, make_call())
     tamper(globex, "DELETE FROM trace WHERE tenant_id = %(tenant_id)s")
-    said = failing_command("--check")
+    output = failing_command("--check")
     assert f"\n{acme.tenant.slug}: 2 events in 1 batches, 1 calls: index and log agree\n" in (
-        f"\n{said}"
+        f"\n{output}"
     )
-    assert f"\n{globex.tenant.slug}: 2 events in 1 batches, 1 calls: 1 rows differ\n" in said
+    assert f"\n{globex.tenant.slug}: 2 events in 1 batches, 1 calls: 1 rows differ\n" in output
     assert sorted(read) == sorted(Tenant.objects.values_list("id", flat=True))
     read.clear()
     with pytest.raises(CommandError, match="unknown tenant 'nobody'"):
@@ -298,9 +298,9 @@ def test_a_damaged_log_is_named_and_destroys_nothing(acme: Cast) -> None:
     send_events(acme.tenant, make_call())
     before = whole_index(acme)
     tamper(acme, "UPDATE batch SET payload = 'no zstd' WHERE tenant_id = %(tenant_id)s")
-    said = failing_command("--tenant", acme.tenant.slug)
-    assert "log: the payload of batch" in said
-    assert "cannot be decompressed" in said
+    output = failing_command("--tenant", acme.tenant.slug)
+    assert "log: the payload of batch" in output
+    assert "cannot be decompressed" in output
     assert whole_index(acme) == before
 
 
@@ -396,6 +396,10 @@ def test_nothing_of_the_shadow_is_left(acme: Cast) -> None:
 def test_progress_is_told(acme: Cast) -> None:
     for _ in range(3):
         send_events(acme.tenant, make_call())
-    told: list[tuple[int, int]] = []
-    reindex(acme.tenant.id, repair=False, progress=lambda done, size: told.append((done, size)))
-    assert told == [(2, 6), (4, 6), (6, 6)]
+    progress_calls: list[tuple[int, int]] = []
+    reindex(
+        acme.tenant.id,
+        repair=False,
+        progress=lambda done, size: progress_calls.append((done, size)),
+    )
+    assert progress_calls == [(2, 6), (4, 6), (6, 6)]

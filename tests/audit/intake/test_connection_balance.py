@@ -46,7 +46,7 @@ class _Processes:
             for _ in range(requests):
                 self.stack.enter_context(balance.request())
 
-    def asked(self, answers: int = 10) -> list[int]:
+    def moves(self, answers: int = 10) -> list[int]:
         """How many of so many answers of each ask the sender to move, after it was watched."""
         for balance in self.balances:
             assert not balance.asks_to_move()
@@ -58,7 +58,7 @@ class _Processes:
 
 
 @pytest.mark.parametrize(
-    ("at_work", "asked"),
+    ("at_work", "moves"),
     [
         ((3, 1), [1, 0]),
         ((4, 0), [2, 0]),
@@ -71,9 +71,9 @@ class _Processes:
     ],
 )
 def test_the_busier_process_asks_half_of_what_it_has_more_to_move(
-    tmp_path: Path, at_work: tuple[int, ...], asked: list[int]
+    tmp_path: Path, at_work: tuple[int, ...], moves: list[int]
 ) -> None:
-    assert _Processes(tmp_path, *at_work).asked() == asked
+    assert _Processes(tmp_path, *at_work).moves() == moves
 
 
 def test_a_sender_that_takes_turns_with_others_counts_by_its_time(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_sender_that_takes_turns_with_others_counts_by_its_time(tmp_path: Path
 
 def test_a_long_silence_says_nothing(tmp_path: Path) -> None:
     processes = _Processes(tmp_path, 4, 0)
-    processes.asked(answers=0)
+    processes.moves(answers=0)
     processes.clock.now += 60
     assert not processes.balances[0].asks_to_move()
 
@@ -113,19 +113,19 @@ def test_a_process_that_has_died_is_not_waited_for(tmp_path: Path) -> None:
     with ExitStack() as stack:
         for _ in range(4):
             stack.enter_context(own.request())
-        assert _asked_in_a_second(own) > 0
+        assert _moves_in_a_second(own) > 0
         other.kill()
         other.communicate()
-        _asked_in_a_second(own)  # it was alive when they looked last
-        assert _asked_in_a_second(own) == 0
+        _moves_in_a_second(own)  # it was alive when they looked last
+        assert _moves_in_a_second(own) == 0
 
 
-def _asked_in_a_second(balance: Balance) -> int:
-    asked = 0
+def _moves_in_a_second(balance: Balance) -> int:
+    moves = 0
     for _ in range(30):
         time.sleep(CHECK_EVERY_S / 10)
-        asked += balance.asks_to_move()
-    return asked
+        moves += balance.asks_to_move()
+    return moves
 
 
 def test_without_room_for_its_file_nobody_is_moved(tmp_path: Path) -> None:
@@ -203,8 +203,8 @@ def _accepted(port: int | None) -> dict[int, int]:
     return {pid: connections for pid, connections in found.items() if pid is not None}
 
 
-def _is_within_a_second(look: Callable[[], bool]) -> bool:
+def _is_within_a_second(check: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + 1
-    while not (found := look()) and time.monotonic() < deadline:
+    while not (found := check()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found

@@ -101,8 +101,8 @@ def test_a_bomb_is_refused_and_costs_little_memory(
     status = send(body, encoding)
     took_ms = (time.perf_counter() - began) * 1000
     grown = high_water(process) - before
-    told = f"{name}: {len(body):,} bytes, {took_ms:.0f} ms, {grown / MIB:.1f} MiB more"
-    sys.stdout.write(f"\n{told}\n")
+    line = f"{name}: {len(body):,} bytes, {took_ms:.0f} ms, {grown / MIB:.1f} MiB more"
+    sys.stdout.write(f"\n{line}\n")
     assert status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     assert grown <= GROWTH_MAX
     assert send(lines(make_call()), "identity") == HTTPStatus.OK

@@ -30,10 +30,10 @@ def read(**headers: str) -> dict[str, float]:
     answer = Client().get("/metrics", headers=headers)
     assert answer.status_code == HTTPStatus.OK
     assert answer.headers["Content-Type"] == METRICS_TYPE
-    said = answer.content.decode().splitlines()
+    metrics = answer.content.decode().splitlines()
     return {
         name: float(value)
-        for name, _, value in (line.rpartition(" ") for line in said if line[0] != "#")
+        for name, _, value in (line.rpartition(" ") for line in metrics if line[0] != "#")
     }
 
 
@@ -92,11 +92,11 @@ def test_what_waits_in_all_inboxes_is_counted(
 def test_the_format_is_prometheus_own(acme: Cast) -> None:
     """Each family is introduced once, counters end in _total, times are in seconds."""
     post(make_ingest_key(acme.tenant), lines(make_call()))
-    said = Client().get("/metrics").content.decode()
-    assert said.endswith("\n")
-    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", said, re.M))
-    assert len(kinds) == said.count("# TYPE ") == said.count("# HELP ")
-    for line in said.splitlines():
+    metrics = Client().get("/metrics").content.decode()
+    assert metrics.endswith("\n")
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", metrics, re.M))
+    assert len(kinds) == metrics.count("# TYPE ") == metrics.count("# HELP ")
+    for line in metrics.splitlines():
         if line[0] == "#":
             continue
         sample = re.fullmatch(r'(tooltrail_\w+)(\{\w+="[^"]*"\})? (\d\S*)', line)
@@ -107,18 +107,20 @@ def test_the_format_is_prometheus_own(acme: Cast) -> None:
         assert name.endswith("_total") == (kind == "counter")
         assert not name.endswith("_ms")
         if kind == "histogram":
-            values = [float(each) for each in re.findall(rf"^{name}_bucket.* (\S+)$", said, re.M)]
-            (count,) = re.findall(rf"^{name}_count (\S+)$", said, re.M)
+            values = [
+                float(each) for each in re.findall(rf"^{name}_bucket.* (\S+)$", metrics, re.M)
+            ]
+            (count,) = re.findall(rf"^{name}_count (\S+)$", metrics, re.M)
             assert values == sorted(values)
             assert values[-1] == float(count)
 
 
 def test_gauges_tell_of_partitions_and_the_worker() -> None:
-    said = read()
-    assert said["tooltrail_database_up"] == 1
-    assert said[f'tooltrail_build_info{{version="{VERSION}"}}'] == 1
-    assert said["tooltrail_partition_days_ahead"] == 14
-    assert said["tooltrail_jobs_due"] >= 0
+    metrics = read()
+    assert metrics["tooltrail_database_up"] == 1
+    assert metrics[f'tooltrail_build_info{{version="{VERSION}"}}'] == 1
+    assert metrics["tooltrail_partition_days_ahead"] == 14
+    assert metrics["tooltrail_jobs_due"] >= 0
 
 
 def test_all_processes_count_and_the_dead_stay_counted(tmp_path: Path) -> None:

@@ -308,7 +308,7 @@ def test_an_editor_turns_it_on_and_off_and_it_is_on_record(acme: Cast) -> None:
     [(None, "have no schema"), ({"pattern": "^(?!a)"}, "cannot be used for validation")],
 )
 def test_what_cannot_be_checked_is_said(
-    acme: Cast, schema: Any, said: str, monkeypatch: pytest.MonkeyPatch
+    acme: Cast, schema: Any, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tools_registry import versions
 
@@ -317,7 +317,7 @@ def test_what_cannot_be_checked_is_said(
     client = Client()
     client.force_login(acme.editor)
     answer = client.post(f"/tools/{tool.pk}/arrivals", {"on": "1"}, follow=True)
-    assert said in answer.content.decode()
+    assert expected in answer.content.decode()
     with tenant_scope(acme.tenant.id):
         check_on_arrival(Tool.objects.get(), Publisher(acme.editor), is_on=True)
     assert "Nothing is validated" in client.get(f"/tools/{tool.pk}").content.decode()

@@ -93,8 +93,8 @@ def test_the_entry_of_an_action_says_which_to_those_who_may_see_actions(acme: Ca
     act(acme)
     enter(acme)
     page = signed_in(acme.auditor).get("/ledger/entries/0").content.decode()
-    for said in (acme.admin.username, "key.create", "key 0"):
-        assert said in page
+    for expected in (acme.admin.username, "key.create", "key 0"):
+        assert expected in page
     page = signed_in(acme.viewer).get("/ledger/entries/0").content.decode()
     assert "Entry" in page
     assert "key.create" not in page

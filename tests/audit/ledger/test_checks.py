@@ -140,12 +140,12 @@ def test_a_rewritten_leaf_with_its_tile_is_found_at_the_signed_root(acme: Cast) 
             " WHERE tenant_id = %s",
             [acme.tenant.id],
         )
-    say_erased(acme, Kind.RETENTION, [[0, 40]])
+    declare_erased(acme, Kind.RETENTION, [[0, 40]])
     check = run(acme)
     assert check.findings == ["the checkpoint of 40 entries has a different root"]
 
 
-def say_erased(cast: Cast, kind: Kind, ranges: list[list[int]]) -> None:
+def declare_erased(cast: Cast, kind: Kind, ranges: list[list[int]]) -> None:
     """The entry that says that payloads are gone."""
     with tenant_scope(cast.tenant.id):
         append_entry(cast.tenant.id, kind, {"ranges": ranges, "reason": "r", "actor": "a"}, NOW)
@@ -156,7 +156,7 @@ def test_what_an_entry_says_was_erased_passes(acme: Cast, kind: Kind) -> None:
     fill(acme)
     scope = [acme.tenant.id]
     as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index < 12", scope)
-    say_erased(acme, kind, [[0, 5], [5, 12]])
+    declare_erased(acme, kind, [[0, 5], [5, 12]])
     keep(acme.tenant, NOW + timedelta(hours=1))
     check = run(acme)
     assert (check.state, check.findings, check.erased_count) == (JobState.PASSED, [], 12)
@@ -168,7 +168,7 @@ def test_what_was_erased_while_a_check_was_under_way_passes(acme: Cast) -> None:
     pk = start(acme).id
     scope = [acme.tenant.id]
     as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 12", scope)
-    say_erased(acme, Kind.ERASURE, [[12, 18]])
+    declare_erased(acme, Kind.ERASURE, [[12, 18]])
     while checks.run_slice(acme.tenant.id, pk):
         pass
     assert again(acme, pk).state == JobState.PASSED
@@ -200,7 +200,7 @@ def test_what_no_entry_covers_fails(
     fill(acme)
     scope = [acme.tenant.id]
     as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index < 12", scope)
-    say_erased(acme, kind, ranges)
+    declare_erased(acme, kind, ranges)
     with tenant_scope(acme.tenant.id):  # tables say what they like
         TenantSetting.objects.create(tenant=acme.tenant, erased_to=12)
     keep(acme.tenant, NOW + timedelta(hours=1))
@@ -210,7 +210,7 @@ def test_what_no_entry_covers_fails(
 
 def test_an_entry_covers_nothing_that_came_after_it(acme: Cast) -> None:
     fill(acme)
-    say_erased(acme, Kind.ERASURE, [[0, 99]])
+    declare_erased(acme, Kind.ERASURE, [[0, 99]])
     fill(acme, batches=1)
     scope = [acme.tenant.id]
     as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 37", scope)
@@ -222,7 +222,7 @@ def test_an_entry_covers_nothing_that_came_after_it(acme: Cast) -> None:
 
 def test_an_entry_that_was_altered_covers_nothing(acme: Cast) -> None:
     fill(acme)
-    say_erased(acme, Kind.ERASURE, [[0, 1]])
+    declare_erased(acme, Kind.ERASURE, [[0, 1]])
     scope = [acme.tenant.id]
     as_owner("UPDATE batch SET payload = NULL WHERE tenant_id = %s AND first_index = 12", scope)
     with tenant_scope(acme.tenant.id):

@@ -51,9 +51,9 @@ def test_refusals_and_waiting_entries_are_told(acme: Cast) -> None:
 
 
 def test_metrics_have_them() -> None:
-    told = Client().get("/metrics").content.decode()
-    assert "\ntooltrail_ledger_refused " in told
-    assert "\ntooltrail_ledger_unsigned_seconds " in told
+    metrics = Client().get("/metrics").content.decode()
+    assert "\ntooltrail_ledger_refused " in metrics
+    assert "\ntooltrail_ledger_unsigned_seconds " in metrics
 
 
 def test_the_workers_tasks_sign(acme: Cast, globex: Cast) -> None:

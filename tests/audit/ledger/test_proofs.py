@@ -94,8 +94,8 @@ def test_the_event_of_a_call_is_proved_down_to_its_bytes(acme: Cast) -> None:
     client = program(acme, Scope.PAYLOADS)
     for call in calls:
         for kind, sent in zip(("start", "end"), call, strict=True):
-            asked = f"/inclusion?invocation_id={sent['invocation_id']}&kind={kind}"
-            proof = ask(client, asked)
+            path = f"/inclusion?invocation_id={sent['invocation_id']}&kind={kind}"
+            proof = ask(client, path)
             root = checked(client, proof["checkpoint"])
             raw, salt = base64.b64decode(proof["raw"]), base64.b64decode(proof["salt"])
             entry = base64.b64decode(proof["entry"])
@@ -337,8 +337,8 @@ def test_another_tenants_ledger_is_not_to_be_had(acme: Cast, globex: Cast) -> No
     send_events(acme.tenant, call)
     keep(acme.tenant, NOW)
     stranger = program(globex, Scope.PAYLOADS)
-    asked = f"/inclusion?invocation_id={call[0]['invocation_id']}"
-    assert ask(stranger, asked, 404)["code"] == "not_found"
+    path = f"/inclusion?invocation_id={call[0]['invocation_id']}"
+    assert ask(stranger, path, 404)["code"] == "not_found"
     assert ask(stranger, "/inclusion?index=0", 409)["code"] == "unsigned"
     assert stranger.get("/api/v1/ledger/tile/0/000.p/2").status_code == 404
     assert ask(stranger, "/checkpoints")["checkpoints"] == []

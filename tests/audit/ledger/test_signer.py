@@ -222,8 +222,8 @@ def test_a_restored_older_database_is_refused(acme: Cast, caplog: pytest.LogCapt
         for minute in range(2, 5):
             status = keep(acme.tenant, NOW + minute * LATER)
     assert status.refusal == "the log has 300 entries, but 500 were signed"
-    told = [record.getMessage() for record in caplog.records]
-    assert told == [f"ledger of tenant {acme.tenant.id}: signing refused: {status.refusal}"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == [f"ledger of tenant {acme.tenant.id}: signing refused: {status.refusal}"]
     # New entries in the place of those that were lost make it no better.
     append(acme.tenant, leaves(200, b"others"))
     append(acme.tenant, leaves(1, b"one more"))
@@ -329,9 +329,9 @@ def test_an_epoch_after_a_restore(acme: Cast) -> None:
     restore_backup(acme.tenant, 300)
     append(acme.tenant, leaves(400, b"others"))
     assert keep(acme.tenant, NOW + 2 * LATER).refusal is not None
-    said = StringIO()
-    call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "restored", stdout=said)
-    assert "epoch 1" in said.getvalue()
+    output = StringIO()
+    call_command("ledger", "new-epoch", acme.tenant.slug, "--reason", "restored", stdout=output)
+    assert "epoch 1" in output.getvalue()
     status = status_of(acme.tenant)
     assert (status.epoch, status.size, status.signed_size, status.refusal) == (1, 701, 701, None)
     checkpoint = opened(acme.tenant, notes(acme.tenant)[-1], epoch=1)
@@ -429,9 +429,9 @@ def test_a_lost_key_is_replaced(acme: Cast, folder: Path) -> None:
     append(acme.tenant, leaves(3))
     keep(acme.tenant, NOW)
     (folder / "signing-keys.json").unlink()
-    said = StringIO()
-    call_command("ledger", "rotate-key", stdout=said)
-    assert "It is the only key that signs." in said.getvalue()
+    output = StringIO()
+    call_command("ledger", "rotate-key", stdout=output)
+    assert "It is the only key that signs." in output.getvalue()
     assert keep(acme.tenant, datetime.now(UTC)).signed_size == 4
     opened(acme.tenant, notes(acme.tenant)[-1])
 
@@ -441,16 +441,16 @@ def test_status_tells_and_fails_where_the_signer_refuses(acme: Cast) -> None:
     keep(acme.tenant, NOW)
     as_owner("UPDATE ledger_head SET size = 2 WHERE tenant_id = %s", [acme.tenant.id])
     keep(acme.tenant, NOW + LATER)
-    said = StringIO()
+    output = StringIO()
     with pytest.raises(CommandError, match=acme.tenant.slug):
-        call_command("ledger", "status", "--json", stdout=said)
-    told = json.loads(said.getvalue())[acme.tenant.slug]
-    assert told["refusal"] == "the log has 2 entries, but 3 were signed"
-    assert (told["entries"], told["signed"]) == (2, 3)
-    said = StringIO()
+        call_command("ledger", "status", "--json", stdout=output)
+    documents = json.loads(output.getvalue())[acme.tenant.slug]
+    assert documents["refusal"] == "the log has 2 entries, but 3 were signed"
+    assert (documents["entries"], documents["signed"]) == (2, 3)
+    output = StringIO()
     with pytest.raises(CommandError):
-        call_command("ledger", "status", stdout=said)
-    assert "REFUSED" in said.getvalue()
+        call_command("ledger", "status", stdout=output)
+    assert "REFUSED" in output.getvalue()
     as_owner("UPDATE ledger_head SET size = 3 WHERE tenant_id = %s", [acme.tenant.id])
     assert keep(acme.tenant, NOW + 2 * LATER).refusal is None
 

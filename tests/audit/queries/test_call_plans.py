@@ -44,13 +44,13 @@ def explained(cast: Cast, statement: str, query: str) -> str:
         cursor.execute("SELECT current_user")
         assert cursor.fetchone() == ("tooltrail_app",)
         cursor.execute("SET LOCAL enable_seqscan = off")
-        asked = sql.QUERIES[statement].replace(sql.CONDITIONS, walk.conditions)
-        cursor.execute(f"EXPLAIN {asked}", parameters)
+        statement_text = sql.QUERIES[statement].replace(sql.CONDITIONS, walk.conditions)
+        cursor.execute(f"EXPLAIN {statement_text}", parameters)
         return "\n".join(row[0] for row in cursor.fetchall())
 
 
 @pytest.fixture(scope="module")
-def told() -> Cast:
+def recorded() -> Cast:
     """A tenant with a thousand calls, which PostgreSQL has statistics of, as it has in life."""
     from tests.support.factories import make_cast
 
@@ -90,9 +90,9 @@ def told() -> Cast:
     ],
 )
 def test_an_index_serves_the_question(
-    told: Cast, statement: str, query: str, served: list[str]
+    recorded: Cast, statement: str, query: str, served: list[str]
 ) -> None:
-    plan = explained(told, statement, f"{query} since:1h")
+    plan = explained(recorded, statement, f"{query} since:1h")
     assert "Seq Scan on invocation" not in plan, plan
     assert "Seq Scan on violation" not in plan, plan
     for condition in served:
@@ -114,36 +114,36 @@ def test_an_index_serves_the_question(
     ],
 )
 def test_failed_and_violating_calls_have_an_index_of_their_own(
-    told: Cast, statement: str, query: str, known: str
+    recorded: Cast, statement: str, query: str, known: str
 ) -> None:
     """What an index is of by its predicate, no row is asked for again."""
-    plan = explained(told, statement, f"{query} since:1h")
+    plan = explained(recorded, statement, f"{query} since:1h")
     assert "Index Scan" in plan, plan
     assert known not in "\n".join(re.findall(r" Filter: .*", plan)), plan
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_only_the_days_that_are_asked_for_are_read(told: Cast, statement: str) -> None:
-    plan = explained(told, statement, "since:3h violation:*")
-    asked = {(NOW - timedelta(hours=3)).date(), TODAY, TODAY + timedelta(days=1)}
-    asked |= {TODAY + timedelta(days=2)}  # what a clock ahead of ours may have sent
+def test_only_the_days_that_are_asked_for_are_read(recorded: Cast, statement: str) -> None:
+    plan = explained(recorded, statement, "since:3h violation:*")
+    allowed_days = {(NOW - timedelta(hours=3)).date(), TODAY, TODAY + timedelta(days=1)}
+    allowed_days |= {TODAY + timedelta(days=2)}  # what a clock ahead of ours may have sent
     assert days_read(plan)
-    assert days_read(plan) <= asked
-    assert days_read(plan, "violation") <= asked
+    assert days_read(plan) <= allowed_days
+    assert days_read(plan, "violation") <= allowed_days
     assert days_read(plan, "violation") or "walked" in statement
     if not statement.endswith("after"):  # which begins at its cursor anyway
-        assert min(days_read(explained(told, statement, "violation:*"))) < min(asked)
+        assert min(days_read(explained(recorded, statement, "violation:*"))) < min(allowed_days)
 
 
 @pytest.mark.parametrize("name", ["tool", "trace", "run", "call"])
-def test_the_beginning_of_a_text_is_a_range_of_its_index(told: Cast, name: str) -> None:
+def test_the_beginning_of_a_text_is_a_range_of_its_index(recorded: Cast, name: str) -> None:
     column = {"tool": "tool_name", "trace": "trace_id", "run": "run_id", "call": "call_id"}[name]
-    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+    with tenant_scope(recorded.tenant.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(
             f"EXPLAIN SELECT FROM invocation WHERE tenant_id = %s AND started_on = %s"
             f" AND {column} >= 'abc' AND {column} < 'abd'",
-            [told.tenant.id, TODAY],
+            [recorded.tenant.id, TODAY],
         )
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert f"{column} >= 'abc'" in index_conditions(plan), plan
@@ -152,11 +152,11 @@ def test_the_beginning_of_a_text_is_a_range_of_its_index(told: Cast, name: str) 
 @pytest.mark.parametrize(
     "name", ["known_tools", "known_error_types", "known_violations", "known_error_codes"]
 )
-def test_what_completes_a_query_reads_its_days_alone(told: Cast, name: str) -> None:
+def test_what_completes_a_query_reads_its_days_alone(recorded: Cast, name: str) -> None:
     days = {"first_day": TODAY - timedelta(days=6), "last_day": TODAY}
-    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+    with tenant_scope(recorded.tenant.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", {"tenant_id": told.tenant.id, **days})
+        cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", {"tenant_id": recorded.tenant.id, **days})
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Seq Scan" not in plan, plan
     table = re.findall(r" on (\w+)_\d{8}", plan)[0]
@@ -164,9 +164,9 @@ def test_what_completes_a_query_reads_its_days_alone(told: Cast, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["open_tally", "orphan_tally", "producers_heard", "calls_by_id"])
-def test_open_calls_and_found_ones_are_read_by_index(told: Cast, name: str) -> None:
+def test_open_calls_and_found_ones_are_read_by_index(recorded: Cast, name: str) -> None:
     parameters: dict[str, Any] = {
-        "tenant_id": told.tenant.id,
+        "tenant_id": recorded.tenant.id,
         "now": NOW,
         "silent_since": NOW - timedelta(minutes=15),
         "last_day": TODAY,
@@ -175,7 +175,7 @@ def test_open_calls_and_found_ones_are_read_by_index(told: Cast, name: str) -> N
         "days": [TODAY],
         "invocation_ids": [UUID(int=7), UUID(int=8)],
     }
-    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+    with tenant_scope(recorded.tenant.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN {sql.QUERIES[name]}", parameters)
         plan = "\n".join(row[0] for row in cursor.fetchall())
@@ -198,9 +198,9 @@ def test_open_calls_and_found_ones_are_read_by_index(told: Cast, name: str) -> N
     ],
 )
 def test_what_names_no_days_is_planned_once_for_any_parameters(
-    told: Cast, name: str, parameters: dict[str, Any], served: str
+    recorded: Cast, name: str, parameters: dict[str, Any], served: str
 ) -> None:
-    with tenant_scope(told.tenant.id), connection.cursor() as cursor:
+    with tenant_scope(recorded.tenant.id), connection.cursor() as cursor:
         for _ in range(2):
             assert rows_prepared(name, parameters)
         cursor.execute(
@@ -213,7 +213,7 @@ def test_what_names_no_days_is_planned_once_for_any_parameters(
         assert custom == 0
         cursor.execute(
             f"EXPLAIN EXECUTE {prepared}(%s{', %s' * len(parameters)})",
-            [told.tenant.id, *parameters.values()],
+            [recorded.tenant.id, *parameters.values()],
         )
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Seq Scan" not in plan, plan

@@ -210,7 +210,7 @@ def test_a_query_is_not_too_large() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "where", "says"),
+    ("text", "where", "expected"),
     [
         ("tol:search", "tol", "Did you mean tool?"),
         ("xyzzy:1", "xyzzy", "Available filters: tool, version"),
@@ -265,11 +265,11 @@ def test_a_query_is_not_too_large() -> None:
         ("tool:" + "x" * (MAX_VALUE + 1), "x" * (MAX_VALUE + 1), "at most 512"),
     ],
 )
-def test_what_is_refused_says_why_and_where(text: str, where: str, says: str) -> None:
+def test_what_is_refused_says_why_and_where(text: str, where: str, expected: str) -> None:
     problem, *more = parse(text, ANYBODY).problems
     assert text[problem.start : problem.end] == where
     assert not more or "OR OR" in text or "NOT OR" in text
-    assert says in problem.message
+    assert expected in problem.message
 
 
 def test_what_can_be_read_fills_the_form_and_nothing_is_searched_by_it() -> None:

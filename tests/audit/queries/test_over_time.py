@@ -110,7 +110,7 @@ def log() -> Log:
     rng.shuffle(events)
     for some in batched(events, 300):
         assert send_events(tenant, some, key=key)["rejected"] == []
-    told: dict[str, ExpectedCall] = {}
+    calls: dict[str, ExpectedCall] = {}
     ends: dict[str, dict[str, Any]] = {}
     with tenant_scope(tenant.id):
         for batch in Batch.objects.for_tenant(tenant.id):
@@ -120,13 +120,13 @@ def log() -> Log:
                 if event["type"] == "toolExecutionEnd":
                     ends[event["invocation_id"]] = event
                 at = datetime.fromisoformat(event["started_at"])
-                told.setdefault(
+                calls.setdefault(
                     event["invocation_id"],
                     ExpectedCall(event["tool_name"], event["tool_version"], at),
                 )
     for invocation_id, end in ends.items():
-        told[invocation_id].end = end
-    return Log(tenant, list(told.values()))
+        calls[invocation_id].end = end
+    return Log(tenant, list(calls.values()))
 
 
 def recounted(calls: list[ExpectedCall]) -> Counts:
@@ -207,10 +207,10 @@ def test_what_comes_late_counts_where_it_happened() -> None:
 def test_the_summary_of_the_api_says_the_same(log: Log) -> None:
     start = NOW - timedelta(days=3, minutes=17)
     with tenant_scope(log.tenant.id):
-        said = summary(start, NOW)
+        shown = summary(start, NOW)
         found = over_time(TimeRange(start, NOW, UTC)).total
-    assert (said.calls, said.open, said.errors) == (found.calls, found.open, found.failed)
-    assert list(said.latency) == found.latency
+    assert (shown.calls, shown.open, shown.errors) == (found.calls, found.open, found.failed)
+    assert list(shown.latency) == found.latency
 
 
 @pytest.mark.parametrize("zone", ZONES[1:3], ids=str)

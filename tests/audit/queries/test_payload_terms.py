@@ -94,7 +94,7 @@ def ask(cast: Cast, query: str, user: Any = None, address: str = "/calls/") -> l
 
 
 @pytest.fixture(scope="module")
-def told() -> Cast:
+def recorded() -> Cast:
     cast = make_cast("acme")
     send_events(
         cast.tenant,
@@ -123,30 +123,30 @@ def told() -> Cast:
         ("args.city:nowhere", set()),
     ],
 )
-def test_calls_are_found_by_their_payload(told: Cast, query: str, found: set[str]) -> None:
-    assert set(ask(told, query)) == found
-    count = signed_in(told.editor).get("/calls/count", {"q": query}).content.decode()
+def test_calls_are_found_by_their_payload(recorded: Cast, query: str, found: set[str]) -> None:
+    assert set(ask(recorded, query)) == found
+    count = signed_in(recorded.editor).get("/calls/count", {"q": query}).content.decode()
     assert text(count) == f"{len(found)}"
-    file = b"".join(signed_in(told.editor).get("/calls/export.ndjson", {"q": query}))
+    file = b"".join(signed_in(recorded.editor).get("/calls/export.ndjson", {"q": query}))
     exported = [json.loads(line) for line in file.splitlines()]
     assert {call["tool_name"] for call in exported[:-1]} == found
     assert exported[-1] == {"count": len(found)}
-    _, key = create_key(told.tenant, "reader", [Scope.READ, Scope.PAYLOADS])
+    _, key = create_key(recorded.tenant, "reader", [Scope.READ, Scope.PAYLOADS])
     answer = Client().get("/api/v1/calls", {"q": query}, headers={"Authorization": f"Bearer {key}"})
     assert {call["tool_name"] for call in answer.json()["calls"]} == found
     tail = {"q": query, "since": (NOW - timedelta(hours=1)).isoformat()}
-    live = signed_in(told.editor).get("/calls/tail", tail).content.decode()
+    live = signed_in(recorded.editor).get("/calls/tail", tail).content.decode()
     assert set(listed(live)) == found
 
 
-def test_open_calls_are_found_by_their_payload(told: Cast) -> None:
-    assert ask(told, "args.city:London", address="/calls/open") == ["open"]
-    assert ask(told, "args.city:Paris", address="/calls/open") == []
+def test_open_calls_are_found_by_their_payload(recorded: Cast) -> None:
+    assert ask(recorded, "args.city:London", address="/calls/open") == ["open"]
+    assert ask(recorded, "args.city:Paris", address="/calls/open") == []
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.AUDITOR])
-def test_who_sees_no_payloads_is_refused(told: Cast, role: Role) -> None:
-    client = signed_in(getattr(told, role.value))
+def test_who_sees_no_payloads_is_refused(recorded: Cast, role: Role) -> None:
+    client = signed_in(getattr(recorded, role.value))
     for address in ("/calls/", "/calls/?live=1", "/calls/open"):
         page = client.get(address, {"q": "tool:l* args.city:London"}).content.decode()
         assert "Only members who can see payloads can use args. and output." in page
@@ -158,8 +158,8 @@ def test_who_sees_no_payloads_is_refused(told: Cast, role: Role) -> None:
     assert "London" not in client.get("/calls/").content.decode()
 
 
-def test_a_key_without_payloads_is_refused(told: Cast) -> None:
-    _, key = create_key(told.tenant, "reader", [Scope.READ])
+def test_a_key_without_payloads_is_refused(recorded: Cast) -> None:
+    _, key = create_key(recorded.tenant, "reader", [Scope.READ])
     for path in ("/api/v1/calls", "/api/v1/open"):
         answer = Client().get(
             path, {"q": "args.city:London"}, headers={"Authorization": f"Bearer {key}"}
@@ -167,7 +167,7 @@ def test_a_key_without_payloads_is_refused(told: Cast) -> None:
         assert (answer.status_code, answer.json()["code"]) == (422, "query")
 
 
-def test_the_other_tenant_finds_nothing(told: Cast, globex: Cast) -> None:
+def test_the_other_tenant_finds_nothing(recorded: Cast, globex: Cast) -> None:
     assert ask(globex, "args.city:London") == []
     assert ask(globex, "NOT args.city:Paris") == []
 
@@ -187,9 +187,9 @@ def test_that_payloads_were_asked_is_on_record_once_a_minute_and_without_values(
             if each.verb in {"payload.query", "call.export"}
         ]
     assert ("call.export", "args.city:…") in found
-    asked = [query for verb, query in found if verb == "payload.query"]
-    assert 1 <= len(asked) <= 2, "a minute may end in between"
-    assert set(asked) <= {"tool:x args.city:…", "args.city:…"}
+    queries = [query for verb, query in found if verb == "payload.query"]
+    assert 1 <= len(queries) <= 2, "a minute may end in between"
+    assert set(queries) <= {"tool:x args.city:…", "args.city:…"}
 
 
 def test_a_search_that_takes_too_long_says_how_far_it_came(
@@ -262,8 +262,8 @@ def test_calls_are_erased_by_their_payload(acme: Cast) -> None:
     for customer in ("jane", "john"):
         send_events(acme.tenant, make_call(tool_name=customer, args={"customer": customer}))
     client = signed_in(acme.admin)
-    asked = {"q": "args.customer:jane since:yesterday"}
-    answer = client.post("/settings/erasures/start", asked)
+    params = {"q": "args.customer:jane since:yesterday"}
+    answer = client.post("/settings/erasures/start", params)
     assert answer.status_code == 302
     with tenant_scope(acme.tenant.id):
         (one,) = Erasure.objects.for_tenant(acme.tenant.id)

@@ -91,11 +91,11 @@ def test_the_previous_range_is_as_long_and_ends_where_this_begins(one: TimeRange
     ],
 )
 def test_a_day_has_the_hours_it_has(zone: str, day: str, hours: int) -> None:
-    asked = read(
+    requested = read(
         {"from": day, "to": day}, now=datetime(2027, 1, 1, tzinfo=UTC), zone=ZoneInfo(zone)
     )
-    assert asked.problem == ""
-    assert len(asked.range.parts) == hours
+    assert requested.problem == ""
+    assert len(requested.range.parts) == hours
 
 
 def test_days_in_kathmandu_begin_at_a_quarter_past() -> None:
@@ -105,7 +105,7 @@ def test_days_in_kathmandu_begin_at_a_quarter_past() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("params", "expected"),
     [
         ({"range": "2y"}, "Unknown range"),
         ({"from": "2026-11-20", "to": "2026-11-19"}, "must end after it starts"),
@@ -120,11 +120,11 @@ def test_days_in_kathmandu_begin_at_a_quarter_past() -> None:
     ],
 )
 def test_what_cannot_be_read_is_said_and_the_default_taken(
-    asked: dict[str, str], said: str
+    params: dict[str, str], expected: str
 ) -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    found = read(asked, now=now, zone=ZoneInfo("Europe/Berlin"))
-    assert said in found.problem
+    found = read(params, now=now, zone=ZoneInfo("Europe/Berlin"))
+    assert expected in found.problem
     assert found.range == TimeRange(now - LENGTHS[DEFAULT][1], now, found.range.zone, DEFAULT)
 
 

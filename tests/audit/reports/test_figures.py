@@ -60,7 +60,7 @@ def cast() -> Cast:
     return made
 
 
-def asked_for(report: Report) -> str:
+def range_query(report: Report) -> str:
     start, end = (at.isoformat().replace("+00:00", "Z") for at in (report.of.start, report.of.end))
     return urlencode({"from": start, "to": end})
 
@@ -78,9 +78,9 @@ def which(one: dict[str, Any]) -> tuple[str, str]:
 
 
 REPORTS = [
-    pytest.param(zone, asked, id=f"{zone}-{asked['kind']}")
+    pytest.param(zone, params, id=f"{zone}-{params['kind']}")
     for zone in ZONES
-    for asked in (
+    for params in (
         {"kind": "day", "day": days_ago(NOW, 2)},
         {"kind": "week", "day": days_ago(NOW, 5)},
         {"kind": "month", "day": days_ago(NOW, 1)},
@@ -89,10 +89,10 @@ REPORTS = [
 ]
 
 
-@pytest.mark.parametrize(("zone", "asked"), REPORTS)
-def test_every_figure_is_the_apis(cast: Cast, zone: str, asked: dict[str, str]) -> None:
-    report = report_of(cast, zone, **asked)
-    found, at = report.figures, asked_for(report)
+@pytest.mark.parametrize(("zone", "params"), REPORTS)
+def test_every_figure_is_the_apis(cast: Cast, zone: str, params: dict[str, str]) -> None:
+    report = report_of(cast, zone, **params)
+    found, at = report.figures, range_query(report)
     latency = api(cast, f"/api/v1/latency?{at}")
     total = latency["total"]
     assert found["volume"]["calls"] == total["calls"] > 0
@@ -124,12 +124,12 @@ def test_every_figure_is_the_apis(cast: Cast, zone: str, asked: dict[str, str]) 
     assert sum(one["calls"] for one in found["reliability"]["errors"]) == total["failed"]
 
 
-@pytest.mark.parametrize(("zone", "asked"), REPORTS)
-def test_every_figure_is_the_pages(cast: Cast, zone: str, asked: dict[str, str]) -> None:
-    report = report_of(cast, zone, **asked)
+@pytest.mark.parametrize(("zone", "params"), REPORTS)
+def test_every_figure_is_the_pages(cast: Cast, zone: str, params: dict[str, str]) -> None:
+    report = report_of(cast, zone, **params)
     client = signed_in(cast.viewer)
     client.cookies["timezone"] = zone
-    context = client.get(f"/?{asked_for(report)}").context
+    context = client.get(f"/?{range_query(report)}").context
     page, found, losses = context["found"].total, report.figures, context["losses"]
     assert (
         found["volume"]["calls"],
@@ -168,7 +168,7 @@ def test_every_figure_is_the_pages(cast: Cast, zone: str, asked: dict[str, str])
         kind.value or "open": kind.count for kind in client.get("/calls/open").context["kinds"]
     }
     assert {name: f"{found['open'][name]:,}" for name in tally} == tally
-    repeats = client.get(f"/repeats/?{asked_for(report)}").context["found"]
+    repeats = client.get(f"/repeats/?{range_query(report)}").context["found"]
     assert found["repeats"]["repeated_calls"] == repeats.repeated_calls
 
 
@@ -190,7 +190,7 @@ def test_open_calls_are_the_open_pages(acme: Cast) -> None:
 
 def test_the_range_before_is_the_overviews(cast: Cast) -> None:
     report = report_of(cast, kind="day", day=days_ago(NOW, 3))
-    page = signed_in(cast.viewer).get(f"/?{asked_for(report)}").context
+    page = signed_in(cast.viewer).get(f"/?{range_query(report)}").context
     assert page["is_comparable"]
     found = report.figures
     assert found["volume"]["previous"] == page["found"].previous.calls
@@ -257,7 +257,7 @@ def test_figures_and_the_ledgers_size_are_of_one_moment(
     cast = make_cast("moment")
     key = make_ingest_key(cast.tenant)
     send_events(cast.tenant, make_call(), key=key)
-    asked = latency
+    original = latency
 
     def meanwhile(*given: Any) -> Any:
         def send() -> None:
@@ -266,7 +266,7 @@ def test_figures_and_the_ledgers_size_are_of_one_moment(
 
         with ThreadPoolExecutor(1) as pool:
             pool.submit(send).result()
-        return asked(*given)
+        return original(*given)
 
     monkeypatch.setattr(figures, "latency", meanwhile)
     report = report_of(cast, kind="range", range="1h")

@@ -106,7 +106,7 @@ def test_ranges_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "params",
     [
         {"kind": "year", "day": "2026-11-20"},
         {"kind": "day"},
@@ -124,9 +124,9 @@ def test_ranges_in_words() -> None:
         {},
     ],
 )
-def test_what_cannot_be_reported_is_said(asked: dict[str, str]) -> None:
+def test_what_cannot_be_reported_is_said(params: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"[a-z0-9]\.$"):
-        read_period(asked, now=NOW, zone=UTC)
+        read_period(params, now=NOW, zone=UTC)
 
 
 def test_a_day_still_under_way_can_be_reported() -> None:

@@ -118,12 +118,12 @@ def test_another_zone_makes_no_second_report_of_a_day(acme: Cast) -> None:
 def test_two_workers_at_once_make_one_report(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     decide(acme, "week")
     both = threading.Barrier(2, timeout=20)
-    asked = create_report
+    original = create_report
     made: list[Report | None] = []
 
     def together(*given: Any, **more: Any) -> Report | None:
         both.wait()
-        return asked(*given, **more)
+        return original(*given, **more)
 
     monkeypatch.setattr(schedules, "create_report", together)
 
@@ -198,9 +198,9 @@ def test_a_stored_report_cannot_be_changed(acme: Cast) -> None:
 
 
 def test_admins_switch_it_on_the_page(acme: Cast) -> None:
-    asked = {"kinds": ["day", "month"], "time_zone": "Europe/Berlin", "keep_days": "90"}
-    assert signed_in(acme.auditor).post("/reports/schedule", asked).status_code == 403
-    page = signed_in(acme.admin).post("/reports/schedule", asked, follow=True)
+    params = {"kinds": ["day", "month"], "time_zone": "Europe/Berlin", "keep_days": "90"}
+    assert signed_in(acme.auditor).post("/reports/schedule", params).status_code == 403
+    page = signed_in(acme.admin).post("/reports/schedule", params, follow=True)
     assert "daily, monthly" in text(page.content.decode())
     with tenant_scope(acme.tenant.id):
         assert schedule() == Schedule(["day", "month"], "Europe/Berlin", 90)
@@ -209,7 +209,7 @@ def test_admins_switch_it_on_the_page(acme: Cast) -> None:
     shown = text(signed_in(acme.viewer).get("/reports/").content.decode())
     assert "Daily, Monthly, at midnight of Europe/Berlin." in shown
     assert "kept for 90 days" in shown
-    signed_in(acme.admin).post("/reports/schedule", asked | {"kinds": []})
+    signed_in(acme.admin).post("/reports/schedule", params | {"kinds": []})
     with tenant_scope(acme.tenant.id):
         assert schedule().kinds == []
 
@@ -226,8 +226,8 @@ def test_admins_switch_it_on_the_page(acme: Cast) -> None:
     ],
 )
 def test_what_cannot_be_decided_changes_nothing(acme: Cast, wrong: dict[str, Any]) -> None:
-    asked = {"kinds": ["day"], "time_zone": "UTC", "keep_days": "400"} | wrong
-    page = signed_in(acme.admin).post("/reports/schedule", asked, follow=True)
+    params = {"kinds": ["day"], "time_zone": "UTC", "keep_days": "400"} | wrong
+    page = signed_in(acme.admin).post("/reports/schedule", params, follow=True)
     assert "Nothing changed." in text(page.content.decode())
     with tenant_scope(acme.tenant.id):
         assert schedule() == Schedule()

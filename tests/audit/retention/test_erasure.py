@@ -97,8 +97,8 @@ def test_everything_of_the_calls_goes_and_nothing_else(acme: Cast) -> None:
         assert Violation.objects.for_tenant(acme.tenant.id).count() == 2
     assert index_agrees_with_log(acme)
     assert missing_in_ledger(acme) == []
-    (told,) = recorded_actions(acme, "erasure.done")
-    assert (told["calls"], told["events"]) == (2, 4)
+    (action,) = recorded_actions(acme, "erasure.done")
+    assert (action["calls"], action["events"]) == (2, 4)
 
 
 def test_what_a_search_found_in_the_calls_goes_and_nothing_else(acme: Cast) -> None:
@@ -307,7 +307,7 @@ def test_retention_declares_only_what_an_erasure_left(acme: Cast) -> None:
     )
     set_retention(acme, payload_days=2)
     apply_retention(acme)
-    assert [told["events"] for told in recorded_actions(acme, "retention.payloads")] == [2]
+    assert [action["events"] for action in recorded_actions(acme, "retention.payloads")] == [2]
     assert not any(event_texts(acme))
     assert missing_in_ledger(acme) == []
 

@@ -87,10 +87,10 @@ def test_payloads_that_are_held_stay_among_those_that_go(
     assert b"trace-held" in left[1]
     assert index_agrees_with_log(acme)
     assert missing_in_ledger(acme) == []
-    told = recorded_actions(acme, "retention.payloads")
-    assert sum(each["events"] for each in told) == 3
+    action = recorded_actions(acme, "retention.payloads")
+    assert sum(each["events"] for each in action) == 3
     apply_retention(acme)
-    assert len(recorded_actions(acme, "retention.payloads")) == len(told), (
+    assert len(recorded_actions(acme, "retention.payloads")) == len(action), (
         "what is held is not told again"
     )
     release(acme, one)
@@ -267,8 +267,8 @@ def test_an_index_that_is_held_stays_with_the_figures_of_its_day(
     release(acme, one)
     apply_retention(acme)
     assert set(rows_until(acme, long_ago).values()) == {0}
-    (told,) = recorded_actions(acme, "retention.index")
-    assert told["calls"] == 4
+    (action,) = recorded_actions(acme, "retention.index")
+    assert action["calls"] == 4
 
 
 def test_setting_and_releasing_are_on_record(acme: Cast) -> None:

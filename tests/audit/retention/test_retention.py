@@ -87,9 +87,9 @@ def test_payloads_that_are_over_go_and_leave_their_leaves(acme: Cast, globex: Ca
     assert (event.raw, event.salt, event.ledger_index) == (None, None, 0)
     assert tenant_setting(acme).erased_to == 2
     assert index_agrees_with_log(acme)
-    (told,) = recorded_actions(acme, "retention.payloads")
-    assert told["by"] == "Tooltrail"
-    assert (told["first_index"], told["end_index"], told["events"]) == (0, 2, 2)
+    (action,) = recorded_actions(acme, "retention.payloads")
+    assert action["by"] == "Tooltrail"
+    assert (action["first_index"], action["end_index"], action["events"]) == (0, 2, 2)
     apply_retention(acme)
     assert len(recorded_actions(acme, "retention.payloads")) == 1, "nothing went, nothing is told"
 
@@ -110,8 +110,8 @@ def test_a_damaged_payload_beside_an_erased_one_goes_too(acme: Cast) -> None:
     set_retention(acme, payload_days=1)
     apply_retention(acme)
     assert payloads(acme) == [False, False, False]
-    (told,) = recorded_actions(acme, "retention.payloads")
-    assert (told["first_index"], told["end_index"], told["events"]) == (2, 6, 4)
+    (action,) = recorded_actions(acme, "retention.payloads")
+    assert (action["first_index"], action["end_index"], action["events"]) == (2, 6, 4)
 
 
 def test_a_call_whose_payload_is_over_says_so(acme: Cast) -> None:
@@ -149,7 +149,7 @@ def test_a_slice_that_was_cut_off_goes_on_where_it_was_and_counts_once(
     assert tenant_setting(acme).erased_to == 0
     apply_retention(acme)
     assert payloads(acme) == [False] * 5
-    assert sum(told["events"] for told in recorded_actions(acme, "retention.payloads")) == 10
+    assert sum(action["events"] for action in recorded_actions(acme, "retention.payloads")) == 10
 
 
 def test_a_short_slice_says_that_there_is_more(acme: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_refused_lines_lose_their_text_at_the_same_age(acme: Cast) -> None:
         refused = RejectedEvent.objects.for_tenant(acme.tenant.id)
         left = {each.id: bytes(each.raw) for each in refused}
     assert left == {old_id: b"", new.id: b"{ secret of today"}
-    assert [told["lines"] for told in recorded_actions(acme, "retention.inbox")] == [1]
+    assert [action["lines"] for action in recorded_actions(acme, "retention.inbox")] == [1]
     page = signed_in(acme.admin).get(f"/inbox/{old_id}").content.decode()
     assert "erased, by retention" in page
     assert "Resend unchanged" not in page
@@ -205,8 +205,8 @@ def test_a_tenants_index_ends_where_it_says_and_another_ones_does_not(
     assert set(rows_until(acme, long_ago).values()) == {0}
     assert rows_until(globex, long_ago) == theirs
     assert (calls_of(acme), calls_of(globex)) == (1, 4)
-    (told,) = recorded_actions(acme, "retention.index")
-    assert told["calls"] == 3
+    (action,) = recorded_actions(acme, "retention.index")
+    assert action["calls"] == 3
     assert payloads(acme) == [True] * 4, "the log has a time of its own"
     for cast in (acme, globex):
         assert index_agrees_with_log(cast)
@@ -234,7 +234,7 @@ def test_an_index_that_was_cut_off_halfway_is_finished(
     assert index_agrees_with_log(acme), "what is going is not compared"
     apply_retention(acme)
     assert set(rows_until(acme, long_ago).values()) == {0}
-    assert [told["calls"] for told in recorded_actions(acme, "retention.index")] == [3]
+    assert [action["calls"] for action in recorded_actions(acme, "retention.index")] == [3]
 
 
 def test_a_day_is_dropped_once_it_is_over_for_all_and_not_before(

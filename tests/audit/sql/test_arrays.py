@@ -40,13 +40,13 @@ COLUMNS: dict[str, tuple[Callable[[Sequence[Any]], Any], st.SearchStrategy[Any],
 @settings(max_examples=60)
 @given(data=st.data())
 def test_a_column_comes_back_as_it_was_sent(kind: str, data: st.DataObject) -> None:
-    encode, values, as_told = COLUMNS[kind]
+    encode, values, as_read = COLUMNS[kind]
     optional = values if kind == "bytea" else values | st.none()
     sent = data.draw(st.lists(optional, min_size=1, max_size=12))
     came = round_trip(kind, encode(sent))
-    told = [each if each is None or as_told is None else as_told(each) for each in sent]
+    expected = [each if each is None or as_read is None else as_read(each) for each in sent]
     # A column of nothing is NULL itself, which unnest pads with as many NULLs as others have.
-    assert came == ([] if all(each is None for each in sent) else told)
+    assert came == ([] if all(each is None for each in sent) else expected)
 
 
 def test_an_empty_column_is_an_empty_array() -> None:

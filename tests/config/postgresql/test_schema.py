@@ -104,9 +104,9 @@ def test_a_process_stops_writing_with_the_migration_it_does_not_know(
         (events, ndjson, b"{}"),
         (spans, key, TOOL_SPAN),
     ):
-        code, said = sent(facts["url"] + path, headers, body)
+        code, answer = sent(facts["url"] + path, headers, body)
         assert code == HTTPStatus.SERVICE_UNAVAILABLE, path
-        assert "This server is older than its database" in said, path
+        assert "This server is older than its database" in answer, path
     assert status_code(facts["url"] + "/login") == HTTPStatus.OK
 
     # A migration may declare that older code goes on.

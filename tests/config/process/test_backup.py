@@ -156,8 +156,8 @@ def test_a_backup_of_ones_own_fills_the_embedded_one_and_that_ones_another(
     done = manage("restore", str(second), **clean_environment(**addresses))
     assert done.returncode == 0, done.stderr
     assert content(addresses["DATABASE_OWNER_URL"]) == expected
-    for told, known in zip(schema(addresses["DATABASE_OWNER_URL"]), shape, strict=True):
-        assert told == known
+    for restored, known in zip(schema(addresses["DATABASE_OWNER_URL"]), shape, strict=True):
+        assert restored == known
 
     slug = ("--tenant", cast.tenant.slug)
     checked = manage("reindex", "--check", *slug, "--json", **session(**addresses))
@@ -192,8 +192,8 @@ def test_what_is_in_the_way_is_said_in_a_line_and_nothing_is_lost(
     assert "file not found" in refusal("restore", str(tmp_path / "nowhere"))
     assert "set DATABASE_OWNER_URL" in refusal("backup", str(tmp_path / "x"), DATABASE_OWNER_URL="")
     wrong = addresses["DATABASE_OWNER_URL"].replace("tooltrail_owner:", "tooltrail_owner:x")
-    said = refusal("backup", str(tmp_path / "x"), DATABASE_OWNER_URL=wrong)
-    assert "password authentication failed" in said
+    message = refusal("backup", str(tmp_path / "x"), DATABASE_OWNER_URL=wrong)
+    assert "password authentication failed" in message
     assert not (tmp_path / "x").exists()
     assert not list(tmp_path.glob("*.partial"))
     dumped = manage("backup", str(tmp_path / "good"), **session())
@@ -204,8 +204,8 @@ def test_what_is_in_the_way_is_said_in_a_line_and_nothing_is_lost(
         for role in database.ROLES:
             connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
     admin = server.admin_url
-    said = refusal("restore", str(tmp_path / "good"), DATABASE_OWNER_URL=admin)
-    assert "database init" in said
+    message = refusal("restore", str(tmp_path / "good"), DATABASE_OWNER_URL=admin)
+    assert "database init" in message
 
 
 def test_a_program_is_chosen_that_fits_the_server(

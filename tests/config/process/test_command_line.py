@@ -33,9 +33,9 @@ def _manage(*arguments: str, var: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("arguments", [("--version",), ("version",), ("up", "--version")])
 def test_it_tells_its_own_version(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    said = _manage(*arguments, var=tmp_path)
-    assert said.returncode == 0
-    assert said.stdout.startswith(f"Tooltrail {VERSION} (Python 3."), said.stdout
+    result = _manage(*arguments, var=tmp_path)
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"Tooltrail {VERSION} (Python 3."), result.stdout
 
 
 def test_server_sdk_and_description_have_the_version_of_their_packages() -> None:
@@ -48,11 +48,11 @@ def test_server_sdk_and_description_have_the_version_of_their_packages() -> None
 
 @pytest.mark.parametrize("name", ["flush", "loaddata", "createsuperuser", "startapp", "runserver"])
 def test_a_command_that_would_bypass_the_ledger_refuses(name: str, tmp_path: Path) -> None:
-    said = _manage(name, "--no-input", var=tmp_path)
-    assert said.returncode == 2
-    assert said.stdout == ""
-    assert said.stderr.count("\n") == 1
-    assert said.stderr.startswith(f"tooltrail: manage.py {name} is not available: ")
+    result = _manage(name, "--no-input", var=tmp_path)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"tooltrail: manage.py {name} is not available: ")
 
 
 def test_help_names_ours_and_nothing_that_refuses() -> None:
@@ -76,9 +76,9 @@ def test_ctrl_c_during_the_imports_ends_in_one_line(seconds: float, tmp_path: Pa
         text=True,
     )
     assert process.stderr is not None
-    said = []
+    lines = []
     for line in process.stderr:
-        said.append(line)
+        lines.append(line)
         if line.rstrip().endswith("config.instance"):
             break
     time.sleep(seconds)

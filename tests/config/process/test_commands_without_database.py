@@ -60,7 +60,7 @@ def test_it_starts_the_embedded_database_and_stops_it_again(installation: Instal
     process = installation.up("--json", "--dev-tenant", "acme")
     announcement(process)
     assert end(process) == 0
-    for arguments, said in (
+    for arguments, message in (
         (("tenant", "list"), "acme"),
         (("reindex", "--check"), "index and log agree"),
         (("ledger", "status"), "acme: "),
@@ -70,7 +70,7 @@ def test_it_starts_the_embedded_database_and_stops_it_again(installation: Instal
     ):
         done = manage(*arguments, TOOLTRAIL_VAR=str(installation.var))
         assert done.returncode == 0, done.stderr
-        assert said in done.stdout
+        assert message in done.stdout
         assert installation.postgres.running_pid() is None
     done = manage("tenant", "suspend", "nobody", TOOLTRAIL_VAR=str(installation.var))
     assert done.returncode == 1

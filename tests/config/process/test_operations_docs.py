@@ -96,9 +96,9 @@ def test_the_container_is_built_with_options_that_uv_has() -> None:
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip("uv is not on the PATH, as where the environment was made by other means")
-    told = subprocess.run([uv, "sync", "--help"], capture_output=True, text=True, check=True)
+    shown = subprocess.run([uv, "sync", "--help"], capture_output=True, text=True, check=True)
     for option in called.split():
-        assert re.search(rf"(?<![\w-]){option}(?![\w-])", told.stdout), option
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", shown.stdout), option
 
 
 def test_the_containers_python_is_ours() -> None:

@@ -90,8 +90,8 @@ def test_the_first_call_it_proposes_works_and_the_database_is_not_made_twice(
 
     process = installation.up("--dev-tenant", "acme")
     lines = announced(process)
-    said = installation.errors.read_text()
-    assert f"creating the database in {installation.postgres.root}" in said
+    output = installation.errors.read_text()
+    assert f"creating the database in {installation.postgres.root}" in output
     environment = dict(
         line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export ")
     )
@@ -109,9 +109,9 @@ def test_the_first_call_it_proposes_works_and_the_database_is_not_made_twice(
     assert installation.processes() == []
     process = installation.up("--dev-tenant", "acme")
     url = next(line for line in announced(process) if line.startswith("export TOOLTRAIL_URL="))
-    said = installation.errors.read_text()
-    assert f"starting the database in {installation.postgres.root}" in said
-    assert "creating the database" not in said
+    output = installation.errors.read_text()
+    assert f"starting the database in {installation.postgres.root}" in output
+    assert "creating the database" not in output
     assert calls(facts | {"url": url.partition("=")[2]}) == 1
     assert end(process) == 0
 
@@ -141,8 +141,8 @@ def test_whatever_dies_is_started_again_and_ends_with_us(installation: Installat
         old = until(partial(installation.processes, word))
         min(old, key=psutil.Process.create_time).kill()
         until(partial(_others, installation, word, {one.pid for one in old}))
-        said = f"the {name} exited with signal SIGKILL; restarting it"
-        assert said in installation.errors.read_text()
+        output = f"the {name} exited with signal SIGKILL; restarting it"
+        assert output in installation.errors.read_text()
     postmaster = installation.postgres.running_pid()
     assert postmaster is not None
     os.kill(postmaster, signal.SIGKILL)
@@ -264,11 +264,11 @@ def test_a_var_that_cannot_be_written(installation: Installation) -> None:
 
 
 def test_a_database_that_is_not_there(installation: Installation) -> None:
-    said = installation.refusal(DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
-    assert said.startswith("CommandError: database: ")
+    output = installation.refusal(DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+    assert output.startswith("CommandError: database: ")
 
 
 def test_a_superuser_may_not_serve(installation: Installation) -> None:
     owner = os.environ["DATABASE_OWNER_URL"]
-    said = installation.refusal(DATABASE_URL=owner, DATABASE_OWNER_URL=owner)
-    assert "tooltrail_owner bypasses row-level security" in said
+    output = installation.refusal(DATABASE_URL=owner, DATABASE_OWNER_URL=owner)
+    assert "tooltrail_owner bypasses row-level security" in output

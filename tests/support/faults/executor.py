@@ -93,7 +93,7 @@ def run_alone(options: argparse.Namespace) -> None:
     """Work, say at the end what the trail counted, and leave as programs do."""
     trail = make_trail(options)
     Worker(options, trail).work_in_threads()
-    say(vars_of(trail))
+    print_document(vars_of(trail))
 
 
 def run_swarm(options: argparse.Namespace) -> None:
@@ -160,17 +160,17 @@ class SignalledEvent(threading.Event):
 
     def __init__(self) -> None:
         super().__init__()
-        self._is_told = False
+        self._is_stopping = False
 
     def set(self) -> None:
-        self._is_told = True
+        self._is_stopping = True
 
     def is_set(self) -> bool:
-        return self._is_told
+        return self._is_stopping
 
     def wait(self, timeout: float | None = None) -> bool:
         time.sleep(timeout or 0)
-        return self._is_told
+        return self._is_stopping
 
 
 def stop_after(calls: int) -> threading.Event:
@@ -178,11 +178,11 @@ def stop_after(calls: int) -> threading.Event:
     stopping = threading.Event()
     is_set, left = stopping.is_set, [calls]
 
-    def look() -> bool:
+    def count_down() -> bool:
         left[0] -= 1
         return left[0] < 0 or is_set()
 
-    stopping.is_set = look  # type: ignore[method-assign]  # replaced for the fault
+    stopping.is_set = count_down  # type: ignore[method-assign]  # replaced for the fault
     return stopping
 
 
@@ -205,7 +205,7 @@ def run_on_full_disk(options: argparse.Namespace) -> None:
     threads[-1].join()
     while trail.stats().waiting:
         trail.flush(1)
-    say({**vars_of(trail), "was_full": was_full})
+    print_document({**vars_of(trail), "was_full": was_full})
 
 
 @contextmanager
@@ -257,7 +257,7 @@ def vars_of(trail: Trail) -> dict[str, Any]:
     return {name: getattr(stats, name) for name in stats.__slots__}
 
 
-def say(document: dict[str, Any]) -> None:
+def print_document(document: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(document) + "\n")
 
 

@@ -63,9 +63,9 @@ def pydantic_ai(tenant: Tenant) -> None:
         "read_sensor": "ask_forecaster",
         "book_flight": None,
     }
-    said = {name: (call.start["args"], call.output) for name, call in found.items()}
-    del said["book_flight"]
-    assert said == {
+    outputs = {name: (call.start["args"], call.output) for name, call in found.items()}
+    del outputs["book_flight"]
+    assert outputs == {
         "get_weather": ({"city": "a"}, {"celsius": 22.5}),
         "ask_forecaster": ({"question": "a"}, {"read_sensor": 22.5}),
         "read_sensor": ({"station": 0}, 22.5),

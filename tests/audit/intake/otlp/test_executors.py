@@ -348,8 +348,11 @@ def test_requests_in_a_race_make_one_call(acme: Cast, send: Sender) -> None:
 def test_who_erases_the_call_erases_what_its_spans_said(
     acme: Cast, send: Sender, order: tuple[int, ...]
 ) -> None:
-    said = {"gen_ai.tool.call.arguments": '{"who": "Somebody"}'}
-    layers = [spans(2, 3, attributes=GENAI | said), spans(3, 4, "outer", attributes=GENAI | said)]
+    arguments = {"gen_ai.tool.call.arguments": '{"who": "Somebody"}'}
+    layers = [
+        spans(2, 3, attributes=GENAI | arguments),
+        spans(3, 4, "outer", attributes=GENAI | arguments),
+    ]
     bodies: list[Sent] = [called_in(2, case_id="mine"), *layers]
     for at in order:
         send(bodies[at])

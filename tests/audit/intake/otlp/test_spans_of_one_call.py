@@ -251,8 +251,8 @@ def test_a_call_lies_below_the_call_around_the_spans_between(
 
 
 def test_a_call_below_one_that_was_stored_by_its_inner_span(acme: Cast, key: str) -> None:
-    look_up = GENAI | {"gen_ai.tool.name": "look_up"}
-    send(key, server(), request(numbered(5, 4, attributes=look_up)), client())
+    lookup_span = GENAI | {"gen_ai.tool.name": "look_up"}
+    send(key, server(), request(numbered(5, 4, attributes=lookup_span)), client())
 
     with tenant_scope(acme.tenant.id):
         detail = trace_detail(TRACE)

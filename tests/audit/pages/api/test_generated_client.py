@@ -79,83 +79,83 @@ def client(live_server: LiveServer, tmp_path_factory: pytest.TempPathFactory) ->
 def _ask(client: Path, server: LiveServer, record: Record, key: str) -> dict[str, Any]:
     script = str(Path(__file__).parents[3] / "support" / "generated_client.py")
     arguments = json.dumps(record.ids())
-    told: dict[str, Any] = json.loads(
+    answers: dict[str, Any] = json.loads(
         _run("python", script, str(client), server.url, stdin=arguments, TOOLTRAIL_API_KEY=key)
     )
-    return told
+    return answers
 
 
 def test_every_operation_answers_what_the_document_says(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:
     record = make_record(acme)
-    told = _ask(client, live_server, record, record.auditor)
+    answers = _ask(client, live_server, record, record.auditor)
     reading = {
         one["operationId"]
         for methods in description()["paths"].values()
         for method, one in methods.items()
         if method == "get"
     }
-    assert set(told) == reading, "not generated, or not asked: Record.ids() names what it needs"
-    assert {name: one["status"] for name, one in told.items()} == dict.fromkeys(reading, 200)
-    assert {name: one["undeclared"] for name, one in told.items() if one["undeclared"]} == {}
+    assert set(answers) == reading, "not generated, or not asked: Record.ids() names what it needs"
+    assert {name: one["status"] for name, one in answers.items()} == dict.fromkeys(reading, 200)
+    assert {name: one["undeclared"] for name, one in answers.items() if one["undeclared"]} == {}
 
-    said = {name: one["members"] for name, one in told.items()}
-    assert said["read_summary"]["calls"] == 11
-    assert said["read_summary"]["errors"] == 1
-    assert (said["read_summary"]["prompt_tokens"], said["read_summary"]["open"]) == (800, 1)
-    assert len(said["list_calls"]["calls"]) == 12
-    call = said["read_call"]
+    bodies = {name: one["members"] for name, one in answers.items()}
+    assert bodies["read_summary"]["calls"] == 11
+    assert bodies["read_summary"]["errors"] == 1
+    assert (bodies["read_summary"]["prompt_tokens"], bodies["read_summary"]["open"]) == (800, 1)
+    assert len(bodies["list_calls"]["calls"]) == 12
+    call = bodies["read_call"]
     assert (call["state"], call["tool_version"], call["withheld"]) == ("failed", "4", False)
     assert call["start"]["event"]["args"] == {"q": PAYLOAD}
     assert call["end"]["event"]["output"]["error"]["message"] == PAYLOAD
     assert call["violations"][0]["path"] == "$.items[3].id"
-    assert [one["condition"] for one in said["list_open"]["calls"]] == ["running"]
-    assert said["list_open"]["tally"]["open"] == 1
-    traces = {one["trace_id"]: one for one in said["list_traces"]["traces"]}
+    assert [one["condition"] for one in bodies["list_open"]["calls"]] == ["running"]
+    assert bodies["list_open"]["tally"]["open"] == 1
+    traces = {one["trace_id"]: one for one in bodies["list_traces"]["traces"]}
     assert len(traces) == 10
     assert traces["a/trace"]["reason"]["upstream_status"] == 502
     assert traces["loop"]["calls_completed"] == 3
-    assert said["read_trace"]["calls_failed"] == len(said["read_trace"]["calls"]) == 1
-    (kind,) = said["list_violations"]["violations"]
+    assert bodies["read_trace"]["calls_failed"] == len(bodies["read_trace"]["calls"]) == 1
+    (kind,) = bodies["list_violations"]["violations"]
     assert (kind["path_pattern"], kind["violations"]) == ("$.items[*].id", 1)
-    (row,) = said["list_violation_rows"]["rows"]
+    (row,) = bodies["list_violation_rows"]["rows"]
     assert (row["invocation_id"], row["received"]) == (str(record.failed), PAYLOAD)
-    assert said["list_latency"]["total"]["calls"] == 11
-    assert said["list_tokens"]["versions"][0]["tokens"] == 860
-    assert [(one["kind"], one["calls"]) for one in said["list_repeats"]["listed"]] == [
+    assert bodies["list_latency"]["total"]["calls"] == 11
+    assert bodies["list_tokens"]["versions"][0]["tokens"] == 860
+    assert [(one["kind"], one["calls"]) for one in bodies["list_repeats"]["listed"]] == [
         ("loop", 3),
         ("repeat", 3),
     ]
-    (producer,) = said["list_producers"]["producers"]
+    (producer,) = bodies["list_producers"]["producers"]
     assert (producer["producer_id"], producer["given_up"]) == ("executor-1", 2)
-    assert said["list_producers"]["gaps"] == [{"reason": "spool full", "lost": 2, "producers": 1}]
-    (report,) = said["list_reports"]["reports"]
+    assert bodies["list_producers"]["gaps"] == [{"reason": "spool full", "lost": 2, "producers": 1}]
+    (report,) = bodies["list_reports"]["reports"]
     assert (report["id"], report["made_by"], report["made_as"]) == (
         str(record.report),
         "auditor",
         "key",
     )
-    assert said["read_report"]["figures"]["volume"]["calls"] == 11
-    assert (said["read_ledger"]["entries"], said["read_ledger"]["signed"]) == (24, 24)
-    assert said["read_ledger"]["witnesses"] == []
-    assert len(said["prove_inclusion"]["hashes"]) == 5
-    assert said["prove_consistency"]["hashes"] == []
-    (line,) = said["list_inbox"]["lines"]
+    assert bodies["read_report"]["figures"]["volume"]["calls"] == 11
+    assert (bodies["read_ledger"]["entries"], bodies["read_ledger"]["signed"]) == (24, 24)
+    assert bodies["read_ledger"]["witnesses"] == []
+    assert len(bodies["prove_inclusion"]["hashes"]) == 5
+    assert bodies["prove_consistency"]["hashes"] == []
+    (line,) = bodies["list_inbox"]["lines"]
     assert PAYLOAD in line["excerpt"]
-    assert json.loads(said["read_inbox_line"]["raw"]) == {"type": "neither", "args": PAYLOAD}
-    (tool,) = said["list_tools"]["tools"]
+    assert json.loads(bodies["read_inbox_line"]["raw"]) == {"type": "neither", "args": PAYLOAD}
+    (tool,) = bodies["list_tools"]["tools"]
     assert (tool["name"], tool["version"]) == ("get_weather", 1)
-    assert said["read_tool"]["versions"][0]["output_schema"]["required"] == ["celsius"]
+    assert bodies["read_tool"]["versions"][0]["output_schema"]["required"] == ["celsius"]
 
 
 def test_a_refusal_is_the_problem_the_document_says(
     client: Path, live_server: LiveServer, acme: Cast
 ) -> None:
     record = make_record(acme)
-    told = _ask(client, live_server, record, record.auditor[:-1] + "x")
-    assert {(one["status"], one["is"]) for one in told.values()} == {(401, "Problem")}
-    assert {one["members"]["code"] for one in told.values()} == {"malformed_key"}
+    answers = _ask(client, live_server, record, record.auditor[:-1] + "x")
+    assert {(one["status"], one["is"]) for one in answers.values()} == {(401, "Problem")}
+    assert {one["members"]["code"] for one in answers.values()} == {"malformed_key"}
 
 
 def test_what_is_sent_can_be_generated_too(
@@ -171,7 +171,7 @@ def test_what_is_sent_can_be_generated_too(
         stdin=lines,
         TOOLTRAIL_API_KEY=key,
     )
-    told, taken, spans = json.loads(printed)
-    assert (told["accepted"], told["batch_id"], told["rejected"]) == (2, batch_id, [])
+    answers, taken, spans = json.loads(printed)
+    assert (answers["accepted"], answers["batch_id"], answers["rejected"]) == (2, batch_id, [])
     assert [one["name"] for one in taken["tools"]] == ["f"]
     assert spans == 200

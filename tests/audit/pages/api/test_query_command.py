@@ -121,7 +121,7 @@ def test_limit_and_all(live_server: LiveServer, acme: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "expected"),
     [
         (("calls", "nope:1"), 1, "nope"),
         (("summary", "--range", "5x"), 1, "range must be minutes"),
@@ -134,11 +134,11 @@ def test_limit_and_all(live_server: LiveServer, acme: Cast) -> None:
     ],
 )
 def test_what_cannot_be_answered_is_said(
-    live_server: LiveServer, record: Record, words: tuple[str, ...], code: int, said: str
+    live_server: LiveServer, record: Record, words: tuple[str, ...], code: int, expected: str
 ) -> None:
     done = query(live_server, record.auditor, *words)
     assert done.returncode == code
-    assert said in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr
 
 

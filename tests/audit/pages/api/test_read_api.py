@@ -198,21 +198,21 @@ def test_of_repeats_as_many_calls_are_looked_at_as_are_asked_for(acme: Cast) -> 
         send_events(acme.tenant, make_call(call_id="a" * 64, started_at=at))
     client = reader(acme)
 
-    def asked(**parameters: int) -> tuple[int, datetime]:
+    def counted(**parameters: int) -> tuple[int, datetime]:
         query: dict[str, str | int] = {"range": "24h", **parameters}
-        said = client.get("/api/v1/repeats", query).json()
-        return said["repeated_calls"], datetime.fromisoformat(said["from"])
+        document = client.get("/api/v1/repeats", query).json()
+        return document["repeated_calls"], datetime.fromisoformat(document["from"])
 
-    assert asked()[0] == 6
-    assert asked(look_at=5) == (5, hour - timedelta(hours=1))
-    assert asked(look_at=4) == asked(look_at=1) == (2, hour)  # the newest hour is whole
+    assert counted()[0] == 6
+    assert counted(look_at=5) == (5, hour - timedelta(hours=1))
+    assert counted(look_at=4) == counted(look_at=1) == (2, hour)  # the newest hour is whole
     assert client.get("/api/v1/repeats", {"look_at": 0}).status_code == 422
 
 
 def test_a_filter_with_a_typing_error_is_refused_not_ignored(record: Record) -> None:
-    said = record.get("violations", tol="search").json()
-    assert (said["code"], said["parameter"]) == ("parameter", "tol")
-    assert "tool" in said["detail"]
+    document = record.get("violations", tol="search").json()
+    assert (document["code"], document["parameter"]) == ("parameter", "tol")
+    assert "tool" in document["detail"]
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,11 @@ def test_whatever_is_refused_is_a_problem(
 ) -> None:
     given = {"Authorization": f"Bearer {record.reader}", **headers}
     answer = Client(enforce_csrf_checks=True).generic(method, path, headers=given)
-    said = answer.json()
+    document = answer.json()
     assert answer["Content-Type"] == MEDIA_TYPE
-    assert (answer.status_code, said["status"], said["code"]) == (status, status, code)
-    assert (said["title"], said["type"]) == (KINDS[code].title, f"/api/v1/docs#{code}")
-    assert said["detail"] == said["message"] != ""
+    assert (answer.status_code, document["status"], document["code"]) == (status, status, code)
+    assert (document["title"], document["type"]) == (KINDS[code].title, f"/api/v1/docs#{code}")
+    assert document["detail"] == document["message"] != ""
     if status == 405:
         assert method not in answer["Allow"]
     if status == 401:
@@ -297,8 +297,8 @@ def test_a_payload_is_handed_on_byte_by_byte(acme: Cast) -> None:
     send_events(acme.tenant, [end], key=key)
     answer = reader(acme).get(f"/api/v1/calls/{start['invocation_id']}")
     assert args in answer.content.decode()
-    said = answer.json()
-    assert said["start"]["size"] == len(line)
+    document = answer.json()
+    assert document["start"]["size"] == len(line)
     day = start["started_at"][:10]
     again = reader(acme).get(f"/api/v1/calls/{start['invocation_id']}?day={day}")
     assert again.content == answer.content
@@ -355,6 +355,6 @@ def test_a_bytes_line_of_the_inbox_is_base64(acme: Cast) -> None:
     post(make_ingest_key(acme.tenant), b'{"type": "\xff\xfe"}')
     client = reader(acme)
     (line,) = client.get("/api/v1/inbox").json()["lines"]
-    said = client.get(f"/api/v1/inbox/{line['id']}").json()
-    assert said["raw"] is None
-    assert base64.b64decode(said["raw_base64"]) == b'{"type": "\xff\xfe"}'
+    document = client.get(f"/api/v1/inbox/{line['id']}").json()
+    assert document["raw"] is None
+    assert base64.b64decode(document["raw_base64"]) == b'{"type": "\xff\xfe"}'

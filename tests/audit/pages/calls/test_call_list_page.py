@@ -80,7 +80,7 @@ def send_numbered(cast: Cast, count: int, **members: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest) -> Cast:
+def recorded(request: pytest.FixtureRequest) -> Cast:
     """A tenant with one call of each kind; the tool's name says which."""
     from tests.support.factories import make_cast
 
@@ -170,48 +170,52 @@ def told(request: pytest.FixtureRequest) -> Cast:
         ("%", set()),
     ],
 )
-def test_each_filter_finds_its_own(told: Cast, query: str, found: set[str]) -> None:
+def test_each_filter_finds_its_own(recorded: Cast, query: str, found: set[str]) -> None:
     assert parse(query).problems == ()
-    assert set(ask(told, query)) == found
+    assert set(ask(recorded, query)) == found
 
 
-def test_not_is_all_others(told: Cast) -> None:
+def test_not_is_all_others(recorded: Cast) -> None:
     """Also those that have no such value at all."""
-    everything = set(ask(told, ""))
+    everything = set(ask(recorded, ""))
     for query in (
         *("state:failed", "code:RATE_LIMITED", "version:4", "violation:*", "cache:hit"),
         *("run:graph*", "duration:>2s", "tokens:>10k", "is:running", "upstream:502", "plain"),
         *("tool:plain OR tool:failed", "case:case-7 run:graph_run_1", "producer:web*"),
     ):
-        found = set(ask(told, query))
+        found = set(ask(recorded, query))
         assert found, query
-        assert set(ask(told, f"NOT ({query})")) == everything - found, query
-        assert set(ask(told, f"NOT ({query}) OR {query}")) == everything, query
+        assert set(ask(recorded, f"NOT ({query})")) == everything - found, query
+        assert set(ask(recorded, f"NOT ({query}) OR {query}")) == everything, query
 
 
-def test_words_are_found_in_messages_by_who_sees_them(told: Cast) -> None:
+def test_words_are_found_in_messages_by_who_sees_them(recorded: Cast) -> None:
     """A message quotes payloads: who is not shown it cannot search it either."""
-    for user, found in ((told.editor, ["failed"]), (told.admin, ["failed"]), (told.viewer, [])):
+    for user, found in (
+        (recorded.editor, ["failed"]),
+        (recorded.admin, ["failed"]),
+        (recorded.viewer, []),
+    ):
         page = signed_in(user).get("/calls/", {"q": '"bad GATE"'}).content.decode()
         assert listed_tools(page) == found
-    for user in (told.viewer, told.auditor):
+    for user in (recorded.viewer, recorded.auditor):
         page = signed_in(user).get("/calls/", {"q": "NOT gateway"}).content.decode()
         assert "failed" in listed_tools(page)
     scopes = {Scope.READ: [], Scope.PAYLOADS: ["failed"]}
     for scope, found in scopes.items():
-        _, secret = create_key(told.tenant, f"reader {scope}", [Scope.READ, scope])
-        answer = read(told, secret, q="gateway").json()
+        _, secret = create_key(recorded.tenant, f"reader {scope}", [Scope.READ, scope])
+        answer = read(recorded, secret, q="gateway").json()
         assert [call["tool_name"] for call in answer["calls"]] == found
 
 
-def test_without_a_query_everything_is_listed_the_newest_first(told: Cast) -> None:
-    tools = ask(told, "")
+def test_without_a_query_everything_is_listed_the_newest_first(recorded: Cast) -> None:
+    tools = ask(recorded, "")
     assert len(tools) == 14
     assert tools[-1] == "old"
 
 
-def test_each_row_says_what_happened(told: Cast) -> None:
-    page = signed_in(told.editor).get("/calls/").content.decode()
+def test_each_row_says_what_happened(recorded: Cast) -> None:
+    page = signed_in(recorded.editor).get("/calls/").content.decode()
     rows = {tool: text(row) for row in page.split("<tr ") for tool in listed_tools(row)}
     assert "failed UPSTREAM 502 · Bad gateway" in rows["failed"]
     assert "violation $.items[3].name WRONG_TYPE" in rows["broken"]
@@ -224,20 +228,20 @@ def test_each_row_says_what_happened(told: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "says"),
+    ("query", "expected"),
     [
         ("tool:nope", "match tool:nope"),
         ("state:open since:1h tool:x", "No calls since"),
     ],
 )
-def test_an_empty_answer_says_what_was_asked(told: Cast, query: str, says: str) -> None:
-    page = text(signed_in(told.viewer).get("/calls/", {"q": query}).content.decode())
+def test_an_empty_answer_says_what_was_asked(recorded: Cast, query: str, expected: str) -> None:
+    page = text(signed_in(recorded.viewer).get("/calls/", {"q": query}).content.decode())
     assert "No calls match" in page
-    assert says in page
+    assert expected in page
 
 
-def test_a_mistake_is_shown_in_its_place_and_nothing_is_listed(told: Cast) -> None:
-    answer = signed_in(told.viewer).get("/calls/", {"q": "tool:plain stat:ok <script>"})
+def test_a_mistake_is_shown_in_its_place_and_nothing_is_listed(recorded: Cast) -> None:
+    answer = signed_in(recorded.viewer).get("/calls/", {"q": "tool:plain stat:ok <script>"})
     page = answer.content.decode()
     assert "tool:plain <mark>stat</mark>:ok &lt;script&gt;" in page
     assert "Did you mean state?" in page
@@ -245,8 +249,8 @@ def test_a_mistake_is_shown_in_its_place_and_nothing_is_listed(told: Cast) -> No
     assert 'value="tool:plain stat:ok &lt;script&gt;"' in page
 
 
-def test_the_fields_of_the_form_become_a_query(told: Cast) -> None:
-    client = signed_in(told.viewer)
+def test_the_fields_of_the_form_become_a_query(recorded: Cast) -> None:
+    client = signed_in(recorded.viewer)
     fields = {"q": "tool:old", "tool": "two words", "state": "", "duration": ">1ms", "run": " "}
     answer = client.get("/calls/", fields)
     assert answer.status_code == 302
@@ -262,34 +266,34 @@ def test_the_fields_of_the_form_become_a_query(told: Cast) -> None:
     assert "duration:<mark>2</mark>" in wrong
 
 
-def test_the_form_of_fields_keeps_what_it_has_no_field_for(told: Cast) -> None:
-    client = signed_in(told.viewer)
+def test_the_form_of_fields_keeps_what_it_has_no_field_for(recorded: Cast) -> None:
+    client = signed_in(recorded.viewer)
     page = client.get("/calls/", {"q": "tool:plain (NOT state:ok OR x)"}).content.decode()
     fold = page.partition("All filters")[2]
     assert '<input type="hidden" name="q" value="tool:plain (NOT state:ok OR x)">' in fold
     answer = client.get("/calls/", {"q": "tool:plain (NOT state:ok OR x)", "tool": "other"})
-    asked = {"q": "(NOT state:ok OR x) tool:other"}
-    assert answer.headers["Location"] == "/calls/?" + urlencode(asked)
+    params = {"q": "(NOT state:ok OR x) tool:other"}
+    assert answer.headers["Location"] == "/calls/?" + urlencode(params)
 
 
-def test_no_control_drops_a_bad_term_in_silence(told: Cast) -> None:
-    client = signed_in(told.viewer)
-    asked = {"q": "tool:plain stat:ok"}
-    page = client.get("/calls/", asked).content.decode()
+def test_no_control_drops_a_bad_term_in_silence(recorded: Cast) -> None:
+    client = signed_in(recorded.viewer)
+    params = {"q": "tool:plain stat:ok"}
+    page = client.get("/calls/", params).content.decode()
     links = set(re.findall(r'href="\?q=([^&"]*)', page))
-    assert {_decoded(link) for link in links} <= {asked["q"]}
+    assert {_decoded(link) for link in links} <= {params["q"]}
     assert "All filters" not in page
-    filled = client.get("/calls/", asked | {"state": "ok"})
-    assert filled.headers["Location"] == "/calls/?" + urlencode(asked)
+    filled = client.get("/calls/", params | {"state": "ok"})
+    assert filled.headers["Location"] == "/calls/?" + urlencode(params)
 
 
-def test_the_links_change_one_term_and_keep_the_others(told: Cast) -> None:
-    page = signed_in(told.viewer).get("/calls/?q=tool:plain+state:ok").content.decode()
+def test_the_links_change_one_term_and_keep_the_others(recorded: Cast) -> None:
+    page = signed_in(recorded.viewer).get("/calls/?q=tool:plain+state:ok").content.decode()
     links = {unescape(q) for q in re.findall(r'<a href="\?q=([^"]*)"', page)}
-    asked = {parse(_decoded(link)).text for link in links}
-    assert {"tool:plain", "tool:plain state:failed", "tool:plain state:open"} <= asked
-    assert "tool:plain violation:*" in asked
-    assert "tool:plain state:ok since:24h" in asked
+    params = {parse(_decoded(link)).text for link in links}
+    assert {"tool:plain", "tool:plain state:failed", "tool:plain state:open"} <= params
+    assert "tool:plain violation:*" in params
+    assert "tool:plain state:ok since:24h" in params
 
 
 def _decoded(query: str) -> str:
@@ -497,8 +501,8 @@ def test_a_busy_tail_moves_on(acme: Cast) -> None:
     assert client.get("/calls/tail?since=nonsense").status_code == 200
 
 
-def test_what_may_be_written_next_is_known_from_the_calls(told: Cast) -> None:
-    client = signed_in(told.viewer)
+def test_what_may_be_written_next_is_known_from_the_calls(recorded: Cast) -> None:
+    client = signed_in(recorded.viewer)
 
     def suggested(query: str) -> list[str]:
         answer = client.get("/calls/complete", {"q": query}).content.decode()
@@ -544,8 +548,8 @@ def test_what_may_be_written_next_is_known_from_the_calls(told: Cast) -> None:
         '/calls/complete?q="',
     ],
 )
-def test_no_address_is_an_error(told: Cast, address: str) -> None:
-    assert signed_in(told.viewer).get(address).status_code == 200
+def test_no_address_is_an_error(recorded: Cast, address: str) -> None:
+    assert signed_in(recorded.viewer).get(address).status_code == 200
 
 
 def test_a_producers_numbers_may_be_any(acme: Cast) -> None:
@@ -581,10 +585,10 @@ def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
     )
     assert answer["rejected"] == []
     client = signed_in(acme.viewer)
-    asked = {"q": f"tool:{hostile} nothing"}
+    params = {"q": f"tool:{hostile} nothing"}
     for address, data in (
         ("/calls/", {}),
-        ("/calls/", asked),
+        ("/calls/", params),
         ("/calls/?live=1", {}),
         ("/calls/tail", {}),
         ("/calls/complete", {"q": "tool:"}),
@@ -597,8 +601,8 @@ def test_hostile_text_stays_text(acme: Cast, hostile: str) -> None:
             assert "\u202e" not in page.split("<tbody")[1]
 
 
-def test_htmx_gets_the_same_list_without_the_frame(told: Cast) -> None:
-    client = signed_in(told.viewer)
+def test_htmx_gets_the_same_list_without_the_frame(recorded: Cast) -> None:
+    client = signed_in(recorded.viewer)
     page, part = client.get("/calls/?q=state:ok"), client.get("/calls/?q=state:ok", headers=PARTIAL)
     assert part.content.decode().lstrip().startswith('<div id="call-list"')
     assert listed_tools(page.content.decode()) == listed_tools(part.content.decode())
@@ -610,7 +614,7 @@ def test_before_the_first_call_the_page_says_where_to_begin(acme: Cast) -> None:
     assert "No tool calls yet" in page
 
 
-def test_the_other_tenant_sees_nothing(told: Cast, globex: Cast) -> None:
+def test_the_other_tenant_sees_nothing(recorded: Cast, globex: Cast) -> None:
     assert ask(globex, "") == []
     assert ask(globex, "tool:plain") == []
 
@@ -703,10 +707,10 @@ def test_the_api_refuses_what_it_cannot_read(
 ) -> None:
     answer = read(acme, **query)
     assert answer.status_code == 422
-    said = answer.json()
-    assert said["code"] == code
-    assert said["message"]
-    assert {name: said[name] for name in more} == more
+    document = answer.json()
+    assert document["code"] == code
+    assert document["message"]
+    assert {name: document[name] for name in more} == more
 
 
 def test_the_api_is_for_keys_that_may_read(acme: Cast) -> None:
@@ -716,16 +720,16 @@ def test_the_api_is_for_keys_that_may_read(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize("query", ["NOT state:k", "state:ok OR", "(state:ok", "bad:", "state:k"])
-def test_a_query_with_a_bad_term_finds_nothing(told: Cast, query: str) -> None:
-    browser = signed_in(told.admin)
-    asked = urlencode({"q": query})
+def test_a_query_with_a_bad_term_finds_nothing(recorded: Cast, query: str) -> None:
+    browser = signed_in(recorded.admin)
+    params = urlencode({"q": query})
     assert listed_tools(browser.get("/calls/").content.decode())
-    for address in (f"/calls/?{asked}", f"/calls/?{asked}&live=1", f"/calls/open?{asked}"):
+    for address in (f"/calls/?{params}", f"/calls/?{params}&live=1", f"/calls/open?{params}"):
         page = browser.get(address).content.decode()
         assert "Invalid query. Nothing was searched." in text(page), address
         assert listed_tools(page) == [], address
         assert query in unescape(page)
         assert "No open calls" not in text(page), address
-    assert listed_tools(browser.get(f"/calls/tail?{asked}").content.decode()) == []
-    count = browser.get(f"/calls/count?{asked}").content.decode()
+    assert listed_tools(browser.get(f"/calls/tail?{params}").content.decode()) == []
+    count = browser.get(f"/calls/count?{params}").content.decode()
     assert text(count) == "Invalid query. Nothing was searched."

@@ -66,14 +66,14 @@ def test_rows_and_statements_judge_alike(acme: Cast) -> None:
             call.tool_name: condition_of(call, heard.get(call.producer_id or ""), now)
             for call in found(CallFilter(state="open"))
         }
-        asked = {
+        listed = {
             kind: {call.tool_name for call in found(CallFilter(condition=kind))}
             for kind in ("running", "overdue", "crashed")
         }
     for tool, condition in by_rule.items():
-        assert tool in asked[condition]
-        assert (tool in asked["crashed"]) == (condition == "crashed")
-        assert (tool in asked["running"]) == (condition == "running")
+        assert tool in listed[condition]
+        assert (tool in listed["crashed"]) == (condition == "crashed")
+        assert (tool in listed["running"]) == (condition == "running")
 
 
 def test_a_late_end_closes_its_call(acme: Cast) -> None:
@@ -132,7 +132,7 @@ def test_a_query_narrows_it_down(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "says"),
+    ("kind", "expected"),
     [
         ("", "No open calls"),
         ("overdue", "No overdue calls"),
@@ -141,9 +141,9 @@ def test_a_query_narrows_it_down(acme: Cast) -> None:
         ("nonsense", "No open calls"),
     ],
 )
-def test_when_there_is_nothing_that_is_good(acme: Cast, kind: str, says: str) -> None:
+def test_when_there_is_nothing_that_is_good(acme: Cast, kind: str, expected: str) -> None:
     answer = signed_in(acme.viewer).get("/calls/open", {"kind": kind})
-    assert says in text(answer.content.decode())
+    assert expected in text(answer.content.decode())
 
 
 def test_pages_follow_one_another(acme: Cast) -> None:

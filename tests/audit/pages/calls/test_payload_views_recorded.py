@@ -20,7 +20,7 @@ from tests.support.factories import (
 from tests.support.pages import signed_in
 
 
-def looks(cast: Cast) -> list[tuple[str, str, str]]:
+def views(cast: Cast) -> list[tuple[str, str, str]]:
     """Who looked at what, in order."""
     with tenant_scope(cast.tenant.id):
         found = Action.objects.filter(tenant=cast.tenant).order_by("at")
@@ -43,11 +43,11 @@ def test_a_payload_that_was_shown(acme: Cast, address: str, verb: str) -> None:
     pk, call = sent(acme)
     address = address.format(call=call, id=pk)
     assert b"secret" in signed_in(acme.editor).get(address).content
-    assert looks(acme) == [(acme.editor.username, verb, pk)]
+    assert views(acme) == [(acme.editor.username, verb, pk)]
     signed_in(acme.viewer).get(address)
-    assert len(looks(acme)) == 1, "a viewer was shown none"
+    assert len(views(acme)) == 1, "a viewer was shown none"
     signed_in(acme.editor).get("/calls/")
-    assert len(looks(acme)) == 1, "a list shows none"
+    assert len(views(acme)) == 1, "a list shows none"
 
 
 def test_the_same_in_one_minute_is_told_once(acme: Cast) -> None:
@@ -55,10 +55,10 @@ def test_the_same_in_one_minute_is_told_once(acme: Cast) -> None:
     client = signed_in(acme.editor)
     for _ in range(8):
         client.get(call)
-    assert 1 <= len(looks(acme)) <= 3
-    before = len(looks(acme))
+    assert 1 <= len(views(acme)) <= 3
+    before = len(views(acme))
     signed_in(acme.admin).get(call)
-    assert len(looks(acme)) == before + 1, "another person's is another"
+    assert len(views(acme)) == before + 1, "another person's is another"
 
 
 def test_refused_lines_and_searches(acme: Cast) -> None:
@@ -71,7 +71,7 @@ def test_refused_lines_and_searches(acme: Cast) -> None:
     search = client.post("/calls/search", {"text": "secret"})["Location"]
     client.get(search)
     # Not what was looked for, which the ledger would keep for ever.
-    assert [(verb, subject) for _, verb, subject in looks(acme)] == [
+    assert [(verb, subject) for _, verb, subject in views(acme)] == [
         ("inbox.view", "beginnings"),
         ("inbox.view", str(line.id)),
         ("payload.search", search.removeprefix("/calls/search/")),
@@ -87,13 +87,13 @@ def reading(cast: Cast, *scopes: Scope) -> Client:
 def test_a_key_that_reads_payloads_is_on_record_by_operation(acme: Cast) -> None:
     pk, _ = sent(acme)
     reading(acme, Scope.READ).get(f"/api/v1/calls/{pk}")
-    assert looks(acme) == [], "it was given none"
+    assert views(acme) == [], "it was given none"
     client = reading(acme, Scope.READ, Scope.PAYLOADS)
     for _ in range(5):
         assert client.get(f"/api/v1/calls/{pk}").status_code == 200
     client.get("/api/v1/calls?limit=7")
     client.get("/api/v1/summary")
-    found = looks(acme)
+    found = views(acme)
     assert {(verb, subject) for _, verb, subject in found} == {
         ("payload.read", "read_call"),
         ("payload.read", "list_calls"),

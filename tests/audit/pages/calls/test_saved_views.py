@@ -64,7 +64,7 @@ def test_in_another_tenant_one_has_other_views(acme: Cast, globex: Cast) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "query", "says"),
+    ("name", "query", "expected"),
     [
         ("", "tool:a", "Enter a name of at most 60 characters"),
         ("x" * 61, "tool:a", "Enter a name of at most 60 characters"),
@@ -74,8 +74,8 @@ def test_in_another_tenant_one_has_other_views(acme: Cast, globex: Cast) -> None
         ("fine", "tool:a\x00", "Nothing was saved. At character 6: The value contains a character"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(acme: Cast, name: str, query: str, says: str) -> None:
-    assert says in save(acme.viewer, name, query)
+def test_what_cannot_be_kept_is_refused(acme: Cast, name: str, query: str, expected: str) -> None:
+    assert expected in save(acme.viewer, name, query)
     assert names(acme, acme.viewer) == []
 
 

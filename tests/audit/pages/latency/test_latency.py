@@ -151,7 +151,7 @@ def ended(meta: object, **members: Any) -> Ended:
 
 
 def test_routing_and_sources_are_summed_up() -> None:
-    told = summarize(
+    found = summarize(
         [
             ended({"routing": {"profile": "fast", "space": "s", "index": 3, "b": [1], "c": None}}),
             ended({"routing": {"profile": "fast", "space": "s", "index": 3, "b": [2], "c": None}}),
@@ -160,16 +160,16 @@ def test_routing_and_sources_are_summed_up() -> None:
             ended({}, raw=None),
         ]
     )
-    assert (told.calls, told.erased) == (5, 1)
-    assert told.routes == {
+    assert (found.calls, found.erased) == (5, 1)
+    assert found.routes == {
         Route("t", "fast", "s", "b …, index 3"): Routed([1000, 1000], 10),
         Route("t", "true", "", ""): Routed([1000], 5),
     }
-    assert {key: (one.calls, one.results) for key, one in told.sources.items()} == {
+    assert {key: (one.calls, one.results) for key, one in found.sources.items()} == {
         ("t", "laws"): (2, 7),
         ("t", "pages"): (1, 0),
     }
-    assert told.sources["t", "laws"].mean == 3.5
+    assert found.sources["t", "laws"].mean == 3.5
 
 
 @given(

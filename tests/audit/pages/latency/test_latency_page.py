@@ -220,9 +220,9 @@ def test_so_do_those_of_a_tool_and_a_version_in_any_range(log: Log, seed: int) -
 
 def listed(query: str) -> int:
     """How many calls the list finds; the query must be without fault."""
-    asked = parse(query)
-    assert asked.problems == (), query
-    counted = count_calls(asked.wanted, now=NOW, budget=Budget(seconds=30))
+    parsed = parse(query)
+    assert parsed.problems == (), query
+    counted = count_calls(parsed.wanted, now=NOW, budget=Budget(seconds=30))
     assert counted.until is None
     return counted.count
 
@@ -257,13 +257,13 @@ def test_what_single_calls_tell_equals_a_recount_of_the_log(
     for most in (20_000, 100):
         monkeypatch.setattr(newest_module, "CALLS", most)
         monkeypatch.setattr(newest_module, "ENDS", most)
-        looked_at = calls[:most]
+        newest_calls = calls[:most]
         with tenant_scope(log.tenant.id):
             found = newest(of, ToolFilter())
-        assert (found.calls, found.since) == (len(looked_at), looked_at[-1].at)
+        assert (found.calls, found.since) == (len(newest_calls), newest_calls[-1].at)
         assert found.is_all == (most > len(calls))
         for tool, spent in found.tools.items():
-            own = [call for call in looked_at if call.tool == tool]
+            own = [call for call in newest_calls if call.tool == tool]
             timed = [
                 one.end["duration_ms"] / one.end["timeouts_ms"]
                 for one in own
@@ -282,8 +282,8 @@ def test_what_single_calls_tell_equals_a_recount_of_the_log(
                     answered[key] = answered.get(key, 0) + 1
             assert spent.upstream == answered
         end_metadata = found.end_metadata
-        assert (end_metadata.calls, end_metadata.erased) == (len(looked_at), 0)
-        routed = [one for one in looked_at if "routing" in one.meta]
+        assert (end_metadata.calls, end_metadata.erased) == (len(newest_calls), 0)
+        routed = [one for one in newest_calls if "routing" in one.meta]
         assert sum(one.calls for one in end_metadata.routes.values()) == len(routed)
         for route, way in end_metadata.routes.items():
             own = [
@@ -409,10 +409,10 @@ def test_statements_are_few_and_a_part_is_no_whole_page(log: Log) -> None:
 
 def test_links_of_the_pages_are_queries_without_fault(log: Log) -> None:
     client = signed_in(log.cast.viewer)
-    asked = {"range": "7d", "tool": "sum up", "version": "1"}
+    params = {"range": "7d", "tool": "sum up", "version": "1"}
     for address, given in (
-        ("/latency/", asked),
-        ("/latency/newest", asked),
+        ("/latency/", params),
+        ("/latency/newest", params),
         ("/latency/", {}),
         ("/latency/newest", {"range": "30d"}),
     ):
@@ -451,13 +451,13 @@ def test_export_and_api_say_what_the_page_says(log: Log) -> None:
     ]
     rows = list(csv.DictReader(io.StringIO(client.get("/latency/export.csv", of).content.decode())))
     key = {"Authorization": f"Bearer {make_ingest_key(log.tenant)}"}
-    said = Client(headers=key).get("/api/v1/latency", of).json()
+    document = Client(headers=key).get("/api/v1/latency", of).json()
     with tenant_scope(log.tenant.id):
         found = latency(TimeRange(NOW - timedelta(days=9), NOW, UTC), ToolFilter())
-    assert said["versions"] == lines[:-1]
+    assert document["versions"] == lines[:-1]
     assert lines[-1] == {"count": len(found.versions)}
-    assert sum(one["calls"] for one in said["versions"]) == said["total"]["calls"]
-    assert said["total"]["calls"] == found.total.calls
+    assert sum(one["calls"] for one in document["versions"]) == document["total"]["calls"]
+    assert document["total"]["calls"] == found.total.calls
     assert [row["calls"] for row in rows[:-1]] == [str(one["calls"]) for one in lines[:-1]]
     assert Client(headers=key).get("/api/v1/latency?range=2y").status_code == 422
     assert client.get("/latency/export.csv?range=2y").status_code == 400

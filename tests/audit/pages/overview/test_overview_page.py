@@ -151,12 +151,12 @@ def test_the_api_and_files_hold_what_the_page_shows(acme: Cast) -> None:
     }
     assert shown == {("=HYPERLINK(1)", "$.unit"), ("search", "$.items[*].id")}
     key = create_key(acme.tenant, "reader", [Scope.READ])[1]
-    said = Client().get("/api/v1/violations", headers={"Authorization": f"Bearer {key}"}).json()
-    assert {(one["tool_name"], one["path_pattern"]) for one in said["violations"]} == shown
+    document = Client().get("/api/v1/violations", headers={"Authorization": f"Bearer {key}"}).json()
+    assert {(one["tool_name"], one["path_pattern"]) for one in document["violations"]} == shown
     lines = client.get("/violations/export.ndjson").content.decode().splitlines()
     assert json.loads(lines[-1]) == {"count": 2}
     by_tool = {one["tool_name"]: one for one in map(json.loads, lines[:-1])}
-    assert by_tool["search"] == {one["tool_name"]: one for one in said["violations"]}["search"]
+    assert by_tool["search"] == {one["tool_name"]: one for one in document["violations"]}["search"]
     assert by_tool["search"]["share"] == 1
     file = client.get("/violations/export.csv").content.decode()
     head, *rows, tail = csv.reader(io.StringIO(file))

@@ -91,7 +91,7 @@ def cast() -> Cast:
     return made
 
 
-def told(cast: Cast) -> list[Event]:
+def recorded_calls(cast: Cast) -> list[Event]:
     """Every call of the log as the start event and, where there is one, the end."""
     starts: dict[str, Event] = {}
     ends: dict[str, Event] = {}
@@ -179,7 +179,7 @@ def test_repeats_equal_a_recount_of_the_log(cast: Cast, hours: float, left_out: 
     assert found.is_all
     calls = [
         call
-        for call in told(cast)
+        for call in recorded_calls(cast)
         if of.start <= call["at"] < of.end and call["tool_name"] not in left_out
     ]
     assert_equal(found, calls)
@@ -207,7 +207,7 @@ def test_of_too_many_calls_the_newest_whole_hours_are_looked_at(
         found = find_repeats(of, None, [])
     assert not found.is_all
     assert (found.since.minute, found.since.second) == (0, 0)
-    calls = [call for call in told(cast) if found.since <= call["at"] < of.end]
+    calls = [call for call in recorded_calls(cast) if found.since <= call["at"] < of.end]
     assert 60 < len(calls) <= 120
     assert_equal(found, calls)
     page = signed_in(cast.viewer).get("/repeats/?range=7d").content.decode()
@@ -250,9 +250,9 @@ def test_arguments_are_shown_to_those_who_may_see_them_and_it_is_on_record(acme:
             assert "Lagos" not in page
             assert "0" * 10 in page
     with tenant_scope(acme.tenant.id):
-        looks = Action.objects.filter(tenant=acme.tenant, verb="repeat.view")
-        assert {one.user_name for one in looks} == {acme.editor.username}
-        assert len(looks) <= 2  # a minute may have ended
+        views = Action.objects.filter(tenant=acme.tenant, verb="repeat.view")
+        assert {one.user_name for one in views} == {acme.editor.username}
+        assert len(views) <= 2  # a minute may have ended
 
 
 def test_links_lead_to_the_calls_that_are_counted(cast: Cast) -> None:
@@ -261,9 +261,9 @@ def test_links_lead_to_the_calls_that_are_counted(cast: Cast) -> None:
     assert len(links) > 20
     with tenant_scope(cast.tenant.id):
         for link, count in links:
-            asked = parse(parse_qs(urlsplit(unescape(link)).query)["q"][0])
-            assert asked.problems == ()
-            found = count_calls(asked.wanted, now=timezone.now(), budget=Budget(seconds=30))
+            parsed = parse(parse_qs(urlsplit(unescape(link)).query)["q"][0])
+            assert parsed.problems == ()
+            found = count_calls(parsed.wanted, now=timezone.now(), budget=Budget(seconds=30))
             assert (found.count, found.until) == (int(count), None)
 
 
@@ -319,11 +319,11 @@ def test_export_and_api_say_what_the_page_says(cast: Cast) -> None:
     file = client.get("/repeats/export.csv", of).content.decode()
     rows = list(csv.DictReader(io.StringIO(file)))
     key = {"Authorization": f"Bearer {make_ingest_key(cast.tenant)}"}
-    said = Client(headers=key).get("/api/v1/repeats", of).json()
-    assert said["listed"] == lines[:-1]
+    document = Client(headers=key).get("/api/v1/repeats", of).json()
+    assert document["listed"] == lines[:-1]
     assert lines[-1] == {"count": len(lines) - 1}
-    assert said["loops"] == sum(one["kind"] == "loop" for one in lines[:-1])
-    assert said["repeated"] == sum(one["kind"] == "repeat" for one in lines[:-1])
+    assert document["loops"] == sum(one["kind"] == "loop" for one in lines[:-1])
+    assert document["repeated"] == sum(one["kind"] == "repeat" for one in lines[:-1])
     assert [row["call_id"] for row in rows[:-1]] == [one["call_id"] for one in lines[:-1]]
     assert Client(headers=key).get("/api/v1/repeats?range=2y").status_code == 422
     assert client.get("/repeats/export.csv?range=2y").status_code == 400

@@ -35,8 +35,8 @@ def post(client: Client, body: Any) -> Any:
 def test_a_report_is_made_and_read(acme: Cast) -> None:
     record(acme, NOW - timedelta(days=2), NOW, 60)
     client = key(acme)
-    asked = {"kind": "day", "day": days_ago(NOW, 1), "time_zone": "Asia/Kathmandu"}
-    answer = post(client, asked)
+    params = {"kind": "day", "day": days_ago(NOW, 1), "time_zone": "Asia/Kathmandu"}
+    answer = post(client, params)
     assert answer.status_code == 201
     made = answer.json()
     assert (made["made_by"], made["made_as"], made["kind"]) == ("wallboard", "key", "day")

@@ -93,10 +93,10 @@ def test_a_report_is_made_read_and_listed(acme: Cast) -> None:
 
 
 def test_viewers_read_and_others_make(acme: Cast) -> None:
-    asked = {"kind": "day", "day": days_ago(NOW, 0)}
-    assert signed_in(acme.viewer).post("/reports/create", asked).status_code == 403
+    params = {"kind": "day", "day": days_ago(NOW, 0)}
+    assert signed_in(acme.viewer).post("/reports/create", params).status_code == 403
     for member in (acme.editor, acme.auditor, acme.admin):
-        pk = make(signed_in(member), **asked)
+        pk = make(signed_in(member), **params)
         assert signed_in(acme.viewer).get(f"/reports/{pk}").status_code == 200
         assert signed_in(acme.viewer).post(f"/reports/{pk}/again").status_code == 403
 
@@ -111,8 +111,8 @@ def test_a_report_is_nobody_elses(acme: Cast, globex: Cast) -> None:
 
 def test_what_cannot_be_made_is_said(acme: Cast) -> None:
     client = signed_in(acme.editor)
-    for asked in ({}, {"kind": "day", "day": "x\x00"}, {"kind": "range", "from": "9999-99-99"}):
-        answer = client.post("/reports/create", asked, follow=True)
+    for params in ({}, {"kind": "day", "day": "x\x00"}, {"kind": "range", "from": "9999-99-99"}):
+        answer = client.post("/reports/create", params, follow=True)
         assert answer.status_code == 200
         assert "No report created" in text(answer.content.decode())
     assert client.get(f"/reports/{uuid4()}/export.pdf").status_code == 404

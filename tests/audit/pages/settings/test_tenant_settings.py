@@ -55,9 +55,9 @@ def test_name_zone_and_retention_are_saved_and_put_on_record(acme: Cast, client:
     setting = setting_of(acme)
     assert setting is not None
     assert (setting.payload_days, setting.index_days) == (200, 400)
-    (told,) = actions(acme, "tenant.settings")
-    assert told["before"]["payload_days"] is None
-    assert told["after"]["payload_days"] == 200
+    (details,) = actions(acme, "tenant.settings")
+    assert details["before"]["payload_days"] is None
+    assert details["after"]["payload_days"] == 200
     save(client, name="ACME Ltd", time_zone="Asia/Tokyo", payload_days=200, index_days=400)
     assert len(actions(acme, "tenant.settings")) == 1, "nothing changed, nothing is told"
 
@@ -120,8 +120,8 @@ def test_saved_rules_apply_to_the_next_event(acme: Cast, client: Client) -> None
     assert b"DE89" in text, "what is stored already stays"
     assert b"FR12" not in text
     assert b"ada@x" not in text
-    (told,) = actions(acme, "tenant.redaction")
-    assert told == {
+    (details,) = actions(acme, "tenant.redaction")
+    assert details == {
         "names": ["iban", " iban "],
         "patterns": ["[a-z]+@x"],
         "otlp_defaults": False,
@@ -187,8 +187,8 @@ def test_preferences_are_the_accounts_own(acme: Cast) -> None:
     assert page.context["range"].name == "7d"
     assert str(page.context["range"].zone) == "Asia/Kathmandu"
     assert client.get("/?range=1h").context["range"].name == "1h"
-    asked = client.get("/?from=2026-11-01&to=2026-11-02").context["range"]
-    assert asked.name == ""
+    shown = client.get("/?from=2026-11-01&to=2026-11-02").context["range"]
+    assert shown.name == ""
     other = signed_in(acme.editor).get("/")
     assert other.context["range"].name == "24h"
     assert "data-theme" not in other.content.decode()

@@ -127,24 +127,24 @@ def test_unsaved_edits_are_saved_by_the_review_and_never_left_in_silence(
     begin(acme, tool)
     sign_in(page, acme.editor)
     page.goto(f"/tools/{tool.pk}/draft")
-    asked: list[str] = []
+    dialogs: list[str] = []
 
     def stay(dialog: Dialog) -> None:
-        asked.append(dialog.type)
+        dialogs.append(dialog.type)
         dialog.dismiss()
 
     page.on("dialog", stay)
     page.get_by_role("link", name="get_weather").click()  # nothing was edited
     page.wait_for_url(f"**/tools/{tool.pk}")
-    assert asked == []
+    assert dialogs == []
     page.goto(f"/tools/{tool.pk}/draft")
     write(page, "output_schema", TAKEN_AWAY)
     page.locator("h1 a").click()
     expect(page.get_by_label("Output schema").first).to_be_attached()
-    assert asked == ["beforeunload"]
+    assert dialogs == ["beforeunload"]
     page.get_by_role("button", name="Review and publish").click()
     page.wait_for_url("**/draft/review")
-    assert asked == ["beforeunload"]
+    assert dialogs == ["beforeunload"]
     with tenant_scope(acme.tenant.id):
         draft = find_draft(tool)
         assert draft is not None

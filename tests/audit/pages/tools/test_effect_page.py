@@ -36,7 +36,7 @@ def page(cast: Cast, tool: Tool, **query: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
 
 
-def asked(cast: Cast, tool: Tool, **query: str) -> Any:
+def effect_context(cast: Cast, tool: Tool, **query: str) -> Any:
     key = create_key(cast.tenant, "reader", [Scope.READ])[1]
     client = Client(headers={"Authorization": f"Bearer {key}"})
     answer = client.get(f"/api/v1/tools/{tool.pk}/effect", {"version": "2", **query})
@@ -55,7 +55,7 @@ def test_calls_of_both_versions_are_told_apart_to_the_second(acme: Cast, at: dat
     send_calls(acme, at - timedelta(hours=1), 6)  # say nothing
     send_calls(acme, at - timedelta(hours=1), 8, tool_name="another", tool_version="1")
 
-    found = asked(acme, tool, range="24h")
+    found = effect_context(acme, tool, range="24h")
     assert (found["before"], found["after"]) == (
         {"calls": 40, "failed": 3, "violating": 5, "p95_ms": pytest.approx(20, rel=0.05)},
         {"calls": 50, "failed": 20, "violating": 6, "p95_ms": pytest.approx(900, rel=0.05)},
@@ -65,8 +65,8 @@ def test_calls_of_both_versions_are_told_apart_to_the_second(acme: Cast, at: dat
         "no_significant_difference",
         "not_enough_data",
     ]
-    assert asked(acme, tool, range="7d")["before"]["calls"] == 47
-    everything = asked(acme, tool, range="24h", calls="all")
+    assert effect_context(acme, tool, range="7d")["before"]["calls"] == 47
+    everything = effect_context(acme, tool, range="24h", calls="all")
     assert everything["before"]["calls"] == 40 + 5 + 6
     assert everything["after"]["calls"] == 50 + 4
     assert (found["version"], found["before_version"]) == (2, 1)
@@ -78,7 +78,7 @@ def test_a_version_is_known_by_its_digest_too(acme: Cast, at: datetime) -> None:
         digests = [version.digest for version in tool.versions.order_by("number")]
     send_calls(acme, at - timedelta(hours=1), 3, tool_version=digests[0])
     send_calls(acme, at + timedelta(hours=1), 4, tool_version=digests[1])
-    found = asked(acme, tool)
+    found = effect_context(acme, tool)
     assert (found["before"]["calls"], found["after"]["calls"]) == (3, 4)
 
 
@@ -90,20 +90,22 @@ def test_what_the_page_says_is_no_more_than_what_a_test_says(acme: Cast, at: dat
     assert few.count("Not enough data") == 3
     assert "Improved" not in few
     send_calls(acme, at + timedelta(hours=3), 171, violating=8, duration_ms=300, tool_version="2")
-    said = page(acme, tool)
-    assert re.search(r"Failed 15\.0 % 0 % −15\.00 pt Improved z-test, p &lt; 0\.001", said)
-    assert re.search(r"Schema violations 4\.50 % 4\.00 % −0\.50 pt No significant difference", said)
-    assert re.search(r"p95 duration .* Worse bootstrap at 99 %: \+", said)
-    assert "n = 200" in said
+    shown = page(acme, tool)
+    assert re.search(r"Failed 15\.0 % 0 % −15\.00 pt Improved z-test, p &lt; 0\.001", shown)
+    assert re.search(
+        r"Schema violations 4\.50 % 4\.00 % −0\.50 pt No significant difference", shown
+    )
+    assert re.search(r"p95 duration .* Worse bootstrap at 99 %: \+", shown)
+    assert "n = 200" in shown
 
 
 def test_calls_that_name_another_version_are_counted_as_such(acme: Cast, at: datetime) -> None:
     tool = two_versions(acme, at)
     send_calls(acme, at - timedelta(hours=2), 3, tool_version="6")
     send_calls(acme, at + timedelta(hours=2), 4, tool_version="7")
-    said = page(acme, tool)
-    assert "n = 0" in said
-    assert re.search(r"7 calls in these windows reported other versions and are not counted", said)
+    shown = page(acme, tool)
+    assert "n = 0" in shown
+    assert re.search(r"7 calls in these windows reported other versions and are not counted", shown)
 
 
 def test_a_new_version_has_windows_as_long_as_it_has_been_there() -> None:

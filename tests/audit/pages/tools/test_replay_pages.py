@@ -28,7 +28,7 @@ from tools_registry.drafts import create_draft, find_draft, save_draft
 from tools_registry.models import Tool
 from tools_registry.schemas import ToolContract
 
-ASKED = {"limit": "100", "range": "24h"}
+PARAMS = {"limit": "100", "range": "24h"}
 
 
 def contract_with(output: Any) -> ToolContract:
@@ -44,8 +44,8 @@ def tool(acme: Cast) -> Tool:
     return tool
 
 
-def start(cast: Cast, tool: Tool, **asked: str) -> UUID:
-    answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/replays", ASKED | asked)
+def start(cast: Cast, tool: Tool, **params: str) -> UUID:
+    answer = signed_in(cast.editor).post(f"/tools/{tool.pk}/replays", PARAMS | params)
     found = re.fullmatch(rf"/tools/{tool.pk}/replays/([0-9a-f-]{{36}})", answer.headers["Location"])
     assert found is not None, answer.headers["Location"]
     return UUID(found[1])
@@ -63,14 +63,14 @@ def test_a_replay_is_asked_for_watched_and_read(acme: Cast, tool: Tool) -> None:
     page = editor.get(f"/tools/{tool.pk}/replays/{pk}").content.decode()
     assert "every 1s" not in page
     shown = text(page)
-    for said in (
+    for expected in (
         "New violations 2",
         "Still violating 1",
         "Passing 3",
         "$.celsius",
         "MISSING_REQUIRED",
     ):
-        assert said in shown
+        assert expected in shown
     assert 'Required field "celsius" is missing' in shown
     assert len(re.findall(r'href="/calls/\d{4}-\d\d-\d\d/[0-9a-f-]{36}"', page)) >= 2
     with tenant_scope(acme.tenant.id):
@@ -97,7 +97,7 @@ def test_a_viewer_reads_figures_and_no_words(acme: Cast, tool: Tool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("params", "expected"),
     [
         ({"limit": "0"}, "greater than or equal to 1"),
         ({"limit": "100001"}, "less than or equal to 100000"),
@@ -107,13 +107,13 @@ def test_a_viewer_reads_figures_and_no_words(acme: Cast, tool: Tool) -> None:
     ],
 )
 def test_what_cannot_be_replayed_is_said(
-    acme: Cast, tool: Tool, asked: dict[str, str], said: str
+    acme: Cast, tool: Tool, params: dict[str, str], expected: str
 ) -> None:
     path = f"/tools/{tool.pk}/replays"
-    answer = signed_in(acme.editor).post(path, ASKED | asked, follow=True)
+    answer = signed_in(acme.editor).post(path, PARAMS | params, follow=True)
     shown = text(answer.content.decode())
     assert "Nothing was replayed" in shown
-    assert said in shown
+    assert expected in shown
 
 
 def test_a_range_of_ones_own_bounds_the_replay(acme: Cast, tool: Tool) -> None:
@@ -125,12 +125,12 @@ def test_a_range_of_ones_own_bounds_the_replay(acme: Cast, tool: Tool) -> None:
 def test_without_a_draft_nothing_is_replayed_or_published(acme: Cast) -> None:
     tool = publish_contract(acme)
     editor = signed_in(acme.editor)
-    for deed, said in (
+    for path, expected in (
         ("replays", "the tool has no draft"),
         ("draft/publish", "the tool has no draft"),
     ):
-        answer = editor.post(f"/tools/{tool.pk}/{deed}", ASKED, follow=True)
-        assert said in text(answer.content.decode())
+        answer = editor.post(f"/tools/{tool.pk}/{path}", PARAMS, follow=True)
+        assert expected in text(answer.content.decode())
 
 
 def test_a_replay_is_stopped(acme: Cast, tool: Tool) -> None:
@@ -144,14 +144,14 @@ def test_what_breaks_is_published_with_a_reason_which_stays(acme: Cast, tool: To
     send_outputs(acme, [{"celsius": 1}] * 3 + [{}] * 2)
     run_replay(acme, start(acme, tool))
     editor = signed_in(acme.editor)
-    review, deed = f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/draft/publish"
+    review, path = f"/tools/{tool.pk}/draft/review", f"/tools/{tool.pk}/draft/publish"
     assert "new violations in 2" in text(editor.get(review).content.decode())
-    answer = editor.post(deed, {"revision": "1", "reason": "  "})
+    answer = editor.post(path, {"revision": "1", "reason": "  "})
     assert answer.status_code == 422
     assert "Enter a reason to publish it anyway" in text(answer.content.decode())
-    answer = editor.post(deed, {"revision": "9", "reason": "It must."}, follow=True)
+    answer = editor.post(path, {"revision": "9", "reason": "It must."}, follow=True)
     assert "The draft has changed since you opened it" in text(answer.content.decode())
-    answer = editor.post(deed, {"revision": "1", "reason": "The new station measures it."})
+    answer = editor.post(path, {"revision": "1", "reason": "The new station measures it."})
     assert answer.headers["Location"] == f"/tools/{tool.pk}/2"
     with tenant_scope(acme.tenant.id):
         last = timeline(tool, size=1)[0]
@@ -245,5 +245,5 @@ def test_anothers_replay_is_not_there(acme: Cast, globex: Cast, tool: Tool) -> N
     ):
         assert signed_in(user).get(path).status_code == 404
         assert signed_in(user).post(f"{path}/cancel").status_code == 404
-    assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/replays", ASKED).status_code == 403
+    assert signed_in(acme.viewer).post(f"/tools/{tool.pk}/replays", PARAMS).status_code == 403
     assert read_replay(acme, pk).state == "waiting"

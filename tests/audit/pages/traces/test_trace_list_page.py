@@ -236,7 +236,7 @@ def test_an_admin_is_offered_the_first_key(acme: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "says"),
+    ("query", "expected"),
     [
         ("trace=zzz", "No trace id starts with zzz"),
         ("state=failed", "No trace has failed calls"),
@@ -244,10 +244,10 @@ def test_an_admin_is_offered_the_first_key(acme: Cast) -> None:
         ("before=2020-01-01T00:00:00%2B00:00,x", "There are no older traces"),
     ],
 )
-def test_an_empty_answer_names_the_filter(acme: Cast, query: str, says: str) -> None:
+def test_an_empty_answer_names_the_filter(acme: Cast, query: str, expected: str) -> None:
     send_events(acme.tenant, make_call())
     page = text(signed_in(acme.viewer).get(f"/traces/?{query}").content.decode())
-    assert says in page
+    assert expected in page
     assert "Show all traces" in page
 
 

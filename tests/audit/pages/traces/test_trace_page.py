@@ -270,12 +270,12 @@ def test_the_page_costs_a_fixed_number_of_statements(acme: Cast) -> None:
     send_family(acme)
     client = signed_in(acme.editor)
     above = 1  # in which span the outermost call ran
-    looked = 1  # is put on record
+    view_recorded = 1  # is put on record
     once = 2  # that what names no days is planned once
-    with statements(FRAME + 3 + PANEL + above + looked + once):
+    with statements(FRAME + 3 + PANEL + above + view_recorded + once):
         client.get("/traces/trace-123")
     send_family(acme)
-    with statements(FRAME + 3 + PANEL + above + looked + once):
+    with statements(FRAME + 3 + PANEL + above + view_recorded + once):
         client.get("/traces/trace-123")
 
 

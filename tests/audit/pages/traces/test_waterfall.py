@@ -111,7 +111,7 @@ def test_the_minimap_of_thousands_of_calls_stays_small() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("members", "expected"),
     [
         ({}, ""),
         ({"attempt": 1}, ""),
@@ -157,16 +157,16 @@ def test_the_minimap_of_thousands_of_calls_stays_small() -> None:
         ({"duration_ms": None, "timeouts_ms": 1, "started_at": NOW}, "open 0 µs"),
     ],
 )
-def test_the_reason_on_a_row(members: dict[str, Any], said: str) -> None:
+def test_the_reason_on_a_row(members: dict[str, Any], expected: str) -> None:
     one = call(**members)
     violation = FirstViolation("$.t", "WRONG_TYPE") if one.violation_count else None
-    assert reasons.of_call(one, violation, NOW).replace(NBSP, " ") == said
+    assert reasons.of_call(one, violation, NOW).replace(NBSP, " ") == expected
 
 
 def test_a_long_message_is_cut_on_its_row() -> None:
-    said = reasons.failure("FATAL", None, None, "x" * 500)
-    assert len(said) < 100
-    assert said.endswith("x…")
+    reason = reasons.failure("FATAL", None, None, "x" * 500)
+    assert len(reason) < 100
+    assert reason.endswith("x…")
 
 
 def test_a_window_holds_the_asked_row_and_says_what_lies_around_it() -> None:
