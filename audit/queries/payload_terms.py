@@ -42,9 +42,9 @@ def holding(calls: Sequence["ListedCall"], wanted: tuple[Condition, ...]) -> lis
     places: dict[UUID, dict[str, Place]] = {}
     for call in calls:
         own = places[call.invocation_id] = {}
-        if "args" in asked and call.start_place is not None:
+        if "args" in fields and call.start_place is not None:
             own["args"] = call.start_place
-        if "output" in asked and call.end_place is not None:
+        if "output" in fields and call.end_place is not None:
             own["output"] = call.end_place
     events = _events([place for own in places.values() for place in own.values()])
     return [call for call in calls if _holds_all(wanted, places[call.invocation_id], events)]

@@ -198,7 +198,7 @@ def _fill_older(program: str, file: Path, url: str, tables: int, progress: Progr
     address, environment = _access(url)
     progress(0, tables)
     try:
-        said = fill(
+        errors = fill(
             pg_restore=program,
             file=file,
             url=url,

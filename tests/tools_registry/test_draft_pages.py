@@ -180,8 +180,8 @@ def test_a_check_stores_nothing(acme: Cast, drafted: Tool) -> None:
     typed = TYPED | {"description": "Later.", "output_examples": '{"kelvin": 1}\n---\n{oops'}
     fragment = editor.post(f"/tools/{drafted.pk}/draft/check", typed).content.decode()
     assert "<html" not in fragment
-    for said in ("Valid contract", "MISSING_REQUIRED", "$.celsius", "not valid JSON"):
-        assert said in fragment
+    for text in ("Valid contract", "MISSING_REQUIRED", "$.celsius", "not valid JSON"):
+        assert text in fragment
     page = editor.post(f"/tools/{drafted.pk}/draft", typed | {"check": "1"}).content.decode()
     assert "MISSING_REQUIRED" in page, "without a script, too"
     assert field(page, "output_examples") == '{"kelvin": 1}\n---\n{oops'

@@ -90,7 +90,7 @@ def test_an_import_adds_to_what_is_there_and_lets_the_rest_be(acme: Cast, globex
     register_tool(globex, description="their own")
     [changed, *_] = applied(globex, exported_registry(acme.tenant))
     assert changed.status == "changed"
-    assert "version 2 published (version 1 in the file)" in [step.message for step in changed.steps]
+    assert "version 2 published (version 1 in the file)" in [step.text for step in changed.steps]
     with tenant_scope(globex.tenant.id):
         tool = Tool.objects.get(name="get_weather")
         current = find_version(tool, tool.current_number)

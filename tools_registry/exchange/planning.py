@@ -116,8 +116,8 @@ class PlannedTool:
             there = (
                 f" ({first.source_number} to {last.source_number} in the file)" if further else ""
             )
-            said.append(f"versions {first.number} to {last.number} published{there}")
-        return said
+            texts.append(f"versions {first.number} to {last.number} published{there}")
+        return texts
 
     @cached_property
     def diff(self) -> ContractDiff | None:
@@ -265,13 +265,13 @@ def _plan_draft(plan: PlannedTool, version: ReadVersion) -> None:
     number = stored.numbers.get(contract.digest) if stored else None
     if stored is not None and number is not None:
         if number != stored.tool.current_number:
-            said = f"is already version {number}; make it current on the page of the tool"
-            plan.problems.append(f"{version.path}: {said}")
+            problem = f"is already version {number}; make it current on the page of the tool"
+            plan.problems.append(f"{version.path}: {problem}")
         return
     if stored is not None and stored.draft is not None:
         if contract_of(stored.draft).digest != contract.digest:
-            said = f"the tool already has a draft, saved by {stored.draft.saved_by}"
-            plan.problems.append(f"{version.path}: {said}")
+            problem = f"the tool already has a draft, saved by {stored.draft.saved_by}"
+            plan.problems.append(f"{version.path}: {problem}")
         return
     if _is_usable(plan, version):
         plan.becomes = contract

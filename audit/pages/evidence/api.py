@@ -93,7 +93,7 @@ def download_evidence(request: HttpRequest, params: Query[EvidenceParams]) -> Ht
         made_by = key.name if key else identity.key_id
         wanted = Wanted(
             tenant=tenant,
-            stretch=stretch,
+            ledger_range=ledger_range,
             of=of,
             made_by=made_by,
             now=now,

@@ -55,7 +55,7 @@ def evidence_bundle(request: TenantRequest) -> HttpResponseBase:
         return _refused(request, str(error))
     wanted = Wanted(
         tenant=request.tenant,
-        stretch=stretch,
+        ledger_range=ledger_range,
         of=of,
         made_by=request.user.get_username(),
         now=now,

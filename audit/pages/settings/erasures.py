@@ -97,7 +97,7 @@ def _list(request: TenantRequest, text: str, *, is_submitted: bool = False) -> H
     erasures = Erasure.objects.for_tenant(request.tenant.id).order_by("-id")
     query = read_query(request, text)
     problem = ""
-    if is_asked and not query.problems and not query.terms:
+    if is_submitted and not query.problems and not query.terms:
         problem = "Enter a query. An empty query would select all calls."
     context = {
         "erasures": [

@@ -71,13 +71,13 @@ def test_a_ledger_that_shrank_is_shouted_and_kept(tmp_path: Path) -> None:
     watch = Watch(tmp_path)
     watch.observe(Server(size=300), NOW)
     for _ in range(2):  # and it is not forgotten
-        observation = watch.observation(Server(size=299), NOW)
+        observation = watch.observe(Server(size=299), NOW)
         assert observation.outcome == "altered"
         assert "SHRANK: it had 300 entries and now has 299" in observation.message
         assert observation.file is not None
         assert observation.file.read_bytes() == LOG.checkpoint(299)
         assert "SHRANK" in observation.file.with_name("20261122T000000Z-why.txt").read_text()
-    assert watch.observation(Server(size=301), NOW).outcome == "grown"
+    assert watch.observe(Server(size=301), NOW).outcome == "grown"
 
 
 @pytest.mark.parametrize("size", [300, 301, 512, 700])
@@ -97,7 +97,7 @@ def test_tiles_that_prove_nothing_are_shouted_too(tmp_path: Path) -> None:
     other.lines[123] = other.lines[124]
     server.size = 600
     server.tile = Server(other).tile  # type: ignore[method-assign]  # a server that says otherwise
-    observation = watch.observation(server, NOW)
+    observation = watch.observe(server, NOW)
     assert observation.outcome == "altered"
     assert "cannot prove that it only grew" in observation.message
 
@@ -128,7 +128,7 @@ def test_a_ledger_begun_anew_is_another_one(tmp_path: Path) -> None:
     server.named = [other]
     note = Checkpoint(other.name, 700, LOG.root(700)).sign([other])
     server.checkpoint = lambda: note  # type: ignore[method-assign]  # a server that says otherwise
-    observation = watch.observation(server, NOW)
+    observation = watch.observe(server, NOW)
     assert observation.outcome == "altered"
     assert "it was restarted" in observation.message
 

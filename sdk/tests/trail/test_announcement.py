@@ -226,7 +226,7 @@ def test_a_schema_made_to_hurt_is_left_out(make_trail: MakeTrail, server: Server
     assert double(2) == 4
     assert trail.close(20)
     assert server.events[0]["tool_version"].startswith("sha256:")
-    (announced,) = registry.told
+    (announced,) = registry.announced
     assert announced["name"] == "double"
     assert list(announced["input_schema"]["properties"]) == ["n"], "its arguments instead"
 

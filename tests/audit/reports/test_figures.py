@@ -294,7 +294,7 @@ def test_a_report_reads_no_more_than_the_pages(cast: Cast) -> None:
         client.post("/reports/create", asked)
     assert len(captured.captured_queries) < 50
     statements = [query["sql"] for query in captured.captured_queries]
-    at = asked_for(report_of(cast, **asked))
+    at = range_query(report_of(cast, **asked))
     with CaptureQueriesContext(connection) as captured:
         for page in ("/", "/latency/", "/violations/", "/repeats/"):
             assert client.get(f"{page}?{at}").status_code == 200
