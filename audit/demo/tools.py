@@ -92,19 +92,20 @@ def make_tools(
 
     Their versions are the numbers that the registry will give them.
     """
-    terms: dict[str, list[dict[str, str | float]]] = {}
+    return Tools(
+        **_library_tools(trail, library, upstream),
+        **_web_tools(trail, upstream),
+        **_weather_tools(trail, upstream, release),
+        **_text_tools(trail, upstream),
+        **_people_tools(trail, upstream),
+    )
 
-    def get(path: str, timeout_ms: int = 2_000) -> bytes:
-        try:
-            with urllib.request.urlopen(  # noqa: S310  our own loopback server
-                f"{upstream.url}/{path}", timeout=timeout_ms / 1000 / upstream.pace
-            ) as answer:
-                body: bytes = answer.read()
-                return body
-        except OSError as error:  # urllib wraps timeouts of connecting, not of reading
-            if isinstance(getattr(error, "reason", error), TimeoutError):
-                raise TimeoutError(f"no answer within {timeout_ms:,} ms from /{path}") from error
-            raise
+
+type _Tools = dict[str, Callable[..., Any]]
+
+
+def _library_tools(trail: Trail, library: Library, upstream: Upstream) -> _Tools:
+    terms: dict[str, list[dict[str, str | float]]] = {}
 
     @trail.tool(version="1", timeouts_ms=1_000)
     def search_docs(query: str, limit: int = 5) -> Any:
@@ -129,13 +130,27 @@ def make_tools(
         upstream.sleep(12)
         return library.read(name)[:4_000]
 
+    @trail.tool(version="1")
+    def lookup_term(term: str) -> Any:
+        """Where a term is explained; the second time from the cache."""
+        call = trail.current()
+        call.cache_hit = term in terms
+        if term not in terms:
+            upstream.sleep(60)
+            terms[term] = library.search(term, 2)
+        return terms[term]
+
+    return {"search_docs": search_docs, "read_file": read_file, "lookup_term": lookup_term}
+
+
+def _web_tools(trail: Trail, upstream: Upstream) -> _Tools:
     @trail.tool(version="1", timeouts_ms=2_000)
     def fetch_page(page: int, mood: str | None = None, attempt: int = 1) -> Any:
         """Fetch a page over HTTP; `attempt` counts the tries."""
         trail.current().attempt = attempt
         path = f"pages/{page}" + (f"?mood={mood}" if mood else "")
         try:
-            return get(path).decode(errors="replace")[:1_500]
+            return _get(upstream, path).decode(errors="replace")[:1_500]
         except urllib.error.HTTPError as error:
             kind = "RATE_LIMIT" if error.code == 429 else "UPSTREAM"
             wait = error.headers.get("Retry-After")
@@ -155,8 +170,24 @@ def make_tools(
         except http.client.IncompleteRead as error:
             raise ConnectionResetError(f"/{path} hung up in the middle") from error
 
+    @trail.tool(
+        version="1",
+        output_schema=JOB_SCHEMA,
+        on_invalid="fallback",
+        fallback_value={"job": "", "state": "queued"},
+    )
+    def poll_job(job: str) -> Any:
+        """Ask how far a job is; a state nobody knows counts as queued."""
+        return json.loads(_get(upstream, f"jobs/{job}"))
+
+    return {"fetch_page": fetch_page, "poll_job": poll_job}
+
+
+def _weather_tools(trail: Trail, upstream: Upstream, release: int) -> _Tools:
     def weather_of(city: str, flaw: str | None) -> Any:
-        return json.loads(get(f"weather?city={city}" + (f"&flaw={flaw}" if flaw else "")))
+        return json.loads(
+            _get(upstream, f"weather?city={city}" + (f"&flaw={flaw}" if flaw else ""))
+        )
 
     @trail.tool(
         version=str(release),
@@ -180,6 +211,10 @@ def make_tools(
         """Tomorrow's weather. Numbers sent as text are put right and noted."""
         return weather_of(city, flaw)
 
+    return {"get_weather": get_weather, "get_forecast": get_forecast}
+
+
+def _text_tools(trail: Trail, upstream: Upstream) -> _Tools:
     @trail.tool(
         version="1", output_schema=CALCULATION_SCHEMA, on_invalid="error-result", timeouts_ms=5_000
     )
@@ -208,26 +243,10 @@ def make_tools(
             answer["model"] = "frequency-1"
         return answer
 
-    @trail.tool(version="1")
-    def lookup_term(term: str) -> Any:
-        """Where a term is explained; the second time from the cache."""
-        call = trail.current()
-        call.cache_hit = term in terms
-        if term not in terms:
-            upstream.sleep(60)
-            terms[term] = library.search(term, 2)
-        return terms[term]
+    return {"calculate": calculate, "summarise_text": summarise_text}
 
-    @trail.tool(
-        version="1",
-        output_schema=JOB_SCHEMA,
-        on_invalid="fallback",
-        fallback_value={"job": "", "state": "queued"},
-    )
-    def poll_job(job: str) -> Any:
-        """Ask how far a job is; a state nobody knows counts as queued."""
-        return json.loads(get(f"jobs/{job}"))
 
+def _people_tools(trail: Trail, upstream: Upstream) -> _Tools:
     @trail.tool(version="1")
     def save_note(title: str, text: str, is_locked: bool = False) -> Any:
         """Keep a note; the store is locked at times."""
@@ -251,16 +270,18 @@ def make_tools(
         """Wait until a person has seen a message, which may be never."""
         threading.Event().wait()
 
-    return Tools(
-        search_docs=search_docs,
-        read_file=read_file,
-        fetch_page=fetch_page,
-        get_weather=get_weather,
-        get_forecast=get_forecast,
-        calculate=calculate,
-        summarise_text=summarise_text,
-        lookup_term=lookup_term,
-        poll_job=poll_job,
-        save_note=save_note,
-        notify_user=notify_user,
-    )
+    return {"save_note": save_note, "notify_user": notify_user}
+
+
+def _get(upstream: Upstream, path: str, timeout_ms: int = 2_000) -> bytes:
+    """Get a path of the demo's web server. Raises OSError."""
+    try:
+        with urllib.request.urlopen(  # noqa: S310  our own loopback server
+            f"{upstream.url}/{path}", timeout=timeout_ms / 1000 / upstream.pace
+        ) as answer:
+            body: bytes = answer.read()
+            return body
+    except OSError as error:  # urllib wraps timeouts of connecting, not of reading
+        if isinstance(getattr(error, "reason", error), TimeoutError):
+            raise TimeoutError(f"no answer within {timeout_ms:,} ms from /{path}") from error
+        raise
