@@ -43,7 +43,7 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
         (indexing, "settle_on_stored_days"),
         (writer, "project"),
     ],
-    "encode columns": [(writer, "_columns")],
+    "encode columns": [(writer, "call_columns")],
     "derive": [(indexing, "derive")],
     "hash": [(ingest, "_leaves")],
     "compress": [(ingest, "pack")],

@@ -4,7 +4,7 @@ Whole columns are sent as binary arrays, in order of key so that writers cannot 
 `audit.index.indexing` decides what to write.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from audit.events import wire
 from audit.events.candidates import Candidate
 from audit.events.instants import microseconds
 from audit.index import histogram
+from audit.index.columns import batch_ids_of, call_columns, key_columns
 from audit.index.deltas import (
     BIGINT_MAX,
     Changed,
@@ -23,35 +24,12 @@ from audit.index.deltas import (
 from audit.index.merge import Call, Key
 from audit.index.projection import (
     SHARED,
-    Ending,
     Row,
     project,
     violations,
 )
 from audit.sql import arrays
 from audit.sql.run import Statements
-
-_ENCODERS: dict[str, Callable[[Sequence[Any]], arrays.PgArray]] = {
-    **dict.fromkeys(SHARED, arrays.texts),
-    "parent_invocation_id": arrays.uuids,
-    "timeouts_ms": arrays.bigints,
-    "budget_tokens": arrays.bigints,
-    "ended_us": arrays.instants,
-    "duration_us": arrays.bigints,
-    "state": arrays.texts,
-    "error_type": arrays.texts,
-    "error_code": arrays.texts,
-    "error_message": arrays.texts,
-    "upstream_status": arrays.ints,
-    "retry_after_ms": arrays.bigints,
-    "attempt": arrays.ints,
-    "guard_strategy": arrays.texts,
-    "guard_outcome": arrays.texts,
-    "violation_count": arrays.ints,
-    "prompt_tokens": arrays.bigints,
-    "completion_tokens": arrays.bigints,
-    "cache_hit": arrays.booleans,
-}
 
 
 class IndexWriter(Statements):
@@ -83,7 +61,7 @@ class IndexWriter(Statements):
         sent = {row.call.key: row for row in rows}
         changed: dict[Key, Changed] = {}
         for day, invocation_id, took_start, took_end, *stored in self.run(
-            "upsert_invocations", **_columns(rows), batch_ids=arrays.uuids(_batch_ids(calls))
+            "upsert_invocations", **call_columns(rows), batch_ids=arrays.uuids(batch_ids_of(calls))
         ):
             key = day, invocation_id.int
             if stored[0] is None:
@@ -101,7 +79,7 @@ class IndexWriter(Statements):
         if not calls:
             return {}
         rows = [project(call) for call in calls]
-        self.send("insert_invocations", **_columns(rows))
+        self.send("insert_invocations", **call_columns(rows))
         return {
             row.call.key: _new(row, row.call.start is not None, row.call.end is not None)
             for row in rows
@@ -114,9 +92,9 @@ class IndexWriter(Statements):
         """
         if not calls:
             return [], []
-        before = [changed_of(*row) for row in self.run("calls_as_they_are", **_keys(calls))]
+        before = [changed_of(*row) for row in self.run("calls_as_they_are", **key_columns(calls))]
         rows = [project(call) for call in calls]
-        after = [changed_of(*row) for row in self.run("supersede_calls", **_columns(rows))]
+        after = [changed_of(*row) for row in self.run("supersede_calls", **call_columns(rows))]
         return before, after
 
     def withdraw_calls(self, calls: Sequence[Call]) -> list[Changed]:
@@ -126,7 +104,7 @@ class IndexWriter(Statements):
         """
         if not calls:
             return []
-        return [changed_of(*row) for row in self.run("withdraw_calls", **_keys(calls))]
+        return [changed_of(*row) for row in self.run("withdraw_calls", **key_columns(calls))]
 
     def settle_traces(self, withdrawn: Sequence[Changed]) -> None:
         """Recompute the columns that are not sums, of traces from which calls were withdrawn.
@@ -142,7 +120,8 @@ class IndexWriter(Statements):
 
     def taken_slots(self, calls: Sequence[Call]) -> dict[Key, tuple[Any, ...]]:
         """Start batch and position, end batch and position of each call's row, by key."""
-        return {(row[0], row[1].int): row[2:] for row in self.run("taken_slots", **_keys(calls))}
+        rows = self.run("taken_slots", **key_columns(calls))
+        return {(row[0], row[1].int): row[2:] for row in rows}
 
     def write_violations(self, completed: Sequence[tuple[Changed, Candidate]]) -> None:
         """Write the violations in the end events of calls completed now."""
@@ -359,44 +338,3 @@ _ERROR_COLUMNS = (
     ("error_type", arrays.texts),
     ("call_count", arrays.bigints),
 )
-
-
-def _keys(calls: Sequence[Call]) -> dict[str, Any]:
-    return {
-        "invocation_ids": arrays.uuids([call.invocation_id for call in calls]),
-        "days": arrays.days([call.day for call in calls]),
-    }
-
-
-def _batch_ids(calls: Sequence[Call]) -> list[UUID]:
-    events = (each for call in calls for each in (call.start, call.end) if each is not None)
-    # By identity: hashing a UUID for each event takes longer than the rest of this function.
-    return list({id(each.batch_id): each.batch_id for each in events}.values())
-
-
-def _batch_id(candidate: Candidate | None) -> UUID | None:
-    return None if candidate is None else candidate.batch_id
-
-
-def _position(candidate: Candidate | None) -> int | None:
-    return None if candidate is None else candidate.position
-
-
-def _columns(rows: Sequence[Row]) -> dict[str, Any]:
-    calls = [row.call for row in rows]
-    columns: dict[str, Any] = {
-        "started_on": arrays.days([call.day for call in calls]),
-        "invocation_id": arrays.uuids([call.invocation_id for call in calls]),
-        "started_at": arrays.instants([call.started_us for call in calls]),
-        "start_batch_id": arrays.uuids([_batch_id(call.start) for call in calls]),
-        "start_pos": arrays.ints([_position(call.start) for call in calls]),
-        "end_batch_id": arrays.uuids([_batch_id(call.end) for call in calls]),
-        "end_pos": arrays.ints([_position(call.end) for call in calls]),
-        "pair_conflict": arrays.booleans([row.pair_conflict for row in rows]),
-    }
-    for name, values in zip(SHARED, zip(*(row.shared for row in rows), strict=True), strict=True):
-        columns[name] = _ENCODERS[name](values)
-    endings = zip(*(row.ending for row in rows), strict=True)
-    for name, values in zip(Ending._fields, endings, strict=True):
-        columns["ended_at" if name == "ended_us" else name] = _ENCODERS[name](values)
-    return columns
