@@ -139,7 +139,7 @@ def _stored(text: str) -> CallFilter:
     """The filter of a stored query. Raises InvalidQueryError, also if it matches all calls."""
     query = parse_pinned(text, _ADMIN)
     if not query.problems and not query.terms:
-        raise InvalidQueryError("it asks for all calls.")
+        raise InvalidQueryError("It would select all calls.")
     return query.wanted
 
 
@@ -150,7 +150,7 @@ def _find(erasure: Erasure) -> None:
         wanted = _stored(erasure.query)
     except InvalidQueryError as error:  # stored by an earlier version
         erasure.state, erasure.finished_at = ErasureState.FAILED, timezone.now()
-        erasure.problem = f"Invalid query, nothing was searched: {error}"
+        erasure.problem = f"Invalid query. Nothing was searched. {error}"
         return
     calls, cursor = call_chunk(wanted, now=erasure.created_at, before=begin, size=_FOUND)
     holds = holds_in_force(erasure.tenant_id)
@@ -177,7 +177,7 @@ def _find(erasure: Erasure) -> None:
         erasure.first_started_at = free[-1].started_at
     if erasure.call_count > CALLS_MAX:
         erasure.state, erasure.finished_at = ErasureState.FAILED, timezone.now()
-        erasure.problem = f"More than {CALLS_MAX:,} calls: narrow the query, or its range."
+        erasure.problem = f"More than {CALLS_MAX:,} calls match. Narrow the query or its range."
     elif cursor is not None:
         erasure.cursor_at, erasure.cursor_id = cursor.at, cursor.id
     elif not erasure.call_count:

@@ -216,7 +216,7 @@ class Chunk:
         )
         if removed.unread:
             self._erasure.problem = (
-                f"The payload of the batch {removed.unread[0]} is damaged: what it has stays."
+                f"The payload of batch {removed.unread[0]} is damaged. Its events were kept."
             )
         return removed
 

@@ -207,7 +207,7 @@ def test_admins_switch_it_on_the_page(acme: Cast) -> None:
         action = Action.objects.get(tenant=acme.tenant, verb="report.schedule")
     assert (action.user_name, action.subject) == (acme.admin.username, "day, month")
     shown = text(signed_in(acme.viewer).get("/reports/").content.decode())
-    assert "Daily, Monthly, at midnight of Europe/Berlin." in shown
+    assert "Daily, monthly, after midnight in Europe/Berlin." in shown
     assert "kept for 90 days" in shown
     signed_in(acme.admin).post("/reports/schedule", params | {"kinds": []})
     with tenant_scope(acme.tenant.id):

@@ -132,7 +132,7 @@ def test_a_stored_query_that_cannot_be_read_erases_nothing(acme: Cast, stored: s
     run_erasure(acme, one.id)
     failed = read_erasure(acme, one.id)
     assert (failed.state, failed.call_count) == ("failed", 0)
-    assert failed.problem.startswith("Invalid query, nothing was searched")
+    assert failed.problem.startswith("Invalid query. Nothing was searched.")
 
 
 def test_the_log_is_changed_in_payloads_alone(acme: Cast) -> None:
@@ -463,7 +463,7 @@ def test_too_many_calls_are_told_to_be_too_many(
         send_events(acme.tenant, call_of("mine"))
     one = preview_erasure(acme)
     assert one.state == ErasureState.FAILED
-    assert "narrow the query" in one.problem
+    assert "Narrow the query" in one.problem
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor", "auditor"])
