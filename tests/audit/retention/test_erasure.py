@@ -485,7 +485,7 @@ def test_a_call_says_who_erased_it_and_why(acme: Cast) -> None:
     page = signed_in(acme.viewer).get(f"/calls/{day}/{start['invocation_id']}").content.decode()
     assert "asked to" in page
     assert acme.admin.get_username() in page
-    assert "Backups keep the payloads until the backups expire" in page
+    assert "Backups keep them until they expire" in page
 
 
 def test_another_tenants_calls_stay(acme: Cast, globex: Cast) -> None:

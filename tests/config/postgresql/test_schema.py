@@ -92,7 +92,7 @@ def test_a_process_stops_writing_with_the_migration_it_does_not_know(
     # What was acknowledged is there: a call of two events each.
     assert senders.answers[200] <= stored
     assert status_code(facts["url"] + "/readyz") == HTTPStatus.SERVICE_UNAVAILABLE
-    until(lambda: "the worker stops" in installation.errors.read_text())
+    until(lambda: "stopping the worker" in installation.errors.read_text())
     # Nor is anything else written: a form, or by the API. Pages are still shown.
     key = {"Authorization": f"Bearer {facts['api_key']}", "Content-Type": "application/json"}
     # The intake's doors say the same as these.

@@ -312,4 +312,4 @@ def test_a_restore_that_failed_says_postgresqls_reason(
     assert done.returncode == 1
     assert "ERROR:" in done.stderr
     assert "violates foreign key constraint" in done.stderr
-    assert "make it anew" in done.stderr
+    assert "recreate it" in done.stderr
