@@ -309,6 +309,6 @@ def test_a_tool_of_one_turn_expires_when_nobody_calls_it(acme: Cast) -> None:
         assert expire_ephemeral(tomorrow) == 0
         change = timeline(tool, size=1)[0]
     assert (change.kind, change.user_name, change.key_id) == ("retired", "", "")
-    assert "for one turn" in change.reason
+    assert "is ephemeral" in change.reason
     assert state_of(acme, stays, 1) == state_of(acme, called, 1) == State.PUBLISHED
     assert "by Tooltrail" in " ".join(get(acme.viewer, "tool_detail", tool.pk).split())
